@@ -1,0 +1,47 @@
+# Two commands for a newcomer: `make demo` and `make test`. Each sets up what it needs.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# real data, where it lies beside the project; otherwise the tests that want it fetch it or say how to get it
+SFUMATO_DATA ?= $(wildcard ../shared/data)
+export SFUMATO_DATA
+
+.PHONY: demo test sweep bench docs clean
+
+demo: $(VENV)/.plot
+	$(BIN)/sfumato demo
+
+test: $(VENV)/.dev
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -n auto
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
+sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is printed
+	$(BIN)/python -m pytest -n auto -m slow --seed random
+
+bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/benchmarks.md
+	$(BIN)/python benchmarks/run.py
+
+docs: $(VENV)/.dev
+	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+	@echo "open docs/_build/index.html"
+
+clean:
+	rm -rf $(VENV) .bench docs/_build
+
+$(VENV)/bin/pip:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or later")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.plot: pyproject.toml | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -e '.[plot]'
+	touch $@
+
+$(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $@ $(VENV)/.plot

@@ -1,0 +1,58 @@
+"""Everything Sfumato raises on purpose.
+
+    SfumatoError
+    ├── LevelError       a level or ladder that cannot be
+    ├── PolicyError      a policy that cannot be read or does not fit itself
+    │   └── UnknownMember    a name that no mechanism, engine, ... answers to
+    ├── SourceError      a table that cannot be read or does not fit its policy
+    ├── CustodyError     a key that is missing, malformed or badly kept
+    ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
+    └── ReleaseError     a copy that must not or could not be made
+
+Each message is one sentence that says what must hold, what was got and what to do. The command line prints it and
+exits with 1.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class SfumatoError(Exception):
+    """The root of the tree; catch this to catch every refusal."""
+
+
+class LevelError(SfumatoError):
+    """A level or ladder that cannot be."""
+
+
+class PolicyError(SfumatoError):
+    """A policy that cannot be read or does not fit itself."""
+
+
+class UnknownMember(PolicyError):
+    """A name that no member of a family answers to."""
+
+
+class SourceError(SfumatoError):
+    """A table that cannot be read or does not fit its policy."""
+
+
+class CustodyError(SfumatoError):
+    """A key that is missing, malformed or badly kept."""
+
+
+class ManifestError(SfumatoError):
+    """A copy whose manifest is missing, malformed or does not fit it."""
+
+
+class ReleaseError(SfumatoError):
+    """A copy that must not or could not be made."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """The end of an error about an unknown name: the nearest known one, else all of them."""
+    names = list(known)
+    close = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]!r}?" if close else f"there are: {', '.join(names)}"

@@ -1,0 +1,56 @@
+"""A family is a package whose every public module defines one final class; the file name is the public name.
+
+`mechanisms/gaussian.py` is `gaussian` for the policy, the command line and the documentation. Members are listed
+without being imported, so a costly dependency is paid for only when its member is asked for. Installed packages add
+members through an entry point whose group is the package's name.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from importlib.metadata import entry_points
+from types import ModuleType
+from typing import Any
+
+from sfumato.errors import UnknownMember, nearest
+
+
+class Family:
+    """The members of one package, found by file name.
+
+    The base class is given by name and looked up in the package itself, so that a family can be named where its
+    package must not be imported.
+    """
+
+    def __init__(self, package: str, base: str) -> None:
+        self.package, self.base = package, base
+
+    def names(self) -> list[str]:
+        """The names of all members; imports none of them."""
+        path = importlib.import_module(self.package).__path__
+        ours = {module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")}
+        theirs = {point.name for point in entry_points(group=self.package)}
+        return sorted(name.replace("_", "-") for name in ours | theirs)
+
+    def __getitem__(self, name: str) -> Any:
+        """The one class that the member `name` defines."""
+        names = self.names()
+        if name not in names:
+            raise UnknownMember(f"no {self.base.lower()} is called {name!r}; {nearest(name, names)}")
+        module = self._module(name.replace("-", "_"))
+        base = getattr(importlib.import_module(self.package), self.base)
+        [member] = [
+            found
+            for _, found in inspect.getmembers(module, inspect.isclass)
+            if issubclass(found, base) and found.__module__ == module.__name__
+        ]
+        return member
+
+    def _module(self, stem: str) -> ModuleType:
+        installed = list(entry_points(group=self.package, name=stem))
+        if not installed:
+            return importlib.import_module(f"{self.package}.{stem}")
+        module: ModuleType = installed[0].load()
+        return module

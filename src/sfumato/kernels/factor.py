@@ -1,0 +1,53 @@
+"""A triangular root of a correlation matrix that may be singular."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sfumato.kernels import Floats
+
+_TINY = 1e-10
+"""A column whose variance, given the columns before it, is a smaller share than this is a combination of them."""
+
+
+@njit(cache=True)
+def _cholesky(matrix: Floats, out: Floats) -> float:  # pragma: no cover - compiled
+    """Fill `out` with the root, a zero column for each dependent one; return the most negative pivot met."""
+    worst = 0.0
+    for k in range(matrix.shape[0]):
+        pivot = matrix[k, k]
+        for m in range(k):
+            pivot -= out[k, m] * out[k, m]
+        worst = min(worst, pivot)
+        if pivot > _TINY:
+            out[k, k] = np.sqrt(pivot)
+            for i in range(k + 1, matrix.shape[0]):
+                rest = matrix[i, k]
+                for m in range(k):
+                    rest -= out[i, m] * out[k, m]
+                out[i, k] = rest / out[k, k]
+    return worst
+
+
+def root(correlation: Floats) -> Floats:
+    """Lower triangular `L` with `L·Lᵀ` equal to the correlation matrix.
+
+    A matrix with a negative direction, which covariances over different rows can give, is first drawn towards the
+    identity, as little as is needed in steps of 1/64; its diagonal stays 1.
+    """
+    off = correlation - np.eye(len(correlation))
+    for step in range(65):
+        factor = np.zeros_like(correlation)
+        if _cholesky(np.eye(len(correlation)) + off * (1 - step / 64), factor) > -_TINY:
+            break
+    # a dependent column keeps its full variance although its last pivot was dropped
+    return factor / np.sqrt(np.diag(gram(factor)))[:, None]
+
+
+def gram(factor: Floats) -> Floats:
+    """`L·Lᵀ`, summed in the order of the columns, so that it has the same digits on every machine."""
+    total = np.zeros_like(factor)
+    for column in factor.T:
+        total += np.outer(column, column)
+    return total

@@ -1,0 +1,88 @@
+"""The lattice: numeric values as integers times a step that is a power of two, and noise rounded to the same step.
+
+A sum of two lattice points is exact, so a copy carries no floating-point residue that tells the original (Mironov
+2012), and as the step is the same at all levels, no copy refines another.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from sfumato.kernels import NULL, Floats, Mask, Words
+
+FINENESS = 16
+"""A fine lattice has between `2^16` and `2^17` steps a standard deviation."""
+
+LARGEST = float(1 << 52)
+"""The largest lattice integer; twice as much is still exact in a double."""
+
+
+def fine_step(spread: float, largest: float) -> float:
+    """The step for a standard deviation `spread`: coarser where values as large as `largest` need it."""
+    exponent = max(math.frexp(spread)[1] - 1 - FINENESS, math.frexp(largest)[1] - 51, -1022)
+    return math.ldexp(1.0, exponent)
+
+
+def rounding_correlation(step: float, noise: float, increment: float) -> float:
+    """What rounding leaves between a copy's noise (sd `noise`) and the increment to the next: `-step²/(12σσ_D)`."""
+    return -step * step / (12 * noise * increment)
+
+
+@njit(cache=True, nogil=True)
+def place(  # pragma: no cover - compiled
+    values: Floats, null: Mask, low: float, high: float, step: float, ids: Words, lattice: Floats, addresses: Words
+) -> int:
+    """Clip the values, put them on the lattice and address each cell; return how many have no place on it.
+
+    `null` has one entry a row, or none at all where nothing is null.
+    """
+    inverse = 1.0 / step
+    any_null = null.shape[0] > 0
+    lost = 0
+    for row in range(values.shape[0]):
+        point = np.rint(min(max(values[row], low), high) * inverse)
+        lost += not (abs(point) <= LARGEST) and not (any_null and null[row])
+        if any_null and null[row]:
+            lattice[row] = 0.0
+            addresses[2 * row + 1] = NULL
+        else:
+            lattice[row] = point
+            addresses[2 * row + 1] = np.uint64(np.int64(point))
+        addresses[2 * row] = ids[row]
+    return lost
+
+
+@njit(cache=True, nogil=True)
+def add_scaled(scale: float, values: Floats, out: Floats) -> None:  # pragma: no cover - compiled
+    """`out += scale·values`."""
+    for row in range(out.shape[0]):
+        out[row] += scale * values[row]
+
+
+@njit(cache=True, nogil=True)
+def shape(factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Floats) -> None:  # pragma: no cover
+    """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ = K_X` (li2012, section 3.1), one row of `path` a column.
+
+    `factor` is lower triangular and in lattice steps. Each sum runs in the order of the columns.
+    """
+    columns, rows = path.shape
+    noise = np.empty(rows)
+    for j in range(columns):
+        noise[:] = 0.0
+        k = 0
+        while k + 3 <= j:
+            a, b, c, d = factor[j, k], factor[j, k + 1], factor[j, k + 2], factor[j, k + 3]
+            for row in range(rows):
+                part = noise[row] + a * path[k, row]
+                part = part + b * path[k + 1, row]
+                part = part + c * path[k + 2, row]
+                noise[row] = part + d * path[k + 3, row]
+            k += 4
+        while k <= j:
+            add_scaled(factor[j, k], path[k], noise)
+            k += 1
+        for row in range(rows):
+            out[j, row] = (lattice[j, row] + np.rint(noise[row])) * steps[j]

@@ -1,0 +1,45 @@
+"""Addressed bits: 128 pseudo-random bits for every (lane, record id, value), with no state and no order.
+
+A lane is one AES-256 key. The bits of a cell are one block, `AES(lane key, record id ‖ value)`: whoever holds the key
+can ask for any cell in any order, on any machine, and an unchanged cell has the same bits for ever.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+
+from sfumato.kernels import Words
+from sfumato.keys.key import Key
+
+BLOCK = 16
+
+
+class Lane:
+    """One AES-256 key, ready to encrypt many blocks."""
+
+    def __init__(self, key: Key) -> None:
+        # Every block is a distinct address and is used as random bits, never as a message, so that ECB mode is
+        # the bare pseudo-random function that is wanted here.
+        self._encryptor = Cipher(algorithms.AES(key.expose()), modes.ECB()).encryptor()  # noqa: S305
+
+    def bits(self, addresses: Words) -> Words:
+        """The two words of each address `(record id, value)`; addresses and bits are flat, two words a cell."""
+        out = np.empty(addresses.nbytes + BLOCK - 1, dtype=np.uint8)  # the interface asks for this slack
+        self._encryptor.update_into(addresses.view(np.uint8).data, out.data)
+        return out[: addresses.nbytes].view(np.uint64)
+
+
+class Stream:
+    """All lanes of one secret, each made when it is first asked for. One stream serves one thread."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._lanes: dict[str, Lane] = {}
+
+    def bits(self, lane: str, addresses: Words) -> Words:
+        """The bits of `addresses` in the lane of that name."""
+        found = self._lanes.get(lane)
+        if found is None:
+            found = self._lanes[lane] = Lane(self._key.derive("lane", lane))
+        return found.bits(addresses)

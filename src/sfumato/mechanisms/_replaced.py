@@ -1,0 +1,115 @@
+"""The fitted uniform mechanism: replacement over fixed domains, at any place on the path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sfumato.kernels import NULL, Words
+from sfumato.kernels.replacement import replace
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.keys.stream import Stream
+from sfumato.mechanisms import Scheme
+from sfumato.models import UniformReplacement
+from sfumato.schema.domain import Domain
+from sfumato.schema.levels import Level
+
+Codes = npt.NDArray[np.int64]
+
+_CHUNK = 1 << 14
+"""Rows that are worked on at once, within a processor's cache."""
+
+
+class Replaced(Scheme):
+    """`Y` is `X` with probability `p`, else uniform over the product of the domains."""
+
+    def __init__(
+        self, columns: tuple[str, ...], domains: tuple[Domain, ...], scale: float, perturbs_null: bool, tree: PathTree
+    ) -> None:
+        self.columns = columns
+        self._domains, self._scale, self._perturbs_null, self._tree = domains, scale, perturbs_null, tree
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        return [
+            pa.field(name, domain.result_type(schema.field(name).type))
+            for name, domain in zip(self.columns, self._domains, strict=True)
+        ]
+
+    def state(self) -> dict[str, Any]:
+        return {"domains": [domain.encode() for domain in self._domains]}
+
+    def model(self, level: Level) -> UniformReplacement:
+        return UniformReplacement(
+            columns=self.columns,
+            domains=tuple(domain.encode() for domain in self._domains),
+            retention=self._retention(level),
+            perturbs_null=self._perturbs_null,
+            path=self.path,
+        )
+
+    @property
+    def path(self) -> str:
+        """Names everything that the replacements depend on besides the key; it enters the keys."""
+        content = [*self.columns, self.state(), self._scale, self._perturbs_null, self._tree.declaration]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        codes = [
+            domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
+        ]
+        null = [part < 0 for part in codes]
+        stream = Stream(key.derive("uniform", self.path))
+        return [
+            self._decode(batch, self._replace(codes, null, rows, self._retention(level), stream), null)
+            for level in levels
+        ]
+
+    def _retention(self, level: Level) -> float:
+        """`p = f^scale`: a scale stretches the axis `-ln p`."""
+        return float(self._tree.locate(level).level.fidelity ** self._scale)
+
+    def _sizes(self) -> list[int]:
+        return [domain.count + self._perturbs_null for domain in self._domains]
+
+    def _replace(
+        self, codes: list[Codes], null: list[npt.NDArray[np.bool_]], rows: Words, retention: float, stream: Stream
+    ) -> list[Codes]:
+        """The codes after replacement, as one number over the product of the domains."""
+        sizes = self._sizes()
+        total, size = np.zeros(len(rows), np.int64), 1
+        for part, missing, count in zip(codes, null, sizes, strict=True):
+            # a null is the last category, or stands at the first and is put back afterwards
+            total = total * count + np.where(missing, count - 1 if self._perturbs_null else 0, part)
+            size *= count
+        if size == 0:  # no category at all: every cell is null
+            return codes
+        addresses = np.empty(2 * len(rows), np.uint64)
+        addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
+        if not self._perturbs_null:
+            addresses[1::2][np.logical_and.reduce(null)] = NULL
+        for start in range(0, len(rows), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            cells = addresses[2 * start : 2 * (start + _CHUNK)]
+            total[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
+        out = []
+        for count in reversed(sizes):
+            total, code = np.divmod(total, count)
+            out.append(code)
+        return out[::-1]
+
+    def _decode(self, batch: pa.RecordBatch, codes: list[Codes], null: list[npt.NDArray[np.bool_]]) -> list[pa.Array]:
+        """The columns that have these codes."""
+        out = []
+        for name, domain, code, missing in zip(self.columns, self._domains, codes, null, strict=True):
+            gone = code >= domain.count if self._perturbs_null else missing
+            out.append(domain.array(np.where(gone, 0, code), gone, batch.column(name).type))
+        return out

@@ -1,0 +1,189 @@
+"""The fitted gaussian mechanism: noise of a fixed shape, at any place on the path."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import LevelError, SourceError
+from sfumato.kernels import Floats, Mask, Words, lattice
+from sfumato.kernels.factor import gram
+from sfumato.kernels.ziggurat import normals
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree, Point, Slot
+from sfumato.keys.stream import Stream
+from sfumato.mechanisms import Scheme
+from sfumato.models import GaussianNoise
+from sfumato.schema import numeric
+from sfumato.schema.levels import Level
+
+FEWEST_STEPS = 4
+"""Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
+
+_CACHE = 1 << 17
+"""Cells a chunk, all columns together: what is worked on stays in a processor's cache."""
+
+
+class Spec(Protocol):
+    """What the policy says about a column."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def integer(self) -> bool: ...
+    @property
+    def clip(self) -> tuple[Any, Any] | None: ...
+    def bounds(self, kind: pa.DataType) -> tuple[float, float]: ...
+
+
+class ShapedNoise(Scheme):
+    """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ` the columns' covariance."""
+
+    def __init__(
+        self, specs: Sequence[Spec], spread: list[float], step: list[float], root: list[list[float]], tree: PathTree
+    ) -> None:
+        self._specs, self._tree = tuple(specs), tree
+        self._spread, self._step, self._lines = spread, step, root
+        self.columns = tuple(spec.name for spec in specs)
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        kinds = [numeric.result_type(schema.field(s.name).type, integer=s.integer) for s in self._specs]
+        return [pa.field(name, kind) for name, kind in zip(self.columns, kinds, strict=True)]
+
+    def state(self) -> dict[str, Any]:
+        return {"spread": self._spread, "step": self._step, "root": self._lines}
+
+    def model(self, level: Level) -> GaussianNoise:
+        point = self._locate(level)
+        sizes = self._sizes()
+        covariance = point.time * gram(self._root() * sizes[:, None])
+        others = [abs(other.noise - point.time) for other in self._tree.declared if other != point.level]
+        apart = math.sqrt(min([*others, point.time]))
+        return GaussianNoise(
+            columns=self.columns,
+            covariance=tuple(tuple(map(float, line[: i + 1])) for i, line in enumerate(covariance)),
+            noise=point.time,
+            scale=tuple(spec.scale for spec in self._specs),
+            step=tuple(self._step),
+            clip=tuple(None if spec.clip is None else _plain(spec.clip) for spec in self._specs),
+            rounding=tuple(
+                lattice.rounding_correlation(step, size * math.sqrt(point.time), size * apart)
+                for step, size in zip(self._step, sizes.tolist(), strict=True)
+            ),
+            path=self.path,
+        )
+
+    @property
+    def path(self) -> str:
+        """Names everything that the noise depends on besides the key.
+
+        It enters the keys: noise of one shape must never be combined with noise of a slightly different shape made
+        from the same draws, since the difference of two such copies of a cell would give the draws away.
+        """
+        content = [*self.columns, self.state(), [spec.scale for spec in self._specs], self._tree.declaration]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        points = [self._locate(level) for level in levels]
+        kinds = [batch.column(name).type for name in self.columns]
+        read = [numeric.read(batch.column(name)) for name in self.columns]
+        out = [np.empty((len(self.columns), batch.num_rows)) for _ in points]
+        secret = key.derive("gaussian", self.path)
+        streams = [Stream(secret.derive("column", name)) for name in self.columns]
+        chunk = max(_CACHE // len(self.columns) // (len(points) + 1), 1 << 9)
+        for start in range(0, batch.num_rows, chunk):
+            part = slice(start, start + chunk)
+            cells = [(values[part], null[part]) for values, null in read]
+            self._perturb(cells, kinds, rows[part], points, streams, [copy[:, part] for copy in out])
+        results = [field.type for field in self.fields(batch.schema)]
+        return [
+            [
+                numeric.write(values, null, kind, name)
+                for values, (_, null), kind, name in zip(copy, read, results, self.columns, strict=True)
+            ]
+            for copy in out
+        ]
+
+    def _perturb(
+        self,
+        cells: list[tuple[Floats, Mask]],
+        kinds: list[pa.DataType],
+        rows: Words,
+        points: list[Point],
+        streams: list[Stream],
+        out: list[Floats],
+    ) -> None:
+        """Blur one chunk of rows at all points."""
+        count = len(rows)
+        whole = np.empty((len(cells), count))
+        paths = np.zeros((len(points), len(cells), count))
+        addresses = np.empty(2 * count, np.uint64)
+        for i, (values, null) in enumerate(cells):
+            low, high = self._specs[i].bounds(kinds[i])
+            lost = lattice.place(values, null, low, high, self._step[i], rows, whole[i], addresses)
+            if lost:
+                raise SourceError(
+                    f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
+                    f"{self._step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
+                )
+            walk(streams[i], addresses, points, paths[:, i])
+        factor = self._root() * (self._sizes() / self._step)[:, None]
+        for path, copy in zip(paths, out, strict=True):
+            lattice.shape(factor, path, whole, np.array(self._step), copy)
+
+    def _locate(self, level: Level) -> Point:
+        """The place of a level, refused where some column's noise would be too few steps."""
+        point = self._tree.locate(level)
+        steps = self._sizes() / self._step * math.sqrt(point.time)
+        worst = int(steps.argmin())
+        if steps[worst] < FEWEST_STEPS:
+            advice = "leave out `integer = true`" if self._specs[worst].integer else "ask for a less trusted level"
+            raise LevelError(
+                f"the noise of column {self.columns[worst]!r} must be at least {FEWEST_STEPS} lattice steps of "
+                f"{self._step[worst]:g}, and at fidelity {point.level.fidelity:.6g} it is {steps[worst]:.2g}; {advice}"
+            )
+        return point
+
+    def _sizes(self) -> Floats:
+        """The standard deviation of each column's noise at `t = 1`."""
+        return np.array([s * spec.scale for s, spec in zip(self._spread, self._specs, strict=True)])
+
+    def _root(self) -> Floats:
+        matrix = np.zeros((len(self.columns), len(self.columns)))
+        for i, line in enumerate(self._lines):
+            matrix[i, : i + 1] = line
+        return matrix
+
+
+def walk(stream: Stream, addresses: Words, points: Sequence[Point], paths: Floats) -> None:
+    """Fill one row of `paths` a point with the Brownian path of each cell, `W(t) = Σ c·N`.
+
+    Each normal is drawn once, whatever the number of points that share it.
+    """
+    wanted: dict[Slot, list[tuple[int, float]]] = {}
+    for i, point in enumerate(points):
+        for slot, coefficient in point.terms:
+            wanted.setdefault(slot, []).append((i, coefficient))
+    bits, held = np.empty(0, np.uint64), ""
+    for (lane, word), uses in sorted(wanted.items()):
+        if lane != held:
+            bits, held = stream.bits(lane, addresses), lane
+        drawn = normals(bits, word, addresses, partial(stream.bits, f"{lane}/{word}"))
+        for i, coefficient in uses:
+            lattice.add_scaled(coefficient, drawn, paths[i])
+
+
+def _plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:
+    low, high = (end if isinstance(end, float) else end.isoformat() for end in clip)
+    return low, high

@@ -1,0 +1,144 @@
+"""Gaussian noise in the shape of the data, at any number of levels on one Brownian path (li2012)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import PolicyError, SourceError
+from sfumato.kernels import Floats, Mask
+from sfumato.kernels.factor import root
+from sfumato.kernels.lattice import fine_step
+from sfumato.keys.path import PathTree
+from sfumato.mechanisms import Mechanism, Scheme, Summary, number, truth
+from sfumato.mechanisms._moments import Extent, Moments, finite
+from sfumato.mechanisms._shaped import ShapedNoise
+from sfumato.schema import numeric
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the policy says about one column."""
+
+    name: str
+    clip: tuple[Any, Any] | None = None
+    scale: float = 1.0
+    spread: float | None = None
+    integer: bool = False
+
+    @classmethod
+    def of(cls, name: str, said: Mapping[str, Any]) -> Column:
+        """From the options of a policy."""
+        spread = said.get("spread")
+        return cls(
+            name,
+            clip=_clip(name, said["clip"]) if "clip" in said else None,
+            scale=number(name, "scale", said.get("scale", 1.0), above=0),
+            spread=None if spread is None else number(name, "spread", spread, above=0),
+            integer=truth(name, "integer", said.get("integer", False)),
+        )
+
+    def bounds(self, kind: pa.DataType) -> tuple[float, float]:
+        """The clip in the units of the column's type."""
+        if self.clip is None:
+            return -math.inf, math.inf
+        moments = isinstance(self.clip[0], date)
+        if moments != numeric.is_moment(kind):
+            raise SourceError(f"`clip` of column {self.name!r} must be of its type {kind}, got {list(self.clip)}")
+        ends = numeric.read(pa.array(self.clip).cast(kind))[0] if moments else self.clip
+        return float(ends[0]), float(ends[1])
+
+    def assumed(self, low: float, high: float) -> float:
+        """The spread of a column without variance of its own: from its clip, else its magnitude, else 1."""
+        if self.clip is not None and not isinstance(self.clip[0], date):
+            return float(self.clip[1] - self.clip[0]) / math.sqrt(12)
+        return max(abs(low), abs(high)) or 1.0
+
+
+def _clip(name: str, said: Any) -> tuple[Any, Any]:
+    if isinstance(said, list) and len(said) == 2:
+        moments = all(isinstance(end, date) for end in said)
+        low, high = said if moments else (number(name, "clip", end) for end in said)
+        if low < high:
+            return low, high
+    raise PolicyError(f"`clip` of column {name!r} must be [lowest, highest], the lowest first, got {said!r}")
+
+
+@dataclass(frozen=True)
+class Gaussian(Mechanism):
+    """All `gaussian` columns of a policy, blurred together so that the noise has their correlations."""
+
+    reference = "li2012, sections 3.1 and 5, Theorems 4 and 5"
+    options = frozenset({"clip", "scale", "spread", "integer"})
+    passes = 2
+    specs: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.specs)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+        return [cls(tuple(Column.of(name, said) for name, said in columns.items()))] if columns else []
+
+    def check(self, schema: pa.Schema) -> None:
+        for spec in self.specs:
+            kind = schema.field(spec.name).type
+            if not numeric.is_number(kind) and not numeric.is_moment(kind):
+                raise SourceError(
+                    f"the role gaussian needs numbers or times, and column {spec.name!r} holds {kind}; give it the "
+                    "role uniform"
+                )
+            spec.bounds(kind)
+
+    def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
+        columns = [self._read(batch, spec) for spec in self.specs]
+        if isinstance(earlier, Extent):
+            return Moments.of(columns, earlier)
+        return Extent.of(columns, tuple(numeric.is_moment(batch.column(name).type) for name in self.columns))
+
+    def _read(self, batch: pa.RecordBatch, spec: Column) -> tuple[Floats, Mask]:
+        array = batch.column(spec.name)
+        values, null = numeric.read(array)
+        finite(values, null, spec.name)
+        return (values if spec.clip is None else np.clip(values, *spec.bounds(array.type))), null
+
+    def fit(self, summary: Summary, tree: PathTree) -> Scheme:
+        """Fix the shape of the noise: each column's spread and the correlations between them.
+
+        A column without variance of its own (constant, one row, none) is given a spread, so that it is blurred
+        rather than shown as it is.
+        """
+        if not isinstance(summary, Moments):
+            raise TypeError("the gaussian mechanism is fitted to its second summary")
+        extent, varied = summary.extent, summary.covariance()
+        own = np.sqrt(np.diag(varied))
+        spread = [
+            spec.spread or float(sd) or spec.assumed(*extent.ends(i))
+            for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
+        ]
+        scale = np.where(own > 0, own, 1.0)
+        related = varied / scale[:, None] / scale[None, :]
+        np.fill_diagonal(related, 1.0)
+        steps = [
+            _step(spread[i], extent.ends(i), whole=spec.integer or extent.moment[i])
+            for i, spec in enumerate(self.specs)
+        ]
+        lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(root(related))]
+        scheme = self.restore({"spread": spread, "step": steps, "root": lines}, tree)
+        scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
+        return scheme
+
+    def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
+        return ShapedNoise(self.specs, state["spread"], state["step"], state["root"], tree)
+
+
+def _step(spread: float, ends: tuple[float, float], *, whole: bool) -> float:
+    fine = fine_step(spread, max(abs(ends[0]), abs(ends[1])))
+    return max(1.0, fine) if whole else fine

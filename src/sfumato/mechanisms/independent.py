@@ -1,0 +1,95 @@
+"""UNSAFE, for comparison only: the naive scheme, whose copies are blurred independently of each other.
+
+Each copy alone is as good as a safe one, but recipients who pool theirs undo the noise: the error of `M` numeric
+copies falls to `1/(1+Σ1/σi²)` (li2012, Theorem 3), and a category that shows in several copies is almost surely the
+true one (xiao2009, Figure 1).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import PolicyError
+from sfumato.kernels import Words
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
+from sfumato.models import Model, Unchanged
+from sfumato.schema.levels import Level
+
+_IMITATED = ("gaussian", "uniform")
+
+
+@dataclass(frozen=True)
+class Independent(Mechanism):
+    """Another mechanism, with a key of its own for every level: the option `of` says which."""
+
+    reference = "li2012, section 4.2.1 (the false start) and Theorem 3; xiao2009, section 1.1"
+    options = frozenset({"of", "clip", "scale", "spread", "integer", "domain", "nulls", "joint"})
+    safe = False
+    passes = 2
+    inner: Mechanism
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.inner.columns
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+        out: list[Mechanism] = []
+        for imitated in _IMITATED:
+            chosen = {name: said for name, said in columns.items() if said.get("of") == imitated}
+            mechanism = MECHANISMS[imitated]
+            plain = {name: {key: v for key, v in said.items() if key != "of"} for name, said in chosen.items()}
+            for name, said in plain.items():
+                strange = set(said) - mechanism.options
+                if strange:
+                    raise PolicyError(f"column {name!r}, independent of {imitated}, cannot have {sorted(strange)}")
+            out += [cls(inner) for inner in mechanism.of(plain)]
+        lost = set(columns) - {name for mechanism in out for name in mechanism.columns}
+        if lost:
+            raise PolicyError(
+                f"the role independent needs `of`, one of {', '.join(_IMITATED)}, in column {min(lost)!r}"
+            )
+        return out
+
+    def check(self, schema: pa.Schema) -> None:
+        self.inner.check(schema)
+
+    def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
+        return self.inner.summarise(batch, earlier if self.inner.passes > 1 else None)
+
+    def fit(self, summary: Summary, tree: PathTree) -> Scheme:
+        return IndependentScheme(self.inner.fit(summary, tree), tree)
+
+    def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
+        return IndependentScheme(self.inner.restore(state, tree), tree)
+
+
+class IndependentScheme(Scheme):
+    """A scheme whose levels have nothing in common."""
+
+    def __init__(self, inner: Scheme, tree: PathTree) -> None:
+        self._inner, self._tree = inner, tree
+        self.columns = inner.columns
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        return self._inner.fields(schema)
+
+    def state(self) -> dict[str, Any]:
+        return self._inner.state()
+
+    def model(self, level: Level) -> Model:
+        model = self._inner.model(level)
+        return model if isinstance(model, Unchanged) else dataclasses.replace(model, path="")
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        own = [key.derive("independent", repr(self._tree.locate(level).level.fidelity)) for level in levels]
+        return [self._inner.perturb(batch, rows, level, secret) for level, secret in zip(levels, own, strict=True)]

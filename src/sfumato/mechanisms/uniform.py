@@ -1,0 +1,118 @@
+"""Uniform perturbation of categories, at any number of levels on one replacement process (xiao2009)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.errors import PolicyError, SourceError
+from sfumato.keys.path import PathTree
+from sfumato.mechanisms import Mechanism, Scheme, Summary, number
+from sfumato.mechanisms._replaced import Replaced
+from sfumato.schema.domain import LARGEST, Domain, observed
+
+OBSERVED = "observed"
+
+
+@dataclass(frozen=True)
+class Column:
+    """What the policy says about one column."""
+
+    name: str
+    domain: Domain | None = None
+    scale: float = 1.0
+    perturbs_null: bool = False
+    joint: str | None = None
+
+    @classmethod
+    def of(cls, name: str, said: Mapping[str, Any]) -> Column:
+        """From the options of a policy."""
+        domain, nulls, joint = said.get("domain", OBSERVED), said.get("nulls", "keep"), said.get("joint")
+        if nulls not in ("keep", "perturb"):
+            raise PolicyError(f"`nulls` of column {name!r} must be 'keep' or 'perturb', got {nulls!r}")
+        if joint is not None and not isinstance(joint, str):
+            raise PolicyError(f"`joint` of column {name!r} must be the name of its group, got {joint!r}")
+        return cls(
+            name,
+            domain=None if domain == OBSERVED else Domain.declared(name, domain),
+            scale=number(name, "scale", said.get("scale", 1.0), above=0),
+            perturbs_null=nulls == "perturb",
+            joint=joint,
+        )
+
+
+@dataclass(frozen=True)
+class Observed(Summary):
+    """The distinct values of each column whose domain the policy does not state."""
+
+    values: tuple[frozenset[Any], ...]
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(tuple(a | b for a, b in zip(self.values, other.values, strict=True)))
+
+
+@dataclass(frozen=True)
+class Uniform(Mechanism):
+    """One `uniform` column, or the columns of one joint group as one attribute over the product of their domains."""
+
+    reference = "xiao2009, sections 3 to 6, Lemma 1 and Theorems 1 and 2"
+    options = frozenset({"domain", "scale", "nulls", "joint"})
+    specs: tuple[Column, ...]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(spec.name for spec in self.specs)
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+        groups: dict[tuple[bool, str], list[Column]] = {}
+        for name, said in columns.items():
+            spec = Column.of(name, said)
+            groups.setdefault((spec.joint is not None, spec.joint or name), []).append(spec)
+        for specs in groups.values():
+            if len({(spec.scale, spec.perturbs_null) for spec in specs}) > 1:
+                raise PolicyError(
+                    f"the columns of the joint group {specs[0].joint!r} must have the same `scale` and `nulls`"
+                )
+        return [cls(tuple(specs)) for specs in groups.values()]
+
+    def check(self, schema: pa.Schema) -> None:
+        for spec in self.specs:
+            kind = schema.field(spec.name).type
+            kind = kind.value_type if types.is_dictionary(kind) else kind
+            if types.is_floating(kind) or types.is_nested(kind) or types.is_null(kind):
+                raise SourceError(
+                    f"the role uniform needs categories, and column {spec.name!r} holds {kind}; give it the role "
+                    "gaussian, or cast it"
+                )
+
+    def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:  # noqa: ARG002
+        return Observed(
+            tuple(frozenset() if spec.domain else frozenset(observed(batch.column(spec.name))) for spec in self.specs)
+        )
+
+    def fit(self, summary: Summary, tree: PathTree) -> Scheme:
+        """Fix the domains: stated in the policy, else what was observed, in order."""
+        if not isinstance(summary, Observed):
+            raise TypeError("the uniform mechanism is fitted to observed values")
+        domains = [
+            spec.domain or Domain.listed(sorted(values))
+            for spec, values in zip(self.specs, summary.values, strict=True)
+        ]
+        return self.restore({"domains": [domain.encode() for domain in domains]}, tree)
+
+    def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
+        domains = tuple(Domain.decode(data) for data in state["domains"])
+        size = 1
+        for domain in domains:
+            size *= max(domain.count + self.specs[0].perturbs_null, 1)
+        if size > LARGEST:
+            raise PolicyError(
+                f"the domain of {' x '.join(self.columns)} must have at most {LARGEST:,} values, and has {size:,}; "
+                "perturb fewer columns together, or coarsen them"
+            )
+        return Replaced(self.columns, domains, self.specs[0].scale, self.specs[0].perturbs_null, tree)

@@ -1,0 +1,87 @@
+"""The public models: everything an attacker or a miner may know about how a copy was made.
+
+A record here could be printed on a poster. It completely documents the law of its columns, so that attacks and miners
+need no other knowledge. Rules for change: never remove a record or a field, never change what a field means; a reader
+that meets a record it does not know says so by name.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from sfumato.errors import ManifestError
+
+
+@dataclass(frozen=True)
+class Unchanged:
+    """Columns that are in the copy as they are in the source."""
+
+    kind: ClassVar[str] = "unchanged"
+    columns: tuple[str, ...]
+    why: str
+    """`keep` or `id`, the columns' role."""
+
+
+@dataclass(frozen=True)
+class GaussianNoise:
+    """`Y = X + Z` with `Z ~ N(0, covariance)` independent of the record and of other records (li2012, section 3.1)."""
+
+    kind: ClassVar[str] = "gaussian-noise"
+    columns: tuple[str, ...]
+    covariance: tuple[tuple[float, ...], ...]
+    """The lower triangle, row by row, in the columns' units; time counts in the unit of its type."""
+    noise: float
+    """`σ²`: the covariance is this times the columns' own, up to the columns' `scale`."""
+    scale: tuple[float, ...]
+    step: tuple[float, ...]
+    """The lattice: every value in the copy is a multiple of its column's step."""
+    clip: tuple[tuple[float, float] | None, ...]
+    rounding: tuple[float, ...]
+    """Largest correlation that rounding leaves between this copy's noise and a neighbour's increment."""
+    path: str
+    """Copies with the same path and the same key lie on one Markov path; empty if the noise is independent."""
+
+
+@dataclass(frozen=True)
+class UniformReplacement:
+    """`Y = X` with probability `retention`, else uniform over the domain (xiao2009, eq. 1).
+
+    Several columns are one attribute over the product of their domains (xiao2009, section 4).
+    """
+
+    kind: ClassVar[str] = "uniform-replacement"
+    columns: tuple[str, ...]
+    domains: tuple[dict[str, Any], ...]
+    retention: float
+    perturbs_null: bool
+    """Whether null is one more category, after the listed ones; else nulls stay."""
+    path: str
+
+
+Model = Unchanged | GaussianNoise | UniformReplacement
+
+_KINDS: dict[str, Any] = {record.kind: record for record in (Unchanged, GaussianNoise, UniformReplacement)}
+
+
+def encode(model: Model) -> dict[str, Any]:
+    """A model as JSON."""
+    return {"kind": model.kind, **dataclasses.asdict(model)}
+
+
+def decode(data: dict[str, Any]) -> Model:
+    """The inverse of `encode`."""
+    fields = dict(data)
+    kind = fields.pop("kind", None)
+    if kind not in _KINDS:
+        raise ManifestError(f"this version knows no model called {kind!r}, only {', '.join(_KINDS)}; upgrade sfumato")
+    try:
+        model: Model = _KINDS[kind](**{name: _frozen(value) for name, value in fields.items()})
+    except TypeError:
+        raise ManifestError(f"the {kind!r} model of the manifest is malformed; ask for the copy again") from None
+    return model
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

@@ -1,0 +1,62 @@
+"""Files that appear whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import secrets
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+from sfumato.errors import ReleaseError
+
+
+@contextlib.contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """A path to write to; what is there at the end takes the target's name, durably, and on any error vanishes."""
+    _sweep(target)
+    part = target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.part")
+    try:
+        yield part
+        with part.open("rb") as file:
+            os.fsync(file.fileno())
+        part.replace(target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        raise ReleaseError(f"{target} could not be written, and is as it was: {error.strerror or error}") from None
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def replace_text(target: Path, text: str) -> None:
+    """Write a text file that appears whole or not at all."""
+    with replacing(target) as part:
+        part.write_text(text, encoding="utf-8")
+
+
+def _sweep(target: Path) -> None:
+    """Remove what runs on this machine that were killed have left behind."""
+    prefix = f".{target.name}.{socket.gethostname()}-"
+    for left in target.parent.iterdir() if target.parent.is_dir() else ():
+        owner = left.name.removeprefix(prefix).split("-")[0]
+        if left.name.startswith(prefix) and left.suffix == ".part" and owner.isdigit() and not _alive(int(owner)):
+            left.unlink(missing_ok=True)
+
+
+def _alive(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except PermissionError:
+        return True
+    return True
+
+
+def _sync_folder(folder: Path) -> None:
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,133 @@
+"""The manifest: what a copy is, how it was made, what is promised and what is not.
+
+It travels inside the file and beside it, and holds nothing secret: with it, a copy can be mined and attacked by anyone
+who has it, as well as it ever can be.
+"""
+
+from __future__ import annotations
+
+import base64
+import dataclasses
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+
+from sfumato import models
+from sfumato.errors import ManifestError
+from sfumato.models import Model
+from sfumato.release import digest
+from sfumato.schema.table import Source
+
+METADATA = b"sfumato"
+"""The key of the manifest in the metadata of an Arrow schema or a Parquet file."""
+
+VERSION = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that is public about one copy."""
+
+    dataset: str
+    policy: str
+    """Digest of the policy."""
+    scheme: str
+    """Digest of the fitted scheme: copies that share it, and the key, lie on one path."""
+    key: str
+    """Fingerprint of the key."""
+    level: str | None
+    """The declared name of the level, if it has one."""
+    asked: float
+    """The fidelity asked for."""
+    given: float
+    """The fidelity given: never higher than asked."""
+    columns: tuple[tuple[str, str], ...]
+    """Names and types, to be read."""
+    schema: str
+    """The same as an Arrow schema in base64, for formats that keep no types."""
+    models: tuple[Model, ...]
+    promises: tuple[str, ...]
+    limits: tuple[str, ...]
+    software: str
+    rows: int = 0
+    digest: str = ""
+
+    @classmethod
+    def of(cls, copy: Any) -> Manifest:
+        """The manifest of a copy: a pyarrow table or schema, or the path of a file."""
+        if isinstance(copy, str | Path):
+            return cls._of_file(Path(copy))
+        schema = getattr(copy, "schema", copy)
+        found = (getattr(schema, "metadata", None) or {}).get(METADATA)
+        if found is None:
+            raise ManifestError("a copy must carry its manifest in its metadata, and this table has none; ask for it")
+        return cls.loads(found)
+
+    @classmethod
+    def _of_file(cls, path: Path) -> Manifest:
+        schema = Source.of(path).schema
+        if METADATA in (schema.metadata or {}):
+            return cls.of(schema)
+        try:
+            return cls.loads(sidecar(path).read_bytes())
+        except OSError:
+            raise ManifestError(
+                f"{path} must carry its manifest inside or beside it, and {sidecar(path).name} is not there; ask for "
+                "the copy again"
+            ) from None
+
+    @classmethod
+    def loads(cls, text: str | bytes) -> Manifest:
+        """Read a manifest."""
+        try:
+            data = json.loads(text)
+            version = data.pop("sfumato")
+            if version != VERSION:
+                raise ManifestError(f"this version reads manifests of format {VERSION}, got {version}; upgrade sfumato")
+            data["models"] = tuple(models.decode(model) for model in data["models"])
+            data["columns"] = tuple((name, kind) for name, kind in data["columns"])
+            for key in ("promises", "limits"):
+                data[key] = tuple(data[key])
+            return cls(**data)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ManifestError("the manifest is malformed; ask for the copy again") from None
+
+    def dumps(self) -> str:
+        """The manifest as JSON."""
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        fields["models"] = [models.encode(model) for model in self.models]
+        return json.dumps({"sfumato": VERSION, **fields}, ensure_ascii=False)
+
+    def filled(self, rows: int, digests: list[bytes]) -> Manifest:
+        """This manifest, for a copy that has now been made."""
+        return dataclasses.replace(self, rows=rows, digest=digest.of_batches(digests))
+
+    def source(self, copy: Any) -> Source:
+        """The copy, a table or a file, with the types it was released with."""
+        return Source.of(copy, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schema))))
+
+    def verify(self, copy: Any) -> None:
+        """Refuse a copy that is not the one this manifest was made for."""
+        rows, digests = 0, []
+        for batch in self.source(copy).batches():
+            rows += batch.num_rows
+            digests.append(digest.of_batch(batch))
+        if rows != self.rows or digest.of_batches(digests) != self.digest:
+            raise ManifestError(
+                f"the copy must be as it was released, {self.rows:,} rows with digest {self.digest[:12]}…, and it has "
+                "been changed; ask for it again"
+            )
+
+
+def sidecar(path: Path) -> Path:
+    """Where the manifest of a copy lies beside it."""
+    return path.with_name(path.name + ".manifest.json")
+
+
+def attach(table: pa.Table, manifest: Manifest) -> pa.Table:
+    """The table with its manifest in its metadata."""
+    return table.replace_schema_metadata({METADATA: manifest.dumps().encode()})

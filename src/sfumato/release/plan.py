@@ -1,0 +1,229 @@
+"""The plan: a policy fitted to a table, ready to make copies of it at any level."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.engines import Engine
+from sfumato.engines.local import Local
+from sfumato.errors import PolicyError, ReleaseError, SourceError, nearest
+from sfumato.keys.identity import record_ids
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
+from sfumato.models import Model, Unchanged
+from sfumato.release import digest, words
+from sfumato.release.atomic import replace_text
+from sfumato.release.distinct import ensure_distinct
+from sfumato.release.manifest import Manifest, attach
+from sfumato.schema.levels import Level
+from sfumato.schema.policy import Policy
+from sfumato.schema.table import Source
+
+
+@dataclass(frozen=True)
+class TableScheme:
+    """A policy with everything fitted: a pure function from (table, level, key) to a copy."""
+
+    policy: Policy
+    mechanisms: tuple[Mechanism, ...]
+    schemes: tuple[Scheme, ...]
+    tree: PathTree
+
+    def release(self, table: Any, level: Level | float | str, key: Key, *, threads: int | None = None) -> pa.Table:
+        """A copy at a level, as a pyarrow table with its manifest."""
+        return self.release_levels(table, [level], key, threads=threads)[0]
+
+    def release_levels(
+        self, table: Any, levels: Sequence[Level | float | str], key: Key, *, threads: int | None = None
+    ) -> list[pa.Table]:
+        """Copies at several levels at once, for less than their sum: they share the draws they have in common."""
+        source = Source.of(table)
+        self.check(source, key)
+        asked = [self.policy.ladder.level(level) for level in levels]
+        made = list(Local(threads).map(lambda item: self.blur(item[0], item[1], asked, key), self.numbered(source)))
+        copies = []
+        for i, level in enumerate(asked):
+            batches = [copies[i] for copies in made]
+            copy = pa.Table.from_batches(batches, schema=self.schema(source.schema))
+            manifest = self.manifest(source.schema, level, key)
+            copies.append(attach(copy, manifest.filled(copy.num_rows, list(map(digest.of_batch, batches)))))
+        return copies
+
+    def check(self, source: Source, key: Key) -> None:
+        """Refuse a table that does not fit the policy, or that has a repeated record id."""
+        check_columns(self.policy, source.schema)
+        for mechanism in self.mechanisms:
+            mechanism.check(source.schema)
+        ids = self.ids
+        if ids:
+            secret = self._dataset(key)
+            ensure_distinct(lambda: (record_ids(batch, ids, 0, secret) for batch in source.batches(list(ids))))
+
+    def numbered(self, source: Source) -> Iterator[tuple[int, pa.RecordBatch]]:
+        """The batches that are needed, each after the position of its first row."""
+        needed = [name for name in source.schema.names if self._role(name) != "drop"]
+        first = 0
+        for batch in source.batches(needed):
+            yield first, batch
+            first += batch.num_rows
+
+    def blur(self, first: int, batch: pa.RecordBatch, levels: Sequence[Level], key: Key) -> list[pa.RecordBatch]:
+        """The copies of one batch whose first row has the position `first`."""
+        secret = self._dataset(key)
+        rows = record_ids(batch, self.ids, first, secret)
+        made: list[dict[str, pa.Array]] = [{} for _ in levels]
+        for scheme in self.schemes:
+            for columns, arrays in zip(made, scheme.perturb_levels(batch, rows, levels, secret), strict=True):
+                columns.update(zip(scheme.columns, arrays, strict=True))
+        schema = self.schema(batch.schema)
+        return [
+            pa.RecordBatch.from_arrays(
+                [columns[n] if n in columns else batch.column(n) for n in schema.names], schema=schema
+            )
+            for columns in made
+        ]
+
+    def schema(self, source: pa.Schema) -> pa.Schema:
+        """The columns of a copy, in the order of the source, without its metadata."""
+        blurred = {field.name: field for scheme in self.schemes for field in scheme.fields(source)}
+        shown = [field for field in source if field.name in blurred or self._role(field.name) in ("keep", "id")]
+        hidden = {name for name in self.ids if not self.policy.columns[name].options.get("publish", True)}
+        return pa.schema(
+            blurred.get(field.name, field.remove_metadata()) for field in shown if field.name not in hidden
+        )
+
+    def given(self, level: Level) -> Level:
+        """The level that is given to who asks for this one: the nearest on the grid that is not more faithful."""
+        return self.tree.locate(level).level
+
+    def models(self, source: pa.Schema, level: Level) -> tuple[Model, ...]:
+        """The public models of a copy's columns."""
+        blurred: list[Model] = [scheme.model(level) for scheme in self.schemes]
+        names = self.schema(source).names
+        for role in ("id", "keep"):
+            plain = tuple(name for name in names if self._role(name) == role)
+            blurred += [Unchanged(plain, role)] if plain else []
+        return tuple(blurred)
+
+    def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:
+        """The manifest of a copy, still without its row count and digest."""
+        given = self.given(level)
+        shown = self.models(source, level)
+        return Manifest(
+            dataset=self.policy.dataset,
+            policy=self.policy.digest(),
+            scheme=self.digest(),
+            key=key.fingerprint(),
+            level=self.policy.ladder.name(given),
+            asked=level.fidelity,
+            given=given.fidelity,
+            columns=tuple((field.name, str(field.type)) for field in self.schema(source)),
+            schema=base64.b64encode(self.schema(source).serialize()).decode(),
+            models=shown,
+            promises=words.promises(given, safe=all(mechanism.safe for mechanism in self.mechanisms)),
+            limits=words.limits(shown),
+            software=f"sfumato {version('sfumato')}",
+        )
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that name a record."""
+        return tuple(self.policy.options("id"))
+
+    def digest(self) -> str:
+        """Names the scheme."""
+        return hashlib.sha256(self.dumps().encode()).hexdigest()
+
+    def dumps(self) -> str:
+        """The scheme as JSON: the policy and what was fitted."""
+        return json.dumps({"policy": self.policy.dumps(), "fitted": [scheme.state() for scheme in self.schemes]})
+
+    def save(self, path: str | Path) -> None:
+        """Keep the scheme, so that later versions of the table are blurred with the same shape."""
+        replace_text(Path(path), self.dumps())
+
+    @classmethod
+    def load(cls, path: str | Path) -> TableScheme:
+        """Read a scheme that was kept."""
+        try:
+            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            policy, states = Policy.loads(data["policy"]), data["fitted"]
+            tree, mechanisms = _parts(policy)
+            schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ReleaseError(f"the scheme {path} could not be read ({type(error).__name__}); fit it again") from None
+        return cls(policy, mechanisms, schemes, tree)
+
+    def _dataset(self, key: Key) -> Key:
+        return key.derive("dataset", self.policy.dataset)
+
+    def _role(self, name: str) -> str | None:
+        return self.policy.columns[name].role if name in self.policy.columns else self.policy.default
+
+
+def fit(policy: Policy, table: Any, *, threads: int | None = None) -> TableScheme:
+    """Measure a table, in as many passes as its mechanisms need."""
+    source = Source.of(table)
+    check_columns(policy, source.schema)
+    tree, mechanisms = _parts(policy)
+    for mechanism in mechanisms:
+        mechanism.check(source.schema)
+    engine = Local(threads)
+    summaries: list[Summary | None] = [None] * len(mechanisms)
+    for turn in range(max((mechanism.passes for mechanism in mechanisms), default=0)):
+        due = [i for i, mechanism in enumerate(mechanisms) if turn < mechanism.passes]
+        merged = _summarise(engine, source, [(mechanisms[i], summaries[i]) for i in due])
+        for i, summary in zip(due, merged, strict=True):
+            summaries[i] = summary
+    schemes = [m.fit(s, tree) for m, s in zip(mechanisms, summaries, strict=True) if s is not None]
+    return TableScheme(policy, mechanisms, tuple(schemes), tree)
+
+
+def _summarise(engine: Engine, source: Source, due: list[tuple[Mechanism, Summary | None]]) -> list[Summary]:
+    """One pass over a table for all mechanisms that need it, each with what it knows from the pass before."""
+
+    def summarise(batch: pa.RecordBatch) -> list[Summary]:
+        return [mechanism.summarise(batch, before) for mechanism, before in due]
+
+    def merge(ours: list[Summary], theirs: list[Summary]) -> list[Summary]:
+        return [a.merge(b) for a, b in zip(ours, theirs, strict=True)]
+
+    return engine.fold(summarise, merge, _with_empty(source, [name for m, _ in due for name in m.columns]))
+
+
+def _parts(policy: Policy) -> tuple[PathTree, tuple[Mechanism, ...]]:
+    mechanisms = [m for role in policy.roles() for m in MECHANISMS[role].of(policy.options(role))]
+    return PathTree(policy.ladder, policy.digits), tuple(mechanisms)
+
+
+def _with_empty(source: Source, names: list[str]) -> Any:
+    """The batches, after one without rows, so that an empty table is summarised too."""
+    fields = [source.schema.field(name) for name in names]
+    yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+    yield from source.batches(names)
+
+
+def check_columns(policy: Policy, schema: pa.Schema) -> None:
+    """Refuse a table that lacks a column of the policy, or has one that the policy does not speak of."""
+    twice = {name for name in schema.names if schema.names.count(name) > 1}
+    if twice:
+        raise SourceError(f"column names must be distinct, and {min(twice)!r} occurs more than once; rename one")
+    for name, column in policy.columns.items():
+        if name not in schema.names and column.role != "drop":
+            raise SourceError(f"the table must have the policy's column {name!r}; {nearest(name, schema.names)}")
+    strange = [name for name in schema.names if name not in policy.columns]
+    if strange and policy.default is None:
+        raise PolicyError(
+            f"the policy must say what becomes of every column, and is silent on {', '.join(map(repr, strange))}; give "
+            'each a role, or set `default = "drop"`'
+        )

@@ -1,0 +1,80 @@
+"""Running a release from file to file: constant memory, all cores, and an output that appears whole or not at all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.engines.local import Local
+from sfumato.errors import ReleaseError
+from sfumato.keys.key import Key
+from sfumato.release import digest
+from sfumato.release.atomic import replace_text, replacing
+from sfumato.release.formats import writer
+from sfumato.release.manifest import Manifest, attach, sidecar
+from sfumato.release.plan import TableScheme
+from sfumato.schema.levels import Level
+from sfumato.schema.table import Source, format_of
+
+Progress = Callable[[int], None]
+"""Told the number of rows that were just done."""
+
+
+def release_file(
+    scheme: TableScheme,
+    table: Any,
+    target: str | Path,
+    level: Level | float | str,
+    key: Key,
+    *,
+    threads: int | None = None,
+    progress: Progress | None = None,
+) -> Manifest:
+    """Write a copy of a table, and its manifest beside it.
+
+    The same request gives the same bytes, so an interrupted run is finished by running it again.
+    """
+    source, target = Source.of(table), Path(target)
+    _check_target(source, target)
+    asked = scheme.policy.ladder.level(level)
+    draft = scheme.manifest(source.schema, asked, key)
+    scheme.check(source, key)
+
+    def blur(item: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, bytes]:
+        copy = scheme.blur(item[0], item[1], [asked], key)[0]
+        return copy, digest.of_batch(copy)
+
+    with replacing(target) as part:
+        out = writer(target, part, scheme.schema(source.schema), draft)
+        manifest: Manifest | None = None
+        try:
+            rows, digests = 0, []
+            for copy, mark in Local(threads).map(blur, scheme.numbered(source)):
+                out.write(copy)
+                rows += copy.num_rows
+                digests.append(mark)
+                if progress:
+                    progress(copy.num_rows)
+            manifest = draft.filled(rows, digests)
+        finally:
+            out.close(manifest)
+        replace_text(sidecar(target), manifest.dumps() + "\n")  # first, so that a copy never lacks it
+    return manifest
+
+
+def read_copy(path: str | Path) -> pa.Table:
+    """Read a copy from any format, with the types and the manifest it was released with."""
+    manifest = Manifest.of(path)
+    source = manifest.source(path)
+    return attach(pa.Table.from_batches(source.batches(), schema=source.schema), manifest)
+
+
+def _check_target(source: Source, target: Path) -> None:
+    format_of(target)
+    if not target.parent.is_dir():
+        raise ReleaseError(f"the folder of {target} must exist; make it first")
+    if source.path is not None and target.exists() and target.samefile(source.path):
+        raise ReleaseError(f"a copy must not replace its source {source.path}; choose another name")

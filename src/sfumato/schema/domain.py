@@ -1,0 +1,137 @@
+"""A domain: the values that a categorical column may take, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.errors import PolicyError, SourceError
+
+Codes = npt.NDArray[np.int64]
+
+LARGEST = 1 << 31
+"""How many values a domain, or the product of the domains of a joint group, may have at most."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Either listed values or, where `values` is empty, all integers from `first` on."""
+
+    values: tuple[Any, ...] = ()
+    first: int = 0
+    count: int = 0
+
+    @classmethod
+    def listed(cls, values: Sequence[Any]) -> Domain:
+        """A domain of these values; consecutive integers are kept as a range."""
+        whole = all(type(value) is int for value in values)
+        if whole and list(values) == list(range(values[0], values[0] + len(values))) if values else False:
+            return cls(first=values[0], count=len(values))
+        return cls(values=tuple(values), count=len(values))
+
+    @classmethod
+    def declared(cls, column: str, said: Any) -> Domain:
+        """The domain that a policy states: a list, or a table with `min` and `max`."""
+        if isinstance(said, dict) and set(said) == {"min", "max"} and all(type(v) is int for v in said.values()):
+            if said["max"] < said["min"]:
+                raise PolicyError(f"the domain of {column!r} must have min at most max, got {said}")
+            return cls(first=said["min"], count=said["max"] - said["min"] + 1)
+        if isinstance(said, list) and said and len({(type(v), v) for v in said}) == len(said):
+            return cls.listed(said)
+        raise PolicyError(
+            f"the domain of {column!r} must be a list of distinct values or {{ min = 0, max = 9 }}, got {said!r}"
+        )
+
+    @classmethod
+    def decode(cls, data: dict[str, Any]) -> Domain:
+        """The inverse of `encode`."""
+        return cls(values=tuple(data.get("values", ())), first=data.get("min", 0), count=data["count"])
+
+    def encode(self) -> dict[str, Any]:
+        """As JSON."""
+        if self.values or not self.count:
+            return {"values": list(self.values), "count": self.count}
+        return {"min": self.first, "count": self.count}
+
+    def codes(self, array: pa.Array, column: str) -> Codes:
+        """The index of each value; -1 where null. A value outside the domain is refused."""
+        if types.is_dictionary(array.type):
+            table = np.append(self._lookup(array.dictionary), -1)
+            found: Codes = table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)]
+        elif types.is_integer(array.type) and not self.values:
+            found = self._offset(array)
+        else:
+            found = self.codes(array.dictionary_encode(), column)
+        missing = np.flatnonzero(found < -1)
+        if missing.size:
+            stranger = array[int(missing[0])].as_py()
+            raise SourceError(
+                f"every value of {column!r} must be in its domain of {self.count} values, got {stranger!r}; add it to "
+                "the domain in the policy"
+            )
+        return found
+
+    def array(self, codes: Codes, null: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+        """The column of type `kind` that has these indices."""
+        mask = null if null.any() else None
+        if types.is_integer(kind) and not self.values:
+            return pa.array(codes + self.first, mask=mask).cast(kind)
+        if types.is_dictionary(kind):
+            width = kind.index_type if self.count <= 2 ** (kind.index_type.bit_width - 1) else pa.int32()
+            indices = pa.array(codes, mask=mask).cast(width)
+            return pa.DictionaryArray.from_arrays(indices, self._typed(kind.value_type))
+        return self._typed(kind).take(pa.array(codes, mask=mask))
+
+    def result_type(self, kind: pa.DataType) -> pa.DataType:
+        """The type of `array`: a dictionary grows its index where the domain needs it."""
+        if types.is_dictionary(kind) and self.count > 2 ** (kind.index_type.bit_width - 1):
+            return pa.dictionary(pa.int32(), kind.value_type)
+        return kind
+
+    def _typed(self, kind: pa.DataType) -> pa.Array:
+        values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
+        try:
+            return pa.array(values if self.count else []).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            raise SourceError(
+                f"a domain must have values of its column's type, got {list(values[:3])} ... for {kind}; write them so"
+            ) from None
+
+    def _lookup(self, values: pa.Array) -> Codes:
+        """The index of each of some values; -2 where it is not in the domain, -1 where null."""
+        found = pc.index_in(values, value_set=self._typed(values.type)).fill_null(-2)
+        codes: Codes = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        if values.null_count:
+            codes[values.is_null().to_numpy(zero_copy_only=False)] = -1
+        return codes
+
+    def _offset(self, array: pa.Array) -> Codes:
+        null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        values = array.fill_null(self.first) if array.null_count else array
+        codes: Codes = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self.first
+        outside = (codes < 0) | (codes >= self.count)
+        if outside.any():
+            codes[outside] = -2
+        if null is not None:
+            codes[null] = -1
+        return codes
+
+
+def observed(array: pa.Array) -> list[Any]:
+    """The distinct values of a column, sorted, as JSON can hold them."""
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    values = pc.drop_null(pc.unique(array))
+    plain = types.is_integer(values.type) or types.is_boolean(values.type)
+    texts = types.is_string(values.type) or types.is_large_string(values.type)
+    if not (plain or texts):
+        values = values.cast(pa.string())
+    found = values.to_pylist()
+    return sorted(found)

@@ -1,0 +1,197 @@
+"""The policy: what the owner says about a dataset, in TOML.
+
+dataset = "clinic"
+
+[levels]                    # from the most to the least trusted
+internal = 0.8
+public = 0.2
+
+[columns]
+patient = "id"              # a role alone ...
+[columns.income]            # ... or a role with options
+role = "gaussian"
+clip = [0, 250_000]
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import tomli_w
+
+from sfumato.errors import LevelError, PolicyError, nearest
+from sfumato.family import Family
+from sfumato.schema.levels import Ladder, Level
+
+if TYPE_CHECKING:  # a policy is the door to fitting, which lives in a lower layer
+    from sfumato.release.plan import TableScheme
+
+PLAIN_ROLES = {"id": frozenset({"publish"}), "keep": frozenset[str](), "drop": frozenset[str]()}
+"""The roles that blur nothing, with their options."""
+
+_KEYS = ("dataset", "digits", "default", "levels", "columns")
+_MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column's role and the options it has in that role."""
+
+    role: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "options", MappingProxyType(dict(self.options)))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Column, (self.role, dict(self.options))
+
+
+@dataclass(frozen=True)
+class Policy:
+    """A dataset's name, its ladder of levels, and the role of each of its columns."""
+
+    dataset: str
+    ladder: Ladder
+    columns: Mapping[str, Column]
+    digits: int = 8
+    """How finely a level between two declared ones can be chosen: `2^digits` steps a gap."""
+    default: str | None = None
+    """The role, `keep` or `drop`, of columns that the policy does not name; without one they are refused."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.dataset, str) or not self.dataset:
+            raise PolicyError(f'a policy must name its dataset, as in `dataset = "clinic"`, got {self.dataset!r}')
+        if isinstance(self.digits, bool) or not isinstance(self.digits, int) or not 1 <= self.digits <= 20:
+            raise PolicyError(f"`digits` must be a whole number from 1 to 20, got {self.digits!r}")
+        if self.default not in (None, "keep", "drop"):
+            raise PolicyError(f"`default` must be 'keep' or 'drop', got {self.default!r}")
+        for name, column in self.columns.items():
+            _check(name, column)
+        object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        for role in self.roles():
+            _MECHANISMS[role].of(self.options(role))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return Policy, (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
+
+    @classmethod
+    def load(cls, path: str | Path) -> Policy:
+        """Read a policy file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+            raise PolicyError(f"the policy {path} could not be read: {reason}") from None
+        return cls.loads(text)
+
+    @classmethod
+    def loads(cls, text: str) -> Policy:
+        """Read a policy."""
+        try:
+            said = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as error:
+            raise PolicyError(f"a policy must be valid TOML: {error}") from None
+        for key in said:
+            if key not in _KEYS:
+                raise PolicyError(f"a policy has no key {key!r}; {nearest(key, _KEYS)}")
+        levels, columns = (_table(said, key) for key in ("levels", "columns"))
+        return cls(
+            dataset=said.get("dataset", ""),
+            ladder=Ladder({name: _level(name, value) for name, value in levels.items()}),
+            columns={name: _column(name, value) for name, value in columns.items()},
+            digits=said.get("digits", 8),
+            default=said.get("default"),
+        )
+
+    @classmethod
+    def suggest(cls, table: Any, *, dataset: str = "table") -> Policy:
+        """Draft a policy from a table; `sfumato suggest` writes the same draft with comments."""
+        draft = importlib.import_module("sfumato.schema.suggest").draft
+        return cls.loads(draft(table, dataset=dataset))
+
+    def dumps(self) -> str:
+        """The policy in TOML; `loads` reads it back."""
+        return tomli_w.dumps(self._content())
+
+    def digest(self) -> str:
+        """Names the policy's content: equal for equal policies, however they are written."""
+        content = json.dumps(self._content(), sort_keys=True, default=str)
+        return hashlib.sha256(content.encode()).hexdigest()
+
+    def fit(self, table: Any, *, threads: int | None = None) -> TableScheme:
+        """Measure a table, and fix with it the shape of the noise for all its levels."""
+        fitted: TableScheme = importlib.import_module("sfumato.release.plan").fit(self, table, threads=threads)
+        return fitted
+
+    def roles(self) -> list[str]:
+        """The roles of blurred columns, in the order of their first column."""
+        return list(dict.fromkeys(c.role for c in self.columns.values() if c.role not in PLAIN_ROLES))
+
+    def options(self, role: str) -> dict[str, Mapping[str, Any]]:
+        """The columns of a role, with their options."""
+        return {name: column.options for name, column in self.columns.items() if column.role == role}
+
+    def _content(self) -> dict[str, Any]:
+        head = {"dataset": self.dataset, "digits": self.digits}
+        if self.default:
+            head["default"] = self.default
+        columns = {
+            name: {"role": column.role, **column.options} if column.options else column.role
+            for name, column in self.columns.items()
+        }
+        levels = {name: level.fidelity for name, level in self.ladder.levels.items()}
+        return {**head, "levels": levels, "columns": columns}
+
+
+def _table(said: dict[str, Any], key: str) -> dict[str, Any]:
+    table = said.get(key)
+    if not isinstance(table, dict) or not table:
+        raise PolicyError(f"a policy must have a table [{key}] with at least one entry; add it")
+    return table
+
+
+def _level(name: str, value: Any) -> Level:
+    try:
+        return Level(value)
+    except LevelError as error:
+        raise LevelError(f"level {name!r}: {error}") from None
+
+
+def _column(name: str, said: Any) -> Column:
+    if isinstance(said, str):
+        return Column(said)
+    if isinstance(said, dict) and isinstance(said.get("role"), str):
+        return Column(said["role"], {key: value for key, value in said.items() if key != "role"})
+    raise PolicyError(f'column {name!r} must have a role, as in `{name} = "keep"`, got {said!r}')
+
+
+def _check(name: str, column: Column) -> None:
+    """Refuse an unknown role or option."""
+    roles = [*PLAIN_ROLES, *_MECHANISMS.names()]
+    if column.role not in roles:
+        raise PolicyError(f"column {name!r} has no known role: {column.role!r}; {nearest(column.role, roles)}")
+    known = PLAIN_ROLES.get(column.role) or _options(column.role)
+    for option, value in column.options.items():
+        if option not in known:
+            raise PolicyError(
+                f"column {name!r} with the role {column.role} has no option {option!r}; "
+                f"{nearest(option, sorted(known)) if known else 'this role has none'}"
+            )
+        if option == "publish" and not isinstance(value, bool):
+            raise PolicyError(f"`publish` of column {name!r} must be true or false, got {value!r}")
+
+
+def _options(role: str) -> frozenset[str]:
+    if role in PLAIN_ROLES:
+        return PLAIN_ROLES[role]
+    options: frozenset[str] = _MECHANISMS[role].options
+    return options

@@ -1,0 +1,161 @@
+"""Tables: whatever holds one, as a stream of record batches that can be read again and always breaks at the same rows.
+
+The fixed batch size is what makes the layout of a copy, and its digest, independent of how the source was cut.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+
+from sfumato.errors import SourceError
+
+BATCH = 1 << 16
+"""Rows a batch, all but the last."""
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+
+def format_of(path: str | Path) -> str:
+    """The format that a file's ending names."""
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise SourceError(f"a table's name must end in one of {', '.join(FORMATS)}, got {str(path)!r}")
+    return FORMATS[ending]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A table that can be read more than once."""
+
+    schema: pa.Schema
+    rows: int | None
+    _open: Callable[[list[str]], Iterable[pa.RecordBatch]]
+    path: Path | None = None
+
+    @classmethod
+    def of(cls, table: Any, schema: pa.Schema | None = None) -> Source:
+        """A source from a path, a pyarrow table, or anything with `__arrow_c_stream__` (pandas, polars, ...).
+
+        A schema gives the types of a CSV file, which has none of its own.
+        """
+        if isinstance(table, Source):
+            return table
+        if isinstance(table, str | Path):
+            return _file(Path(table), schema)
+        if isinstance(table, pa.RecordBatch):
+            table = pa.Table.from_batches([table])
+        if not isinstance(table, pa.Table):
+            if not hasattr(table, "__arrow_c_stream__"):
+                raise SourceError(
+                    f"a table must be a path or have `__arrow_c_stream__` (pyarrow, pandas, polars), got "
+                    f"{type(table).__name__}"
+                )
+            table = pa.table(table)
+        return cls(table.schema, table.num_rows, lambda names: table.select(names).to_batches(max_chunksize=BATCH))
+
+    def batches(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """The rows in order, `BATCH` at a time."""
+        names = self.schema.names if columns is None else columns
+        try:
+            yield from _cut(self._open(names))
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(f"{self.path or 'the table'} could not be read to its end: {_brief(error)}") from None
+
+
+def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows, `BATCH` at a time."""
+    held: list[pa.RecordBatch] = []
+    rows = 0
+    for batch in batches:
+        held.append(batch)
+        rows += batch.num_rows
+        while rows >= BATCH:
+            whole = held[0] if len(held) == 1 else pa.concat_batches(held)
+            yield whole.slice(0, BATCH)
+            rest = whole.slice(BATCH)
+            held, rows = ([rest] if rest.num_rows else []), rest.num_rows
+    if rows:
+        yield held[0] if len(held) == 1 else pa.concat_batches(held)
+
+
+def _file(path: Path, schema: pa.Schema | None) -> Source:
+    kind = format_of(path)
+    if not path.is_file():
+        raise SourceError(f"a table must be a file that exists, and {str(path)!r} is none")
+    try:
+        if kind == "csv":
+            return _csv(path, schema)
+        return _parquet(path) if kind == "parquet" else _arrow(path)
+    except (pa.ArrowException, OSError) as error:
+        raise SourceError(f"{path} could not be read as {format_of(path)}: {_brief(error)}") from None
+
+
+def _parquet(path: Path) -> Source:
+    with pyarrow.parquet.ParquetFile(path) as file:
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        with pyarrow.parquet.ParquetFile(path, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=BATCH, columns=names):
+                yield batch.select(names)
+
+    return Source(schema, rows, read, path)
+
+
+def _csv(path: Path, schema: pa.Schema | None = None) -> Source:
+    """A CSV file; an empty cell that is not quoted is null. Without a schema, the first rows tell the types."""
+    known = {field.name: field.type for field in schema} if schema is not None else None
+
+    def convert(names: list[str] | None) -> Any:
+        return pyarrow.csv.ConvertOptions(
+            column_types=known,
+            include_columns=names,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        with pyarrow.csv.open_csv(path, convert_options=convert(names)) as reader:
+            yield from reader
+
+    with pyarrow.csv.open_csv(path, convert_options=convert(None)) as reader:
+        return Source(reader.schema, None, read, path)
+
+
+def _arrow(path: Path) -> Source:
+    def opened() -> Any:
+        handle = pa.memory_map(str(path))
+        if handle.read(6) == b"ARROW1":
+            return pyarrow.ipc.open_file(handle)
+        handle.seek(0)
+        return pyarrow.ipc.open_stream(handle)
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        with opened() as reader:
+            if isinstance(reader, pyarrow.ipc.RecordBatchFileReader):
+                yield from (reader.get_batch(i).select(names) for i in range(reader.num_record_batches))
+            else:
+                yield from (batch.select(names) for batch in reader)
+
+    with opened() as reader:
+        return Source(reader.schema, None, read, path)
+
+
+def _brief(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
