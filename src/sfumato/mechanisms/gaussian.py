@@ -18,7 +18,7 @@ from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Mechanism, Scheme, Summary, number, truth
 from sfumato.mechanisms._moments import Extent, Moments, finite
-from sfumato.mechanisms._shaped import ShapedNoise
+from sfumato.mechanisms._shaped import FEWEST_STEPS, ShapedNoise
 from sfumato.schema import numeric
 
 
@@ -120,7 +120,7 @@ class Gaussian(Mechanism):
         extent, varied = summary.extent, summary.covariance()
         own = np.sqrt(np.diag(varied))
         spread = [
-            spec.spread or float(sd) or spec.assumed(*extent.ends(i))
+            spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.moment[i], tree))
             for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
         ]
         scale = np.where(own > 0, own, 1.0)
@@ -137,6 +137,12 @@ class Gaussian(Mechanism):
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         return ShapedNoise(self.specs, state["spread"], state["step"], state["root"], tree)
+
+
+def _least(spec: Column, moment: bool, tree: PathTree) -> float:
+    """The least spread that a column of whole numbers may be given, so that its noise is not refused."""
+    whole = spec.integer or moment
+    return 2 * FEWEST_STEPS / (math.sqrt(tree.declared[0].noise) * spec.scale) if whole else 0.0
 
 
 def _step(spread: float, ends: tuple[float, float], *, whole: bool) -> float:

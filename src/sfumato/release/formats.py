@@ -1,12 +1,13 @@
 """Writing copies: one writer a format, each with the manifest inside the file where the format has room for it.
 
-The manifest ends with the copy's row count and digest, which are known only when all rows are written. Parquet keeps
-its metadata at the end of the file. An Arrow file keeps it at the beginning, so a slot is held free and filled at last.
+The manifest ends with the copy's row count and digest, which are known only when all rows are written, but a file's
+schema is written first. So the schema carries a slot of the manifest's length, which is filled at last.
 """
 
 from __future__ import annotations
 
 import abc
+import base64
 import mmap
 import secrets
 from pathlib import Path
@@ -40,17 +41,44 @@ def writer(target: Path, part: Path, schema: pa.Schema, draft: Manifest) -> Writ
     """The writer for a target's format, into the file `part`; `draft` is the manifest as far as it is known."""
     kind = format_of(target)
     if kind == "parquet":
-        return _Parquet(part, schema)
+        return _Parquet(part, schema, draft)
     return _Arrow(part, schema, draft) if kind == "arrow" else _Csv(part, schema)
 
 
+class _Slot:
+    """Room for a manifest in the metadata of a schema."""
+
+    def __init__(self, draft: Manifest) -> None:
+        longest = len(draft.filled(2**62, []).dumps().encode())
+        self.text = secrets.token_hex(16).encode().ljust(longest)
+
+    def fill(self, part: Path, manifest: Manifest) -> None:
+        """Put the manifest into a finished file."""
+        final = manifest.dumps().encode().ljust(len(self.text))
+        with part.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
+            if content[:4] == b"PAR1":  # beside the plain text, Parquet keeps the Arrow schema in base64
+                held = pyarrow.parquet.read_metadata(part).metadata[b"ARROW:schema"]
+                _overwrite(content, held, base64.b64encode(base64.b64decode(held).replace(self.text, final)))
+            else:  # an Arrow file has its schema at both ends
+                _overwrite(content, self.text, final, at=content.find(self.text))
+            _overwrite(content, self.text, final)
+
+
+def _overwrite(content: mmap.mmap, old: bytes, new: bytes, at: int | None = None) -> None:
+    """Replace the last occurrence, or the one at a place, by as many bytes."""
+    at = content.rfind(old) if at is None else at
+    content[at : at + len(old)] = new
+
+
 class _Parquet(Writer):
-    def __init__(self, part: Path, schema: pa.Schema) -> None:
+    def __init__(self, part: Path, schema: pa.Schema, draft: Manifest) -> None:
+        self._part, self._slot = part, _Slot(draft)
+        self._schema = schema.with_metadata({METADATA: self._slot.text})
         # Noise does not repeat, so a dictionary only costs; on the lattice its low bytes do, once they lie together.
         noisy = [field.name for field in schema if types.is_float64(field.type)]
         self._file = pyarrow.parquet.ParquetWriter(
             part,
-            schema,
+            self._schema,
             compression="zstd",
             compression_level=1,
             use_dictionary=[name for name in schema.names if name not in noisy],
@@ -58,7 +86,6 @@ class _Parquet(Writer):
             write_statistics=False,
         )
         self._held: list[pa.RecordBatch] = []
-        self._schema = schema
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._held.append(batch)
@@ -68,21 +95,20 @@ class _Parquet(Writer):
     def close(self, manifest: Manifest | None) -> None:
         if manifest is not None:
             self._flush()
-            self._file.add_key_value_metadata({METADATA: manifest.dumps()})
         self._file.close()
+        if manifest is not None:
+            self._slot.fill(self._part, manifest)
 
     def _flush(self) -> None:
         if self._held:
-            self._file.write_table(pa.Table.from_batches(self._held, self._schema), row_group_size=_GROUP)
+            self._file.write_table(pa.Table.from_batches(self._held).replace_schema_metadata(self._schema.metadata), row_group_size=_GROUP)
             self._held = []
 
 
 class _Arrow(Writer):
     def __init__(self, part: Path, schema: pa.Schema, draft: Manifest) -> None:
-        longest = len(draft.filled(2**62, []).dumps().encode())
-        self._slot = secrets.token_hex(16).encode().ljust(longest)
-        self._part = part
-        self._file = pyarrow.ipc.new_file(str(part), schema.with_metadata({METADATA: self._slot}))
+        self._part, self._slot = part, _Slot(draft)
+        self._file = pyarrow.ipc.new_file(str(part), schema.with_metadata({METADATA: self._slot.text}))
 
     def write(self, batch: pa.RecordBatch) -> None:
         self._file.write_batch(batch)
@@ -90,11 +116,7 @@ class _Arrow(Writer):
     def close(self, manifest: Manifest | None) -> None:
         self._file.close()
         if manifest is not None:
-            with self._part.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
-                at = content.find(self._slot)  # once at the head, once in the footer
-                while at >= 0:
-                    content[at : at + len(self._slot)] = manifest.dumps().encode().ljust(len(self._slot))
-                    at = content.find(self._slot, at + len(self._slot))
+            self._slot.fill(self._part, manifest)
 
 
 class _Csv(Writer):

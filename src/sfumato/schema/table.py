@@ -66,6 +66,7 @@ class Source:
                     f"{type(table).__name__}"
                 )
             table = pa.table(table)
+        table = _plain(table)
         return cls(table.schema, table.num_rows, lambda names: table.select(names).to_batches(max_chunksize=BATCH))
 
     def batches(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
@@ -75,6 +76,13 @@ class Source:
             yield from _cut(self._open(names))
         except (pa.ArrowException, OSError) as error:
             raise SourceError(f"{self.path or 'the table'} could not be read to its end: {_brief(error)}") from None
+
+
+def _plain(table: pa.Table) -> pa.Table:
+    """The table with ordinary strings where it has views of strings, which Arrow's functions do not all take."""
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+    fields = [field.with_type(views.get(field.type, field.type)) for field in table.schema]
+    return table.cast(pa.schema(fields)) if pa.schema(fields) != table.schema else table
 
 
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

@@ -1,0 +1,64 @@
+"""The architecture, as tests."""
+
+from __future__ import annotations
+
+import ast
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+
+ROOT = Path(__file__).parents[2]
+FILES = sorted((ROOT / "src").rglob("*.py"))
+TRACKED = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True).stdout.split()
+
+
+def test_files_are_short() -> None:
+    lengths = {file.name: len(file.read_text().splitlines()) for file in FILES}
+    assert {name: n for name, n in lengths.items() if n > 400} == {}
+    assert sorted(lengths.values())[len(lengths) // 2] <= 150
+
+
+def test_functions_fit_a_screen() -> None:
+    long = []
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno > 50:
+                long.append(f"{file.name}:{node.name}")
+    assert long == []
+
+
+def test_no_release_uses_a_random_generator() -> None:
+    """Only the demonstration's invented patients come from a generator."""
+    users = [file for file in FILES if re.search(r"np\.random|import random|random\.", file.read_text())]
+    assert [file.relative_to(ROOT / "src/sfumato").as_posix() for file in users] == ["demo/clinic.py"]
+
+
+def test_importing_sfumato_is_cheap() -> None:
+    """It loads none of its dependencies; the names arrive when they are used."""
+    script = "import sys, json, sfumato; sfumato.__version__ if False else None; print(json.dumps(sorted(sys.modules)))"
+    out = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
+    heavy = {"numpy", "pyarrow", "numba", "scipy", "cryptography", "click", "rich", "matplotlib"}
+    assert heavy & set(json.loads(out)) == set()
+
+
+def test_public_names_are_there() -> None:
+    for name in sf.__all__:
+        assert getattr(sf, name).__name__ == name
+    assert set(sf.__all__) <= set(dir(sf))
+    with pytest.raises(AttributeError):
+        sf.nothing  # noqa: B018
+
+
+def test_the_repository_names_no_machine_and_no_registry() -> None:
+    suspicious = re.compile(r"(^|[^A-Za-z.])/(work|root|home)/|pypi\.org|files\.pythonhosted|registry\.npmjs")
+    own = "tests/architecture/test_architecture.py"
+    found = [
+        name for name in TRACKED if name != own and suspicious.search((ROOT / name).read_text(errors="ignore"))
+    ]
+    assert found == []

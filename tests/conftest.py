@@ -1,0 +1,108 @@
+"""What all tests share: one seed, one key, and a small table with every kind of column."""
+
+from __future__ import annotations
+
+import datetime as dt
+import decimal
+import secrets
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--seed", default="1", help="the seed of all randomness in tests; `random` takes a fresh one")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--seed") == "random":
+        config.option.seed = str(secrets.randbelow(1 << 32))
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"seed {config.getoption('--seed')}: run again with --seed {config.getoption('--seed')}"
+
+
+@pytest.fixture
+def seed(request: pytest.FixtureRequest) -> list[int]:
+    """The run's seed and the test's name, so that tests do not share randomness."""
+    return [int(request.config.getoption("--seed")), *request.node.nodeid.encode()]
+
+
+@pytest.fixture
+def rng(seed: list[int]) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture
+def key(rng: np.random.Generator) -> sf.Key:
+    return sf.Key.from_bytes(rng.bytes(32))
+
+
+ROWS = 40
+
+
+@pytest.fixture(scope="session")
+def tiny() -> pa.Table:
+    """40 rows with every kind of column that can be blurred."""
+    draw = np.random.default_rng(7)
+    base = draw.normal(size=ROWS)
+    start = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
+    pattern = [None if i % 9 == 4 else value for i, value in enumerate(base)]
+    return pa.table(
+        {
+            "record": pa.array(draw.permutation(ROWS) * 10 - 100),
+            "float": pa.array(base),
+            "float32": pa.array(base.astype(np.float32) * 3, pa.float32()),
+            "int": pa.array((base * 1000).astype(np.int64)),
+            "uint8": pa.array((base * 20 + 100).astype(np.uint8)),
+            "decimal": pa.array([decimal.Decimal(f"{value:.2f}") for value in base * 50], pa.decimal128(10, 2)),
+            "date": pa.array([(start + dt.timedelta(days=int(d))).date() for d in base * 400]),
+            "stamp": pa.array([start + dt.timedelta(seconds=float(s)) for s in base * 1e6], pa.timestamp("us", "UTC")),
+            "holes": pa.array(pattern),
+            "flag": pa.array(base > 0),
+            "text": pa.array([["red", "green", "blue"][i % 3] for i in range(ROWS)]),
+            "dictionary": pa.array([None if i % 7 == 3 else "xyz"[i % 3] for i in range(ROWS)]).dictionary_encode(),
+            "code": pa.array(np.arange(ROWS) % 5 - 2),
+            "day": pa.array([dt.date(2025, 1, 1 + i % 4) for i in range(ROWS)]),
+            "note": pa.array([f"note {i}" for i in range(ROWS)]),
+        }
+    )
+
+
+TINY_POLICY = """
+dataset = "tiny"
+[levels]
+high = 0.8
+middle = 0.5
+low = 0.2
+[columns]
+record = "id"
+float = "gaussian"
+float32 = "gaussian"
+int = { role = "gaussian", integer = true }
+uint8 = { role = "gaussian", scale = 2 }
+decimal = { role = "gaussian", clip = [-60, 60] }
+date = "gaussian"
+stamp = "gaussian"
+holes = "gaussian"
+flag = "uniform"
+text = { role = "uniform", domain = ["red", "green", "blue", "black"] }
+dictionary = { role = "uniform", nulls = "perturb" }
+code = { role = "uniform", domain = { min = -5, max = 5 }, joint = "pair" }
+day = { role = "uniform", joint = "pair" }
+note = "keep"
+"""
+
+
+@pytest.fixture(scope="session")
+def tiny_policy() -> sf.Policy:
+    return sf.Policy.loads(TINY_POLICY)
+
+
+@pytest.fixture(scope="session")
+def tiny_scheme(tiny: pa.Table, tiny_policy: sf.Policy) -> sf.TableScheme:
+    return tiny_policy.fit(tiny)

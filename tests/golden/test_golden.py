@@ -1,0 +1,110 @@
+"""Frozen bytes: a copy given today must be made again, to the last bit, by every later version.
+
+A difference here means that copies made before and after it carry independent noise, which recipients could average.
+`python tests/golden/test_golden.py` writes the file anew; do so only when breaking with all earlier copies is meant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import sfumato as sf
+from sfumato.kernels.replacement import replace
+from sfumato.kernels.ziggurat import normals
+from sfumato.keys.identity import record_ids
+from sfumato.keys.path import PathTree
+from sfumato.keys.stream import Stream
+
+FILE = Path(__file__).with_name("golden.json")
+KEY = sf.Key.from_bytes(bytes(range(32)))
+
+
+def computed() -> dict[str, Any]:
+    addresses = np.arange(2000, dtype=np.uint64)
+    stream = Stream(KEY.derive("golden"))
+    bits = stream.bits("lane", addresses)
+    drawn = [normals(bits, word, addresses, lambda at: stream.bits("more", at)) for word in range(3)]
+    return {
+        "derived key": KEY.derive("dataset", "clinic").expose().hex(),
+        "fingerprint": KEY.fingerprint(),
+        "stream": bits[:4].tobytes().hex(),
+        "normals": [[value.hex() for value in column[:6].tolist()] for column in drawn],
+        "all normals": [_hash(np.round(column, 9)) for column in drawn],
+        "replacement": replace(np.arange(1000) % 7, 0.2, 7, addresses, stream.bits)[:40].tolist(),
+        "all replacements": _hash(replace(np.arange(1000) % 7, 0.05, 7, addresses, stream.bits)),
+        "large domain": replace(np.zeros(1000, np.int64), 0.3, 3 << 29, addresses, stream.bits)[:12].tolist(),
+        "text ids": record_ids(_people(), ("name",), 0, KEY).tolist(),
+        "pair ids": record_ids(_people(), ("name", "born"), 0, KEY).tolist(),
+        "path": {str(f): _point(f) for f in (0.8, 0.2, 0.37, 0.9, 0.05, 0.999)},
+        "copies": {str(level): _copy(level) for level in ("high", "middle", "low", 0.4, 0.9, 0.1)},
+    }
+
+
+def _hash(array: Any) -> str:
+    return hashlib.sha256(array.tobytes()).hexdigest()
+
+
+def _people() -> pa.RecordBatch:
+    names = ["Ada", "Émile", "", "a name that is longer than one block of sixteen bytes"]
+    return pa.record_batch({"name": names, "born": [1815, 1840, 1900, 1950]})
+
+
+def _point(fidelity: float) -> dict[str, Any]:
+    tree = PathTree(sf.Ladder.of({"a": 0.8, "b": 0.5, "c": 0.2}))
+    point = tree.locate(sf.Level(fidelity))
+    return {"time": point.time.hex(), "terms": [[f"{lane}#{word}", c.hex()] for (lane, word), c in point.terms]}
+
+
+POLICY = """
+dataset = "golden"
+[levels]
+high = 0.8
+middle = 0.5
+low = 0.2
+[columns]
+id = "id"
+height = "gaussian"
+weight = { role = "gaussian", clip = [40, 120] }
+count = { role = "gaussian", integer = true }
+colour = { role = "uniform", nulls = "perturb" }
+town = { role = "uniform", domain = ["A", "B", "C"], joint = "home" }
+floor = { role = "uniform", domain = { min = 0, max = 9 }, joint = "home" }
+"""
+
+
+def _copy(level: str | float) -> str:
+    i = np.arange(500)
+    table = pa.table(
+        {
+            "id": i * 3,
+            "height": 170 + (i * 37 % 101) / 3,
+            "weight": 60 + (i * 53 % 97) / 2,
+            "count": (i * 71 % 211) * 10,
+            "colour": [None if k % 11 == 0 else "rgb"[k % 3] for k in i],
+            "town": ["ABC"[k * 7 % 3] for k in i],
+            "floor": i * 13 % 10,
+        }
+    )
+    copy = sf.Policy.loads(POLICY).fit(table).release(table, level, KEY)
+    return sf.Manifest.of(copy).digest
+
+
+def test_bytes_are_as_they_were() -> None:
+    assert computed() == json.loads(FILE.read_text())
+
+
+def test_the_comparison_can_fail() -> None:
+    frozen = json.loads(FILE.read_text())
+    other = sf.Key.from_bytes(bytes(range(1, 33)))
+    assert other.fingerprint() != frozen["fingerprint"]
+    assert len({frozen["copies"][level] for level in frozen["copies"]}) == len(frozen["copies"])
+
+
+if __name__ == "__main__":
+    FILE.write_text(json.dumps(computed(), indent=1) + "\n")

@@ -1,0 +1,90 @@
+"""The papers' own algorithms, written as they are printed (with the errata), to compare ours with."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+Array = Any
+
+
+def corner_wave(variances: Array, k_x: Array) -> Array:
+    """K_Z of li2012, eq. 15."""
+    return np.kron(np.minimum.outer(variances, variances), k_x)
+
+
+def algorithm_1(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
+    """Parallel generation: all noises at once. Rows x levels x attributes."""
+    k_z = corner_wave(variances, k_x)
+    drawn = rng.multivariate_normal(np.zeros(len(k_z)), k_z, rows, method="cholesky")
+    return drawn.reshape(rows, len(variances), len(k_x))
+
+
+def algorithm_2(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
+    """Sequential generation: each noise is the one before plus an independent one."""
+    root, before, at, out = np.linalg.cholesky(k_x), np.zeros((rows, len(k_x))), 0.0, []
+    for variance in variances:
+        before = before + np.sqrt(variance - at) * rng.normal(size=before.shape) @ root.T
+        at = variance
+        out.append(before)
+    return np.stack(out, axis=1)
+
+
+def algorithm_3(rng: np.random.Generator, known: Array, old: Array, new: Array, k_x: Array) -> Array:
+    """On-demand generation: new noises given all earlier ones (eqs. 17 and 18)."""
+    variances = np.concatenate([old, new])
+    k_z = corner_wave(variances, k_x)
+    size = len(old) * len(k_x)
+    inner, cross, outer = k_z[:size, :size], k_z[size:, :size], k_z[size:, size:]
+    gain = cross @ np.linalg.inv(inner)
+    mean = known.reshape(len(known), size) @ gain.T
+    root = np.linalg.cholesky(outer - gain @ cross.T)
+    return (mean + rng.normal(size=mean.shape) @ root.T).reshape(len(known), len(new), len(k_x))
+
+
+class MultiPert:
+    """`multi-pert` of xiao2009, Figure 3, with `history(t)` of section 6 in place of the released tables."""
+
+    def __init__(self, rng: np.random.Generator, data: Array, size: int) -> None:
+        self.rng, self.data, self.size = rng, data, size
+        self.issued: list[float] = []
+        self.history: list[list[tuple[float, int]]] = [[] for _ in data]
+
+    def release(self, p: float) -> Array:
+        larger = min((q for q in self.issued if q > p), default=None)
+        smaller = max((q for q in self.issued if q < p), default=None)
+        out = np.array([self._cell(t, p, larger, smaller) for t in range(len(self.data))])
+        self.issued.append(p)
+        return out
+
+    def _value(self, t: int, p: float) -> int:
+        """The value that history(t) holds for an issued p: that of the smallest probability at least p."""
+        return min((q, y) for q, y in self.history[t] if q >= p)[1]
+
+    def _cell(self, t: int, p: float, larger: float | None, smaller: float | None) -> int:
+        p_l = 1.0 if larger is None else larger
+        y_l = int(self.data[t]) if larger is None else self._value(t, larger)
+        coin = self.rng.random()
+        if smaller is None:
+            y = y_l if coin < p / p_l else int(self.rng.integers(self.size))
+        else:
+            y_r = self._value(t, smaller)
+            u, v = self._coin(p, p_l, smaller, same=y_l == y_r)
+            y = y_l if coin < u else y_r if coin < u + v else int(self.rng.integers(self.size))
+        self._remember(t, p, y)
+        return y
+
+    def _coin(self, p: float, p_l: float, p_r: float, *, same: bool) -> tuple[float, float]:
+        """Equations 3 and 4."""
+        if same:
+            return p / p_l, (1 - p / p_l) * (1 - (1 - p_r / p) / ((self.size - 1) * p_r / p_l + 1))
+        return (p - p_r) / (p_l - p_r), p_r * (p_l - p) / (p * (p_l - p_r))
+
+    def _remember(self, t: int, p: float, y: int) -> None:
+        above = min(((q, v) for q, v in self.history[t] if q > p), default=None)
+        if above is None or above[1] != y:
+            self.history[t].append((p, y))
+        below = max(((q, v) for q, v in self.history[t] if q < p), default=None)
+        if below is not None and below[1] == y:
+            self.history[t].remove(below)

@@ -1,0 +1,210 @@
+"""Files in and out, the manifest that travels with them, and what is written when something goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet as pq
+import pytest
+
+import sfumato as sf
+from sfumato.errors import ManifestError, ReleaseError, SourceError
+from sfumato.release.atomic import replacing
+from sfumato.release.distinct import ensure_distinct
+from sfumato.schema.table import BATCH, Source
+
+KEY = sf.Key.from_bytes(bytes(range(32)))
+FORMATS = ("parquet", "arrow", "csv")
+
+
+@pytest.mark.parametrize("out", FORMATS)
+def test_a_copy_comes_back_from_every_format(
+    tiny: pa.Table, tiny_scheme: sf.TableScheme, tmp_path: Path, out: str
+) -> None:
+    path = tmp_path / f"copy.{out}"
+    manifest = sf.release_file(tiny_scheme, tiny, path, "middle", KEY)
+    memory = tiny_scheme.release(tiny, "middle", KEY)
+    copy = sf.read_copy(path)
+    assert sf.Manifest.of(copy) == sf.Manifest.of(path) == manifest == sf.Manifest.of(memory)
+    for name in memory.column_names:
+        assert copy.column(name).to_pylist() == memory.column(name).to_pylist(), name
+    manifest.verify(path)
+    manifest.verify(copy)
+    assert json.loads((tmp_path / f"copy.{out}.manifest.json").read_text())["digest"] == manifest.digest
+    assert sorted(p.name for p in tmp_path.iterdir()) == [path.name, f"{path.name}.manifest.json"]
+
+
+@pytest.mark.parametrize("kind", FORMATS)
+def test_a_source_is_read_from_every_format(tmp_path: Path, kind: str) -> None:
+    table = pa.table({"id": [5, 6, 7], "n": [1.5, None, 3.25], "c": ["x", "", None]})
+    path = tmp_path / f"in.{kind}"
+    if kind == "parquet":
+        pq.write_table(table, path)
+    elif kind == "arrow":
+        with pyarrow.ipc.new_stream(path, table.schema) as stream:  # a stream is read as well as a file
+            stream.write_table(table)
+    else:
+        pyarrow.csv.write_csv(table, path)
+    read = pa.Table.from_batches(Source.of(path).batches())
+    assert read.to_pylist() == table.to_pylist()
+
+
+def test_other_readers_find_the_manifest_inside(tiny: pa.Table, tiny_scheme: sf.TableScheme, tmp_path: Path) -> None:
+    for ending in ("parquet", "arrow"):
+        path = tmp_path / f"copy.{ending}"
+        sf.release_file(tiny_scheme, tiny, path, "low", KEY)
+        (tmp_path / f"copy.{ending}.manifest.json").unlink()
+    table = pq.read_table(tmp_path / "copy.parquet")
+    assert sf.Manifest.of(table).level == "low"
+    with pyarrow.ipc.open_file(tmp_path / "copy.arrow") as file:
+        assert sf.Manifest.of(file.read_all()) == sf.Manifest.of(table)
+
+
+def test_the_manifest_says_what_was_asked_and_given(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
+    manifest = sf.Manifest.of(tiny_scheme.release(tiny, 0.3, KEY))
+    assert manifest.asked == 0.3
+    assert 0.29 < manifest.given < 0.3
+    assert manifest.level is None
+    assert any("Pooling is useless" in promise for promise in manifest.promises)
+    assert any("note" in limit for limit in manifest.limits)
+    text = manifest.dumps()
+    for value in tiny.column("note").to_pylist()[:3]:
+        assert value not in text
+    assert KEY.expose().hex() not in text
+
+
+def test_an_unsafe_copy_says_so() -> None:
+    table = pa.table({"n": np.arange(50.0)})
+    policy = sf.Policy.loads(
+        'dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = { role = "independent", of = "gaussian" }'
+    )
+    manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
+    assert any("UNSAFE" in promise for promise in manifest.promises)
+    assert not any("Pooling is useless" in promise for promise in manifest.promises)
+    assert manifest.models[0].path == ""  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("damage", ["cell", "row", "column"])
+def test_a_changed_copy_is_noticed(tiny: pa.Table, tiny_scheme: sf.TableScheme, damage: str) -> None:
+    copy = tiny_scheme.release(tiny, "low", KEY)
+    manifest = sf.Manifest.of(copy)
+    manifest.verify(copy)
+    if damage == "cell":
+        values = copy.column("float").to_pylist()
+        values[3] += 1
+        place = copy.column_names.index("float")
+        copy = copy.set_column(place, copy.schema.field(place), pa.array(values))
+    copy = copy.slice(1) if damage == "row" else copy.drop_columns("flag") if damage == "column" else copy
+    with pytest.raises(ManifestError, match="it has been changed"):
+        manifest.verify(copy)
+
+
+def test_a_copy_without_a_manifest_or_with_a_broken_one_is_refused(tmp_path: Path) -> None:
+    plain = pa.table({"n": [1]})
+    with pytest.raises(ManifestError, match="this table has none"):
+        sf.Manifest.of(plain)
+    pq.write_table(plain, tmp_path / "p.parquet")
+    with pytest.raises(ManifestError, match="inside or beside it"):
+        sf.Manifest.of(tmp_path / "p.parquet")
+    for text in ("", "[]", "{}", '{"sfumato": 1}', '{"sfumato": 1, "models": [{"kind": "unheard"}]}', '{"sfumato": 99}'):
+        with pytest.raises(ManifestError):
+            sf.Manifest.loads(text)
+
+
+def test_layout_of_source_and_threads_do_not_show_in_the_file(tmp_path: Path) -> None:
+    rows = 3 * BATCH + 17
+    table = pa.table({"id": np.arange(rows)[::-1], "n": np.random.default_rng(1).normal(size=rows), "c": np.arange(rows) % 5})
+    policy = sf.Policy.loads(
+        'dataset = "d"\n[levels]\na = 0.5\n[columns]\nid = "id"\nn = "gaussian"\nc = "uniform"'
+    )
+    files = set()
+    for group, threads in ((rows, 1), (1000, 2), (BATCH + 1, 3)):
+        source = tmp_path / "in.parquet"
+        pq.write_table(table, source, row_group_size=group)
+        scheme = policy.fit(source, threads=threads)
+        sf.release_file(scheme, source, tmp_path / "out.parquet", 0.4, KEY, threads=threads)
+        files.add((tmp_path / "out.parquet").read_bytes())
+    assert len(files) == 1
+
+
+def test_reading_and_writing_fail_with_a_sentence_and_no_file(tiny: pa.Table, tiny_scheme: sf.TableScheme, tmp_path: Path) -> None:
+    whole = tmp_path / "whole.parquet"
+    pq.write_table(tiny, whole, row_group_size=10)
+    for cut in (0, 3, 200, whole.stat().st_size - 5):
+        broken = tmp_path / "broken.parquet"
+        broken.write_bytes(whole.read_bytes()[:cut])
+        with pytest.raises(SourceError, match="could not be read as parquet"):
+            sf.release_file(tiny_scheme, broken, tmp_path / "out.parquet", "low", KEY)
+    data = bytearray(whole.read_bytes())
+    data[60:600] = bytes(540)
+    broken.write_bytes(data)
+    with pytest.raises(SourceError):
+        sf.release_file(tiny_scheme, broken, tmp_path / "out.parquet", "low", KEY)
+    with pytest.raises(ReleaseError, match="must not replace its source"):
+        sf.release_file(tiny_scheme, whole, whole, "low", KEY)
+    with pytest.raises(ReleaseError, match="must exist"):
+        sf.release_file(tiny_scheme, whole, tmp_path / "no" / "out.parquet", "low", KEY)
+    with pytest.raises(SourceError, match="must end in one of"):
+        sf.release_file(tiny_scheme, whole, tmp_path / "out.xlsx", "low", KEY)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["broken.parquet", "whole.parquet"]
+
+
+def test_a_csv_whose_types_change_is_refused_clearly(tmp_path: Path) -> None:
+    lines = ["n"] + ["1"] * 700_000 + ["not a number"]
+    (tmp_path / "in.csv").write_text("\n".join(lines))
+    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = "gaussian"')
+    with pytest.raises(SourceError, match="could not be read to its end"):
+        policy.fit(tmp_path / "in.csv")
+
+
+def test_an_earlier_file_survives_a_failed_run(tmp_path: Path) -> None:
+    target = tmp_path / "f"
+    target.write_text("before")
+    with pytest.raises(ReleaseError, match="is as it was"), replacing(target) as part:
+        part.write_text("half")
+        raise OSError(28, "No space left on device")
+    assert target.read_text() == "before"
+    assert os.listdir(tmp_path) == ["f"]  # noqa: PTH208
+
+
+def test_leftovers_of_killed_runs_are_swept_and_those_of_live_ones_are_not(tmp_path: Path) -> None:
+    import socket
+
+    dead = tmp_path / f".f.{socket.gethostname()}-999999999-ab.part"
+    live = tmp_path / f".f.{socket.gethostname()}-{os.getpid()}-ab.part"
+    for file in (dead, live):
+        file.write_text("x")
+    with replacing(tmp_path / "f") as part:
+        part.write_text("new")
+    assert not dead.exists()
+    assert live.exists()
+
+
+def test_repeated_ids_are_found_in_any_order() -> None:
+    def batches(*lists: list[int]) -> object:
+        return lambda: (np.array(ids, dtype=np.int64).view(np.uint64) for ids in lists)
+
+    ensure_distinct(batches([1, 2, 3], [], [4]))  # type: ignore[arg-type]
+    ensure_distinct(batches([3, -1], [2, 1]))  # type: ignore[arg-type]
+    for lists in ([[1, 1]], [[1, 2], [2]], [[5, 3], [4, -9], [3]], [[-9, 1, -9]]):
+        with pytest.raises(SourceError, match="occurs again"):
+            ensure_distinct(batches(*lists))  # type: ignore[arg-type]
+    many = np.random.default_rng(1).permutation(400_000).astype(np.uint64)
+    ensure_distinct(lambda: np.array_split(many, 7))
+    with pytest.raises(SourceError, match="and 77 "):
+        ensure_distinct(lambda: [*np.array_split(many, 7), np.array([77], np.uint64)])
+
+
+def test_a_scheme_file_must_be_whole(tmp_path: Path, tiny_scheme: sf.TableScheme) -> None:
+    tiny_scheme.save(tmp_path / "s.json")
+    text = (tmp_path / "s.json").read_text()
+    for broken in ("", "{}", text[: len(text) // 2], text.replace('"root"', '"rot"')):
+        (tmp_path / "s.json").write_text(broken)
+        with pytest.raises(ReleaseError, match="fit it again"):
+            sf.TableScheme.load(tmp_path / "s.json")

@@ -1,0 +1,104 @@
+from __future__ import annotations
+
+import pickle
+import traceback
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import CustodyError, SourceError
+from sfumato.keys.identity import record_ids
+from sfumato.keys.stream import Lane
+
+
+def test_a_key_file_is_private_and_comes_back(tmp_path: Path) -> None:
+    key = sf.Key.generate()
+    key.save(tmp_path / "k")
+    assert (tmp_path / "k").stat().st_mode & 0o777 == 0o600
+    assert sf.Key.load(tmp_path / "k") == key != sf.Key.generate()
+    with pytest.raises(CustodyError, match="never overwritten"):
+        key.save(tmp_path / "k")
+    assert sf.Key.load(tmp_path / "k") == key
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"abc", b"sfumato-key-1 00", b"sfumato-key-1 " + b"zz" * 32, bytes(range(200, 240)), b"00" * 32]
+)
+def test_a_malformed_key_file_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "k"
+    path.write_bytes(content)
+    path.chmod(0o600)
+    with pytest.raises(CustodyError, match="64 hexadecimal digits") as caught:
+        sf.Key.load(path)
+    assert "zz" not in str(caught.value)
+
+
+def test_a_readable_key_file_and_a_missing_one_are_refused(tmp_path: Path) -> None:
+    sf.Key.generate().save(tmp_path / "k")
+    (tmp_path / "k").chmod(0o640)
+    with pytest.raises(CustodyError, match="chmod 600"):
+        sf.Key.load(tmp_path / "k")
+    with pytest.raises(CustodyError, match="could not be read"):
+        sf.Key.load(tmp_path / "none")
+
+
+@pytest.mark.parametrize("secret", [b"", b"x" * 31, b"x" * 33, "x" * 32, None])
+def test_a_key_is_32_bytes(secret: bytes) -> None:
+    with pytest.raises(CustodyError, match="exactly 32 bytes"):
+        sf.Key.from_bytes(secret)
+
+
+def test_a_key_is_never_shown() -> None:
+    secret = b"do not show this to anyone, ever"
+    key = sf.Key.from_bytes(secret)
+    shown = f"{key} {key!r} {[key]} {key.fingerprint()}"
+    try:
+        raise ValueError(key)
+    except ValueError:
+        shown += traceback.format_exc()
+    assert "show" not in shown.replace("test_a_key_is_never_shown", "").replace("shown", "")
+    assert secret.hex() not in shown
+    assert pickle.loads(pickle.dumps(key)) == key  # noqa: S301 - it must reach workers
+
+
+def test_derived_keys_depend_on_every_label_and_their_borders() -> None:
+    key = sf.Key.from_bytes(bytes(32))
+    derived = [key.derive(*labels) for labels in [("a",), ("b",), ("a", "b"), ("ab",), ("a", ""), ()]]
+    assert len({k.expose() for k in [key, *derived]}) == 7
+
+
+def test_bits_depend_on_id_and_value_alone() -> None:
+    lane = Lane(sf.Key.from_bytes(bytes(32)))
+    cells = np.arange(200, dtype=np.uint64)
+    whole = lane.bits(cells)
+    assert np.array_equal(lane.bits(cells[50:80]), whole[50:80])
+    assert len(set(whole.tolist())) == 200
+
+
+def _ids(*names: str, **columns: object) -> list[int]:
+    batch = pa.record_batch(columns)
+    return record_ids(batch, names, 5, sf.Key.from_bytes(bytes(32))).tolist()
+
+
+def test_record_ids() -> None:
+    assert _ids(x=[1, 2]) == [5, 6]
+    assert _ids("x", x=pa.array([1, -1], pa.int32())) == [1, 2**64 - 1]
+    assert _ids("x", x=pa.array([2**64 - 1], pa.uint64())) == [2**64 - 1]
+    texts = _ids("x", x=["a", "b", "", "a" * 16, "a" * 17, "a" * 40])
+    assert len(set(texts)) == 6
+    assert _ids("x", x=["b"]) == texts[1:2]
+    assert _ids("x", x=pa.array(["b", "a"]).dictionary_encode()) == [texts[1], texts[0]]
+    assert _ids("x", "y", x=["ab"], y=["c"]) != _ids("x", "y", x=["a"], y=["bc"])
+    assert _ids("x", "y", x=[1], y=[2]) != _ids("x", "y", x=[2], y=[1])
+    sliced = pa.record_batch({"x": ["zz", "a", "b"]}).slice(1)
+    assert record_ids(sliced, ("x",), 0, sf.Key.from_bytes(bytes(32))).tolist() == texts[:2]
+
+
+def test_ids_must_be_there() -> None:
+    with pytest.raises(SourceError, match="has nulls"):
+        _ids("x", x=[1, None])
+    with pytest.raises(SourceError, match="must be a number, a text or a time"):
+        _ids("x", x=[[1], [2]])

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+import math
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+import sfumato as sf
+from sfumato.errors import LevelError
+from sfumato.keys.path import PathTree, Point
+
+
+def _tree(*fidelities: float, digits: int = 8) -> PathTree:
+    return PathTree(sf.Ladder.of({f"l{i}": f for i, f in enumerate(fidelities)}), digits)
+
+
+def _covariance(one: Point, other: Point) -> float:
+    weights = dict(other.terms)
+    return sum(c * weights.get(slot, 0.0) for slot, c in one.terms)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 30, 100])
+def test_declared_levels_are_exact_and_cheap(count: int) -> None:
+    fidelities = np.linspace(0.95, 0.05, count).tolist()
+    tree = _tree(*fidelities)
+    for fidelity in fidelities:
+        point = tree.locate(sf.Level(fidelity))
+        assert point.level.fidelity == fidelity
+        assert len(point.terms) <= 1 + math.ceil(math.log2(max(count, 2)))
+
+
+def test_all_points_have_the_covariance_of_brownian_motion() -> None:
+    """`Cov(W(s), W(t)) = min(s, t)`, the corner-wave matrix, for declared levels, gaps, below and above the ladder."""
+    tree = _tree(0.8, 0.5, 0.2)
+    points = [tree.locate(sf.Level(f)) for f in (0.999, 0.97, 0.9, 0.8, 0.79, 0.6, 0.5, 0.33, 0.2, 0.19, 0.05, 1e-4)]
+    for point in points:
+        assert _covariance(point, point) == pytest.approx(point.time, rel=1e-12)
+    for one, other in combinations(points, 2):
+        assert _covariance(one, other) == pytest.approx(min(one.time, other.time), rel=1e-12)
+
+
+def test_a_level_is_never_rounded_towards_more_fidelity_and_finds_itself_again() -> None:
+    tree = _tree(0.8, 0.5, 0.2)
+    for fidelity in np.linspace(0.01, 0.99, 500):
+        point = tree.locate(sf.Level(fidelity))
+        assert point.level.fidelity <= fidelity * (1 + 1e-9)
+        assert point.time <= sf.Level(fidelity).noise * (1 + 1 / 64)
+        assert tree.locate(point.level) == point
+
+
+def test_more_digits_come_nearer_and_agree_where_both_exist() -> None:
+    coarse, fine = _tree(0.8, 0.2, digits=4), _tree(0.8, 0.2, digits=12)
+    asked = sf.Level(0.456)
+    assert asked.fidelity - fine.locate(asked).level.fidelity < 1e-3
+    shared = coarse.locate(asked)
+    assert fine.locate(shared.level).terms == shared.terms
+
+
+def test_a_level_far_from_the_ladder_is_refused() -> None:
+    with pytest.raises(LevelError, match="octaves"):
+        _tree(0.5).locate(sf.Level(1e-14))
