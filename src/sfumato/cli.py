@@ -238,3 +238,7 @@ def _progress(total: int | None, *, quiet: bool) -> Iterator[tuple[Callable[[str
 def _say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:
     """The result, as JSON or as words with a next step."""
     click.echo(json.dumps(data, indent=2) if as_json else f"{text}\n\nNext: {following}")
+
+
+if __name__ == "__main__":
+    main()

@@ -25,11 +25,12 @@ def test_files_are_short() -> None:
 
 
 def test_functions_fit_a_screen() -> None:
-    long = []
-    for file in FILES:
-        for node in ast.walk(ast.parse(file.read_text())):
-            if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno > 50:
-                long.append(f"{file.name}:{node.name}")
+    long = [
+        f"{file.name}:{node.name}"
+        for file in FILES
+        for node in ast.walk(ast.parse(file.read_text()))
+        if isinstance(node, ast.FunctionDef) and (node.end_lineno or 0) - node.lineno > 50
+    ]
     assert long == []
 
 
@@ -58,7 +59,5 @@ def test_public_names_are_there() -> None:
 def test_the_repository_names_no_machine_and_no_registry() -> None:
     suspicious = re.compile(r"(^|[^A-Za-z.])/(work|root|home)/|pypi\.org|files\.pythonhosted|registry\.npmjs")
     own = "tests/architecture/test_architecture.py"
-    found = [
-        name for name in TRACKED if name != own and suspicious.search((ROOT / name).read_text(errors="ignore"))
-    ]
+    found = [name for name in TRACKED if name != own and suspicious.search((ROOT / name).read_text(errors="ignore"))]
     assert found == []

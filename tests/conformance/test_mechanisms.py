@@ -33,11 +33,9 @@ def policy(request: pytest.FixtureRequest) -> sf.Policy:
     role, column = request.param
     options = f', of = "{IMITATED[column]}"' if role == "independent" else ""
     other = "drop"
-    lines = {name: f'"{other}"' for name in ("n", "c")} | {column: f'{{ role = "{role}"{options} }}'}
+    lines = dict.fromkeys(("n", "c"), f'"{other}"') | {column: f'{{ role = "{role}"{options} }}'}
     columns = "\n".join(f"{name} = {said}" for name, said in lines.items())
-    return sf.Policy.loads(
-        f'dataset = "conformance"\n[levels]\na = 0.7\nb = 0.3\n[columns]\nid = "id"\n{columns}'
-    )
+    return sf.Policy.loads(f'dataset = "conformance"\n[levels]\na = 0.7\nb = 0.3\n[columns]\nid = "id"\n{columns}')
 
 
 @pytest.fixture
@@ -94,9 +92,7 @@ def test_the_fit_does_not_depend_on_batches(policy: sf.Policy, table: pa.Table) 
     for mechanism in scheme.mechanisms:
         before = None
         for _ in range(mechanism.passes):
-            parts = [
-                mechanism.summarise(batch, before) for piece in _pieces(table) for batch in piece.to_batches()
-            ]
+            parts = [mechanism.summarise(batch, before) for piece in _pieces(table) for batch in piece.to_batches()]
             forward = parts[0]
             for part in parts[1:]:
                 forward = forward.merge(part)
@@ -156,5 +152,7 @@ def test_a_changed_cell_gets_fresh_noise_and_others_keep_theirs(
         assert len(set(moves)) > 2500
     fewer = scheme.release(table.slice(1000), "b", key).column(column).to_pylist()
     assert fewer == before[1000:]
-    grown = scheme.release(pa.concat_tables([table, table.set_column(0, "id", pa.array(range(10_000, 13_000)))]), "b", key)
+    grown = scheme.release(
+        pa.concat_tables([table, table.set_column(0, "id", pa.array(range(10_000, 13_000)))]), "b", key
+    )
     assert grown.column(column).to_pylist()[:3000] == before

@@ -18,7 +18,7 @@ import sfumato as sf
 from sfumato.kernels.replacement import replace
 from sfumato.kernels.ziggurat import normals
 from sfumato.keys.identity import record_ids
-from sfumato.keys.path import PathTree
+from sfumato.keys.path import PathTree, ancestry
 from sfumato.keys.stream import Stream
 
 FILE = Path(__file__).with_name("golden.json")
@@ -58,7 +58,11 @@ def _people() -> pa.RecordBatch:
 def _point(fidelity: float) -> dict[str, Any]:
     tree = PathTree(sf.Ladder.of({"a": 0.8, "b": 0.5, "c": 0.2}))
     point = tree.locate(sf.Level(fidelity))
-    return {"time": point.time.hex(), "terms": [[f"{lane}#{word}", c.hex()] for (lane, word), c in point.terms]}
+    nodes = ancestry([point.node])
+    return {
+        "time": point.node.time.hex(),
+        "nodes": [[f"{n.slot[0]}#{n.slot[1]}", n.weight.hex(), n.size.hex()] for n in nodes],
+    }
 
 
 POLICY = """

@@ -13,7 +13,7 @@ Array = Any
 def variance_p(z: Array, variance: float) -> float:
     """Centred normals have this variance: the sum of squares is χ²."""
     total = float(np.square(z).sum() / variance)
-    return 2 * min(stats.chi2.cdf(total, len(z)), stats.chi2.sf(total, len(z)))
+    return float(2 * min(stats.chi2.cdf(total, len(z)), stats.chi2.sf(total, len(z))))
 
 
 def independent_p(a: Array, b: Array) -> float:
@@ -38,14 +38,14 @@ def same_law_p(a: Array, b: Array) -> float:
 
 def rate_p(hits: int, trials: int, rate: float) -> float:
     """So many hits of a Bernoulli rate."""
-    return min(1.0, 2 * min(stats.binom.cdf(hits, trials, rate), stats.binom.sf(hits - 1, trials, rate)))
+    return float(min(1.0, 2 * min(stats.binom.cdf(hits, trials, rate), stats.binom.sf(hits - 1, trials, rate))))
 
 
 def unrelated_p(a: Array, b: Array) -> float:
     """Two yes-or-no properties are independent: Fisher's exact test, as a hypergeometric law given the margins."""
     both, total = int((a & b).sum()), len(a)
     law = stats.hypergeom(total, int(a.sum()), int(b.sum()))
-    return min(1.0, 2 * min(law.cdf(both), law.sf(both - 1)))
+    return float(min(1.0, 2 * min(law.cdf(both), law.sf(both - 1))))
 
 
 def at_most_half_p(wins: int, losses: int) -> float:

@@ -30,7 +30,9 @@ def test_thirty_copies_say_no_more_than_the_best(verdict: Verdict, rng: np.rando
     copies = [copy / truth.std(axis=0) for copy in ours]
     verdict.accept(p.useless_p(target, copies[0], np.column_stack(copies[1:])), "29 more copies")
     leaky = [*copies[1:-1], copies[-1] - 0.02 * (copies[0] - truth / truth.std(axis=0))]
-    verdict.reject(p.useless_p(target, copies[0], np.column_stack(leaky)), "2 % of the best copy's noise kept in the last")
+    verdict.reject(
+        p.useless_p(target, copies[0], np.column_stack(leaky)), "2 % of the best copy's noise kept in the last"
+    )
     # the error that is left is the best copy's, 1 - f
     error = _llse([copy[:, 1] for copy in copies], [level.noise for level in given], shared=True) - target
     scale = (given[0].error) * float(target.var())
@@ -123,13 +125,16 @@ def test_a_learned_adversary_gains_nothing_on_categories(
         scheme = policy.fit(table)
         copies = [worlds.codes(copy) for copy in scheme.release_levels(table, levels, key)]
         seen = np.column_stack(copies)
-        model = HistGradientBoostingClassifier(max_iter=30, random_state=0, categorical_features=list(range(len(levels))))
+        model = HistGradientBoostingClassifier(
+            max_iter=30, random_state=0, categorical_features=list(range(len(levels)))
+        )
         learned = model.fit(seen[::2], x[::2]).predict(seen[1::2])
         likelihood = np.full((size, size), 0.5 / size) + 0.5 * np.eye(size)
         likeliest = (likelihood[copies[0]] * prior).argmax(axis=1)[1::2]
         truth = x[1::2]
         return p.at_most_half_p(
-            int(((learned == truth) & (likeliest != truth)).sum()), int(((learned != truth) & (likeliest == truth)).sum())
+            int(((learned == truth) & (likeliest != truth)).sum()),
+            int(((learned != truth) & (likeliest == truth)).sum()),
         )
 
     safe = worlds.uniform(size)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
+from sfumato.models import GaussianNoise
 
 from . import pvalues as p
 from . import worlds
@@ -38,6 +39,7 @@ def test_the_published_covariance_is_that_of_the_table(rng: np.random.Generator,
     table = worlds.numbers(rng, 50_000, COLUMNS)
     copy = worlds.gaussian(COLUMNS).fit(table).release(table, "public", key)
     [model] = sf.Manifest.of(copy).models
+    assert isinstance(model, GaussianNoise)
     expected = 4 * np.cov(worlds.matrix(table).T)
     for i, line in enumerate(model.covariance):
         np.testing.assert_allclose(line, expected[i, : i + 1], rtol=1e-4, atol=1e-9 * abs(expected[i, i]))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from . import pvalues as p
 
+from . import pvalues as p
 from .conftest import Verdict
 
 N = 1_000_000

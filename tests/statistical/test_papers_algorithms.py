@@ -90,4 +90,4 @@ def test_xiao2009(verdict: Verdict, rng: np.random.Generator, key: sf.Key) -> No
 def _equal_rates_p(one: int, other: int) -> float:
     """Two counts of rare or common cells in tables of equal size: given their sum, the first is hypergeometric."""
     law = stats.hypergeom(200_000, int(one + other), 100_000)
-    return min(1.0, 2 * min(law.cdf(one), law.sf(one - 1)))
+    return float(min(1.0, 2 * min(law.cdf(one), law.sf(one - 1))))

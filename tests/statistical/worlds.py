@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
+from sfumato.models import GaussianNoise
 
 Array = Any
 
@@ -45,6 +46,7 @@ def matrix(table: pa.Table) -> Array:
 def white_noise(table: pa.Table, copy: pa.Table) -> Array:
     """The noise of a copy, whitened by its published covariance."""
     [model] = sf.Manifest.of(copy).models
+    assert isinstance(model, GaussianNoise)
     steps = np.array(model.step)
     lattice = np.rint(matrix(table) / steps) * steps
     covariance = np.zeros((len(steps), len(steps)))

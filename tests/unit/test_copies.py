@@ -112,17 +112,24 @@ def test_a_copy_without_a_manifest_or_with_a_broken_one_is_refused(tmp_path: Pat
     pq.write_table(plain, tmp_path / "p.parquet")
     with pytest.raises(ManifestError, match="inside or beside it"):
         sf.Manifest.of(tmp_path / "p.parquet")
-    for text in ("", "[]", "{}", '{"sfumato": 1}', '{"sfumato": 1, "models": [{"kind": "unheard"}]}', '{"sfumato": 99}'):
+    for text in (
+        "",
+        "[]",
+        "{}",
+        '{"sfumato": 1}',
+        '{"sfumato": 1, "models": [{"kind": "unheard"}]}',
+        '{"sfumato": 99}',
+    ):
         with pytest.raises(ManifestError):
             sf.Manifest.loads(text)
 
 
 def test_layout_of_source_and_threads_do_not_show_in_the_file(tmp_path: Path) -> None:
     rows = 3 * BATCH + 17
-    table = pa.table({"id": np.arange(rows)[::-1], "n": np.random.default_rng(1).normal(size=rows), "c": np.arange(rows) % 5})
-    policy = sf.Policy.loads(
-        'dataset = "d"\n[levels]\na = 0.5\n[columns]\nid = "id"\nn = "gaussian"\nc = "uniform"'
+    table = pa.table(
+        {"id": np.arange(rows)[::-1], "n": np.random.default_rng(1).normal(size=rows), "c": np.arange(rows) % 5}
     )
+    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nid = "id"\nn = "gaussian"\nc = "uniform"')
     files = set()
     for group, threads in ((rows, 1), (1000, 2), (BATCH + 1, 3)):
         source = tmp_path / "in.parquet"
@@ -133,7 +140,9 @@ def test_layout_of_source_and_threads_do_not_show_in_the_file(tmp_path: Path) ->
     assert len(files) == 1
 
 
-def test_reading_and_writing_fail_with_a_sentence_and_no_file(tiny: pa.Table, tiny_scheme: sf.TableScheme, tmp_path: Path) -> None:
+def test_reading_and_writing_fail_with_a_sentence_and_no_file(
+    tiny: pa.Table, tiny_scheme: sf.TableScheme, tmp_path: Path
+) -> None:
     whole = tmp_path / "whole.parquet"
     pq.write_table(tiny, whole, row_group_size=10)
     for cut in (0, 3, 200, whole.stat().st_size - 5):
@@ -166,9 +175,14 @@ def test_a_csv_whose_types_change_is_refused_clearly(tmp_path: Path) -> None:
 def test_an_earlier_file_survives_a_failed_run(tmp_path: Path) -> None:
     target = tmp_path / "f"
     target.write_text("before")
-    with pytest.raises(ReleaseError, match="is as it was"), replacing(target) as part:
-        part.write_text("half")
-        raise OSError(28, "No space left on device")
+
+    def fail() -> None:
+        with replacing(target) as part:
+            part.write_text("half")
+            raise OSError(28, "No space left on device")
+
+    with pytest.raises(ReleaseError, match="is as it was"):
+        fail()
     assert target.read_text() == "before"
     assert os.listdir(tmp_path) == ["f"]  # noqa: PTH208
 

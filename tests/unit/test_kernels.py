@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from sfumato.kernels.replacement import replace
 
 def test_the_factor_of_a_regular_matrix_is_choleskys() -> None:
     draw = np.random.default_rng(1)
-    correlation = np.corrcoef(draw.normal(size=(6, 50)) + draw.normal(size=50))
+    correlation: Any = np.corrcoef(draw.normal(size=(6, 50)) + draw.normal(size=50))
     np.testing.assert_allclose(root(correlation), np.linalg.cholesky(correlation), atol=1e-12)
 
 
@@ -41,7 +42,7 @@ def test_a_matrix_that_is_no_correlation_is_drawn_towards_one() -> None:
 
 def test_moments_are_exact_in_any_order_and_right() -> None:
     draw = np.random.default_rng(2)
-    values = draw.normal(1e6, 3, (2, 5000))
+    values: Any = draw.normal(1e6, 3, (2, 5000))
     none = np.empty(0, bool)
     counted = np.stack([whole(line, none, line.min(), line.max()) for line in values] + [np.ones(5000)] * 2)
     assert (np.abs(counted) <= 2**21).all()
@@ -79,7 +80,7 @@ def test_the_rounding_correlation_is_what_a_simulation_shows() -> None:
 def test_replacement_over_one_value_and_over_very_many() -> None:
     cells = np.arange(2000, dtype=np.uint64)
 
-    def bits(lane: str, addresses: np.ndarray) -> np.ndarray:  # type: ignore[type-arg]
+    def bits(lane: str, addresses: Any) -> Any:
         import hashlib
 
         seed = int.from_bytes(hashlib.sha256(lane.encode() + addresses.tobytes()).digest()[:8], "big")

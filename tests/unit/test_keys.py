@@ -80,7 +80,7 @@ def test_bits_depend_on_id_and_value_alone() -> None:
 
 def _ids(*names: str, **columns: object) -> list[int]:
     batch = pa.record_batch(columns)
-    return record_ids(batch, names, 5, sf.Key.from_bytes(bytes(32))).tolist()
+    return [int(i) for i in record_ids(batch, names, 5, sf.Key.from_bytes(bytes(32)))]
 
 
 def test_record_ids() -> None:

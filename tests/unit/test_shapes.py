@@ -23,7 +23,7 @@ def _policy(columns: str, levels: str = "a = 0.8\nb = 0.2\n") -> sf.Policy:
     return sf.Policy.loads(f'dataset = "shapes"\n[levels]\n{levels}[columns]\n{columns}')
 
 
-def _release(columns: str, level: str | float = "b", **values: object) -> pa.Table:
+def _release(columns: str, level: str | float = "b", /, **values: object) -> pa.Table:
     table = pa.table(values)
     return _policy(columns).fit(table).release(table, level, KEY)
 
@@ -88,7 +88,7 @@ def test_integers_on_request() -> None:
     values = np.arange(1000) * 7
     copy = _release('n = { role = "gaussian", integer = true }', n=values)
     assert copy.schema.field("n").type == pa.int64()
-    with pytest.raises(LevelError, match="at least 4 lattice steps of 1, and at fidelity 0.8 it is"):
+    with pytest.raises(LevelError, match=r"at least 4 lattice steps of 1, and at fidelity 0\.8 it is"):
         _release('n = { role = "gaussian", integer = true }', n=np.arange(1000) % 9)
     fitted = _policy('n = { role = "gaussian", integer = true }').fit(pa.table({"n": np.arange(1000) % 40}))
     with pytest.raises(LevelError, match="leave out `integer = true`"):
@@ -127,7 +127,9 @@ def test_a_constant_column_is_blurred_all_the_same(value: float) -> None:
 
 
 def test_one_row_is_never_shown_as_it_is() -> None:
-    copy = _release('n = "gaussian"\nm = { role = "gaussian", clip = [0, 1200] }\nc = "uniform"', n=[70.0], m=[600.0], c=["x"])
+    copy = _release(
+        'n = "gaussian"\nm = { role = "gaussian", clip = [0, 1200] }\nc = "uniform"', n=[70.0], m=[600.0], c=["x"]
+    )
     assert copy.column("n")[0].as_py() != 70.0
     assert abs(copy.column("m")[0].as_py() - 600) > 1
     assert copy.column("c").to_pylist() == ["x"]  # a domain of one value
@@ -179,7 +181,9 @@ def test_a_domain_of_100_000_values() -> None:
 
 
 def test_a_joint_domain_must_not_be_too_large() -> None:
-    text = "\n".join(f'c{i} = {{ role = "uniform", joint = "g", domain = {{ min = 0, max = 99999 }} }}' for i in range(2))
+    text = "\n".join(
+        f'c{i} = {{ role = "uniform", joint = "g", domain = {{ min = 0, max = 99999 }} }}' for i in range(2)
+    )
     with pytest.raises(PolicyError, match="at most 2,147,483,648 values"):
         _policy(text).fit(pa.table({"c0": [1], "c1": [2]}))
 

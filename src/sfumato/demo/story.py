@@ -102,8 +102,8 @@ class Story:
         out.print(table)
         shown: str = out.file.getvalue()  # type: ignore[attr-defined]
         return (
-            f"{shown}\nAll three pooled know no more than the {self.recipients[0]} alone. Had the noise been independent, they "
-            f"would.\nEverything is in {self.folder}/."
+            f"{shown}\nAll three pooled know no more than the {self.recipients[0]} alone. Had the noise been "
+            f"independent, they would.\nEverything is in {self.folder}/."
         )
 
     def markdown(self) -> str:

@@ -28,7 +28,7 @@ def fine_step(spread: float, largest: float) -> float:
 
 def rounding_correlation(step: float, noise: float, increment: float) -> float:
     """What rounding leaves between a copy's noise (sd `noise`) and the increment to the next: `-step²/(12σσ_D)`."""
-    return -step * step / (12 * noise * increment)
+    return -(step / noise) * (step / increment) / 12
 
 
 @njit(cache=True, nogil=True)
@@ -56,10 +56,25 @@ def place(  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def add_scaled(scale: float, values: Floats, out: Floats) -> None:  # pragma: no cover - compiled
-    """`out += scale·values`."""
-    for row in range(out.shape[0]):
-        out[row] += scale * values[row]
+def bridge(  # pragma: no cover - compiled
+    left: Floats, right: Floats, weight: float, size: float, normals: Floats
+) -> Floats:
+    """`(1-weight)·left + weight·right + size·normals`, where an empty end counts as nothing."""
+    out = np.empty(normals.shape[0])
+    near = 1.0 - weight
+    if left.shape[0] == 0 and right.shape[0] == 0:
+        for row in range(out.shape[0]):
+            out[row] = size * normals[row]
+    elif right.shape[0] == 0:
+        for row in range(out.shape[0]):
+            out[row] = left[row] + size * normals[row]
+    elif left.shape[0] == 0:
+        for row in range(out.shape[0]):
+            out[row] = weight * right[row] + size * normals[row]
+    else:
+        for row in range(out.shape[0]):
+            out[row] = (near * left[row] + weight * right[row]) + size * normals[row]
+    return out
 
 
 @njit(cache=True, nogil=True)
@@ -82,7 +97,9 @@ def shape(factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Flo
                 noise[row] = part + d * path[k + 3, row]
             k += 4
         while k <= j:
-            add_scaled(factor[j, k], path[k], noise)
+            a = factor[j, k]
+            for row in range(rows):
+                noise[row] += a * path[k, row]
             k += 1
         for row in range(rows):
             out[j, row] = (lattice[j, row] + np.rint(noise[row])) * steps[j]

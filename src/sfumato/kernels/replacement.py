@@ -11,6 +11,7 @@ A block of 128 bits serves two events: 32 bits for `U` and 32 bits for the repla
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -23,34 +24,47 @@ _LOW = np.uint64(0xFFFFFFFF)
 _TO_UNIT = 1.0 / (1 << 32)
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _events(
+    bits: Words, cell: int, at: float, floor: float, size: int, value: Any
+) -> tuple[float, int, int]:  # pragma: no cover
+    """Let the two events of a block happen if they come at or above `floor`; the path is down to `at` before them.
+
+    Returns where the path is then, the value, and the event whose replacement draw was rejected (Lemire 2019), or -1.
+    """
+    wide = np.uint64(size)
+    threshold = (np.uint64(1 << 32) - wide) % wide
+    rejected = -1
+    for event in range(EVENTS):
+        word = bits[2 * cell + event]
+        at *= (np.float64(word >> np.uint64(32)) + 0.5) * _TO_UNIT
+        if at < floor:
+            break
+        product = (word & _LOW) * wide
+        value = np.int64(product >> np.uint64(32))
+        rejected = event if (product & _LOW) < threshold else -1
+    return at, value, rejected
+
+
 @njit(cache=True, nogil=True)
 def _replace(  # pragma: no cover - compiled
-    bits: Words, rows: Rows, floor: float, size: np.uint64, passed: Floats, out: Rows, missed: Rows
+    bits: Words, rows: Rows, passed: Floats, floor: float, size: int, out: Rows, missed: Rows, first: bool
 ) -> tuple[int, int]:
-    """Let two events happen in each of `rows`, if they come at or above `floor`.
+    """One block of events for each of `rows`, or for all rows if it is the first block.
 
-    `rows[i]` has come down to `passed[i]` so far. What is not finished moves to the front; the event whose
-    replacement draw was rejected (Lemire 2019) is listed in `missed`. Returns how many of either there are.
+    `rows[i]` has come down to `passed[i]`. What is not finished moves to the front; rejected draws are listed in
+    `missed`. Returns how many of either there are.
     """
-    threshold = (np.uint64(1 << 32) - size) % size
     left, misses = 0, 0
-    for i in range(rows.shape[0]):
-        row, at = rows[i], passed[i]
-        late = -1
-        for event in range(EVENTS):
-            word = bits[2 * i + event]
-            at *= (np.float64(word >> np.uint64(32)) + 0.5) * _TO_UNIT
-            if at < floor:
-                break
-            product = (word & _LOW) * size
-            out[row] = np.int64(product >> np.uint64(32))
-            late = event if (product & _LOW) < threshold else -1
-        if late >= 0:
-            missed[misses] = 2 * row + late
+    for i in range(bits.shape[0] // 2):
+        row = i if first else rows[i]
+        at, value, rejected = _events(bits, i, 1.0 if first else passed[i], floor, size, out[row])
+        out[row] = value
+        if rejected >= 0:
+            missed[misses] = EVENTS * row + rejected
             misses += 1
-        if at >= floor:
-            rows[left], passed[left] = row, at
-            left += 1
+        rows[left], passed[left] = row, at
+        left += at >= floor
     return left, misses
 
 
@@ -64,16 +78,15 @@ def replace(values: Rows, retention: float, size: int, addresses: Words, bits: C
 
     """
     out = values.copy()
-    rows = np.arange(values.shape[0], dtype=np.int64)
-    passed = np.ones(values.shape[0])
-    block = 0
-    while rows.size:
-        words = bits(f"event/{block}", addresses if block == 0 else gather(addresses, rows))
-        missed = np.empty(rows.shape[0], np.int64)
-        left, misses = _replace(words, rows, retention, np.uint64(size), passed, out, missed)
+    rows, missed = np.empty(len(out), np.int64), np.empty(len(out), np.int64)
+    passed = np.empty(len(out))
+    block, left = 0, len(out)
+    while left:
+        cells = addresses if block == 0 else gather(addresses, rows[:left])
+        left, misses = _replace(bits(f"event/{block}", cells), rows, passed, retention, size, out, missed, block == 0)
         if misses:
             _redraw(missed[:misses], block, size, addresses, bits, out)
-        rows, passed, block = rows[:left], passed[:left], block + 1
+        block += 1
     return out
 
 

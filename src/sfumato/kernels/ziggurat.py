@@ -112,11 +112,14 @@ def _settle(draws: Words, bits: Words, rows: Rows, out: Floats) -> int:  # pragm
 
 
 @njit(cache=True, nogil=True)
-def _pending(bits: Words, word: int, rows: Rows) -> Words:  # pragma: no cover - compiled
-    out = np.empty(rows.shape[0], np.uint64)
+def _pending(  # pragma: no cover - compiled
+    bits: Words, word: int, addresses: Words, rows: Rows
+) -> tuple[Words, Words]:
+    """The draws of the listed rows, and where further bits for them are found."""
+    draws = np.empty(rows.shape[0], np.uint64)
     for i in range(rows.shape[0]):
-        out[i] = _draw(bits, rows[i], word)
-    return out
+        draws[i] = _draw(bits, rows[i], word)
+    return draws, gather(addresses, rows)
 
 
 def normals(bits: Words, word: int, addresses: Words, more: Callable[[Words], Words]) -> Floats:
@@ -131,8 +134,7 @@ def normals(bits: Words, word: int, addresses: Words, more: Callable[[Words], Wo
     out = np.empty(bits.shape[0] // 2)
     late = np.empty(out.shape[0] + 1, np.int64)
     rows = late[: _fill(bits, word, out, late)]
-    draws = _pending(bits, word, rows)
-    at = gather(addresses, rows)
+    draws, at = _pending(bits, word, addresses, rows)
     while rows.size:
         at = more(at)
         left = _settle(draws, at, rows, out)

@@ -1,4 +1,4 @@
-"""The path tree: where a level lies on a cell's Brownian path, and which draws make up the path there.
+"""The path tree: where a level lies on a cell's Brownian path, and which draws lead there.
 
 The path `W(t)` runs over the noise variance `t`. Declared levels are the nodes of a balanced binary tree over `t`;
 the first is drawn from `N(0, t)`, every other one from the law of Brownian motion given the nearest levels drawn
@@ -6,15 +6,15 @@ before it: a bridge between two neighbours, or a free increment beyond the last.
 halved, one bridge a binary digit; below the lowest it halves towards 0, above the highest it doubles.
 
 This is li2012's Algorithm 3 with its conditional (eqs. 17, 18) reduced to the two neighbours that it really depends
-on, since corner-wave noise (eq. 15) is Brownian motion in `σ²`.
-
-Every bridge is linear, so `W(t) = Σ c·N` over the standard normals `N` of the nodes between the root and `t`. The
-coefficients depend on the ladder alone. A node and its two children share one lane of bits (`keys.stream`).
+on, since corner-wave noise (eq. 15) is Brownian motion in `σ²`. A node and its two children share one lane of bits
+(`keys.stream`).
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfumato.errors import LevelError
@@ -30,22 +30,27 @@ Slot = tuple[str, int]
 """A lane and the number (0, 1, 2) of a normal in its block."""
 
 
+@dataclass(frozen=True, eq=False)
+class Node:
+    """`W(time) = (1-weight)·W(left) + weight·W(right) + size·N`, with `N` the standard normal of the slot.
+
+    Without a left node the path starts from `W(0) = 0`; without a right one the increment is free.
+    """
+
+    slot: Slot
+    time: float
+    left: Node | None
+    right: Node | None
+    weight: float
+    size: float
+
+
 @dataclass(frozen=True)
 class Point:
-    """A place on the path: its level, its time, and the path there as a sum of standard normals."""
+    """A place on the path: the level that is given there, and its node."""
 
     level: Level
-    time: float
-    terms: tuple[tuple[Slot, float], ...]
-
-
-@dataclass(frozen=True)
-class _Node:
-    time: float
-    terms: dict[Slot, float]
-
-
-_ORIGIN = _Node(0.0, {})
+    node: Node
 
 
 class PathTree:
@@ -54,8 +59,9 @@ class PathTree:
     def __init__(self, ladder: Ladder, digits: int = 8) -> None:
         self.declared = tuple(ladder)  # by falling fidelity, so by rising time
         self._digits = digits
-        self._nodes: list[_Node] = [_ORIGIN] * len(self.declared)
-        self._declare(0, len(self.declared), _ORIGIN, None, "")
+        self._nodes: list[Node] = [_between(None, None, 1.0, ("", 0))] * len(self.declared)
+        self._declare(0, len(self.declared), None, None, "")
+        self._times = [node.time for node in self._nodes]
 
     @property
     def declaration(self) -> list[float]:
@@ -64,18 +70,24 @@ class PathTree:
 
     def locate(self, level: Level) -> Point:
         """The first place on the grid at or beyond `level`: never less noise than was asked for."""
-        for known, node in zip(self.declared, self._nodes, strict=True):
-            if _same(known.noise, level.noise):
-                return _point(known, node)
-        name, left, right = self._gap(level.noise)
+        above = bisect_left(self._times, level.noise * (1 - _SAME))
+        if above < len(self._times) and _same(level.noise, self._times[above]):
+            return Point(self.declared[above], self._nodes[above])
+        name, left, right = self._gap(level.noise, above)
         steps = 1 << self._digits
-        exact = (level.noise - left.time) / (right.time - left.time) * steps
+        exact = (level.noise - _time(left)) / (right.time - _time(left)) * steps
         nearest = round(exact)
-        index = nearest if _same(_time(left, right, nearest, steps), level.noise) else math.ceil(exact)
+        index = nearest if _same(level.noise, _part(left, right, nearest, steps)) else math.ceil(exact)
         node = self._halve(name, left, right, index)
-        return _point(Level.from_noise(node.time), node)
+        return Point(Level.from_noise(node.time), node)
 
-    def _declare(self, start: int, stop: int, left: _Node, right: _Node | None, path: str) -> None:
+    def apart(self, time: float) -> float:
+        """How far the nearest declared level with another time, or the origin, is away."""
+        place = bisect_left(self._times, time * (1 - _SAME))
+        near = [*self._times[max(place - 1, 0) : place + 2], 0.0]
+        return min(abs(other - time) for other in near if not _same(other, time))
+
+    def _declare(self, start: int, stop: int, left: Node | None, right: Node | None, path: str) -> None:
         """Draw the middle one of the levels `start:stop`, then those on either side of it."""
         if start == stop:
             return
@@ -85,37 +97,33 @@ class PathTree:
         self._declare(start, middle, left, node, path + "0")
         self._declare(middle + 1, stop, node, right, path + "1")
 
-    def _gap(self, time: float) -> tuple[str, _Node, _Node]:
-        """The name and the two ends of the gap that `time` lies in."""
-        first, last = self._nodes[0], self._nodes[-1]
-        if time < first.time:
-            for octave in range(OCTAVES):
-                half = _between(_ORIGIN, first, first.time / 2, (f"halving/{octave // 3}", octave % 3))
-                if time > half.time or _same(time, half.time):
-                    return f"below/{octave}", half, first
-                first = half
-        elif time > last.time:
-            for octave in range(OCTAVES):
-                double = _between(last, None, last.time * 2, (f"doubling/{octave // 3}", octave % 3))
-                if time <= double.time or _same(time, double.time):
-                    return f"above/{octave}", last, double
-                last = double
-        else:
-            above = next(i for i, node in enumerate(self._nodes) if node.time > time)
+    def _gap(self, time: float, above: int) -> tuple[str, Node, Node]:
+        """The name and the two ends of the gap that `time` lies in, before the declared level `above`."""
+        if 0 < above < len(self._nodes):
             return f"gap/{above - 1}", self._nodes[above - 1], self._nodes[above]
+        near = self._nodes[0 if above == 0 else -1]
+        for octave in range(OCTAVES):
+            if above == 0:
+                further = _between(None, near, near.time / 2, (f"halving/{octave // 3}", octave % 3))
+                if time > further.time or _same(time, further.time):
+                    return f"below/{octave}", further, near
+            else:
+                further = _between(near, None, near.time * 2, (f"doubling/{octave // 3}", octave % 3))
+                if time < further.time or _same(time, further.time):
+                    return f"above/{octave}", near, further
+            near = further
         raise LevelError(
             f"a level must lie within {OCTAVES} octaves of the declared ones, got the fidelity "
             f"{Level.from_noise(time).fidelity!r}; declare a level nearer to it"
         )
 
-    def _halve(self, name: str, left: _Node, right: _Node, index: int) -> _Node:
+    def _halve(self, name: str, left: Node, right: Node, index: int) -> Node:
         """The node `index` of the `2^digits` steps from `left` to `right`, one bridge a binary digit."""
-        low, high = 0, 1 << self._digits
-        ends, path = (left, right), ""
+        steps = 1 << self._digits
+        low, high, ends, path = 0, steps, (left, right), ""
         while index not in (low, high):
             middle = (low + high) // 2
-            time = _time(left, right, middle, 1 << self._digits)
-            node = _between(*ends, time, _slot(name, path))
+            node = _between(*ends, _part(left, right, middle, steps), _slot(name, path))
             if index <= middle:
                 high, ends, path = middle, (ends[0], node), path + "0"
             else:
@@ -123,18 +131,28 @@ class PathTree:
         return ends[0] if index == low else ends[1]
 
 
-def _between(left: _Node, right: _Node | None, time: float, slot: Slot) -> _Node:
+def ancestry(nodes: Iterable[Node]) -> list[Node]:
+    """The nodes and all that they depend on, once each, every one after those it depends on."""
+    found: dict[Slot, Node] = {}
+
+    def visit(node: Node | None) -> None:
+        if node is not None and node.slot not in found:
+            visit(node.left)
+            visit(node.right)
+            found[node.slot] = node
+
+    for node in nodes:
+        visit(node)
+    return list(found.values())
+
+
+def _between(left: Node | None, right: Node | None, time: float, slot: Slot) -> Node:
     """Brownian motion at `time`, given its value at `left` and, if there is one, at `right`."""
-    elapsed = time - left.time
+    elapsed = time - _time(left)
     if right is None:
-        return _Node(time, {**left.terms, slot: math.sqrt(elapsed)})
-    span = right.time - left.time
-    weight = elapsed / span
-    terms = {at: (1 - weight) * c for at, c in left.terms.items()}
-    for at, c in right.terms.items():
-        terms[at] = terms.get(at, 0.0) + weight * c
-    terms[slot] = math.sqrt(elapsed * (right.time - time) / span)
-    return _Node(time, terms)
+        return Node(slot, time, left, None, 0.0, math.sqrt(elapsed))
+    span = right.time - _time(left)
+    return Node(slot, time, left, right, elapsed / span, math.sqrt(elapsed * (right.time - time) / span))
 
 
 def _slot(tree: str, path: str) -> Slot:
@@ -143,14 +161,13 @@ def _slot(tree: str, path: str) -> Slot:
     return f"{tree}/{path[:head]}", 0 if head == len(path) else 1 + int(path[head])
 
 
-def _time(left: _Node, right: _Node, index: int, steps: int) -> float:
+def _time(node: Node | None) -> float:
+    return 0.0 if node is None else node.time
+
+
+def _part(left: Node, right: Node, index: int, steps: int) -> float:
     return left.time + (right.time - left.time) * (index / steps)
 
 
 def _same(one: float, other: float) -> bool:
     return abs(one - other) <= _SAME * other
-
-
-def _point(level: Level, node: _Node) -> Point:
-    terms = tuple((slot, c) for slot, c in sorted(node.terms.items()) if c != 0.0)
-    return Point(level, node.time, terms)

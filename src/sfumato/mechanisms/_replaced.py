@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -35,6 +36,7 @@ class Replaced(Scheme):
     ) -> None:
         self.columns = columns
         self._domains, self._scale, self._perturbs_null, self._tree = domains, scale, perturbs_null, tree
+        self.path = self._path()
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         return [
@@ -54,9 +56,8 @@ class Replaced(Scheme):
             path=self.path,
         )
 
-    @property
-    def path(self) -> str:
-        """Names everything that the replacements depend on besides the key; it enters the keys."""
+    def _path(self) -> str:
+        """A name for everything that the replacements depend on besides the key; it enters the keys."""
         content = [*self.columns, self.state(), self._scale, self._perturbs_null, self._tree.declaration]
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
@@ -85,31 +86,47 @@ class Replaced(Scheme):
     ) -> list[Codes]:
         """The codes after replacement, as one number over the product of the domains."""
         sizes = self._sizes()
-        total, size = np.zeros(len(rows), np.int64), 1
-        for part, missing, count in zip(codes, null, sizes, strict=True):
-            # a null is the last category, or stands at the first and is put back afterwards
-            total = total * count + np.where(missing, count - 1 if self._perturbs_null else 0, part)
-            size *= count
+        total, size = self._join(codes, null, sizes), math.prod(sizes)
         if size == 0:  # no category at all: every cell is null
             return codes
         addresses = np.empty(2 * len(rows), np.uint64)
         addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
         if not self._perturbs_null:
             addresses[1::2][np.logical_and.reduce(null)] = NULL
+        out = np.empty_like(total)
         for start in range(0, len(rows), _CHUNK):
             chunk = slice(start, start + _CHUNK)
             cells = addresses[2 * start : 2 * (start + _CHUNK)]
-            total[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
+            out[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
+        return self._part(out, sizes)
+
+    def _join(self, codes: list[Codes], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> Codes:
+        """One number over the product of the domains.
+
+        A null is the last category, or stands at the first and is put back afterwards.
+        """
+        total: Codes | None = None
+        for part, missing, count in zip(codes, null, sizes, strict=True):
+            code = np.where(missing, count - 1 if self._perturbs_null else 0, part) if missing.any() else part
+            total = code if total is None else total * count + code
+        if total is None:
+            raise TypeError("a replacement has at least one column")
+        return total
+
+    @staticmethod
+    def _part(total: Codes, sizes: list[int]) -> list[Codes]:
+        """The inverse of `_join`."""
         out = []
-        for count in reversed(sizes):
+        for count in reversed(sizes[1:]):
             total, code = np.divmod(total, count)
             out.append(code)
-        return out[::-1]
+        return [total, *reversed(out)]
 
     def _decode(self, batch: pa.RecordBatch, codes: list[Codes], null: list[npt.NDArray[np.bool_]]) -> list[pa.Array]:
         """The columns that have these codes."""
         out = []
         for name, domain, code, missing in zip(self.columns, self._domains, codes, null, strict=True):
             gone = code >= domain.count if self._perturbs_null else missing
-            out.append(domain.array(np.where(gone, 0, code), gone, batch.column(name).type))
+            shown = np.where(gone, 0, code) if gone.any() else code
+            out.append(domain.array(shown, gone, batch.column(name).type))
         return out

@@ -17,7 +17,7 @@ from sfumato.kernels import Floats, Mask, Words, lattice
 from sfumato.kernels.factor import gram
 from sfumato.kernels.ziggurat import normals
 from sfumato.keys.key import Key
-from sfumato.keys.path import PathTree, Point, Slot
+from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
 from sfumato.keys.stream import Stream
 from sfumato.mechanisms import Scheme
 from sfumato.models import GaussianNoise
@@ -27,8 +27,13 @@ from sfumato.schema.levels import Level
 FEWEST_STEPS = 4
 """Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
 
-_CACHE = 1 << 17
-"""Cells a chunk, all columns together: what is worked on stays in a processor's cache."""
+_CACHE = 1 << 18
+"""Numbers a chunk, over all columns and nodes: what is worked on stays in a processor's cache."""
+
+_SMALLEST = 1 << 12
+"""Rows a chunk, at the least: below, calls cost more than the cache saves."""
+
+_NOTHING: Floats = np.empty(0)
 
 
 class Spec(Protocol):
@@ -54,6 +59,7 @@ class ShapedNoise(Scheme):
         self._specs, self._tree = tuple(specs), tree
         self._spread, self._step, self._lines = spread, step, root
         self.columns = tuple(spec.name for spec in specs)
+        self.path = self._path()
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         kinds = [numeric.result_type(schema.field(s.name).type, integer=s.integer) for s in self._specs]
@@ -65,26 +71,24 @@ class ShapedNoise(Scheme):
     def model(self, level: Level) -> GaussianNoise:
         point = self._locate(level)
         sizes = self._sizes()
-        covariance = point.time * gram(self._root() * sizes[:, None])
-        others = [abs(other.noise - point.time) for other in self._tree.declared if other != point.level]
-        apart = math.sqrt(min([*others, point.time]))
+        covariance = point.node.time * gram(self._root() * sizes[:, None])
+        apart = math.sqrt(self._tree.apart(point.node.time))
         return GaussianNoise(
             columns=self.columns,
             covariance=tuple(tuple(map(float, line[: i + 1])) for i, line in enumerate(covariance)),
-            noise=point.time,
+            noise=point.node.time,
             scale=tuple(spec.scale for spec in self._specs),
             step=tuple(self._step),
             clip=tuple(None if spec.clip is None else _plain(spec.clip) for spec in self._specs),
             rounding=tuple(
-                lattice.rounding_correlation(step, size * math.sqrt(point.time), size * apart)
+                lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
                 for step, size in zip(self._step, sizes.tolist(), strict=True)
             ),
             path=self.path,
         )
 
-    @property
-    def path(self) -> str:
-        """Names everything that the noise depends on besides the key.
+    def _path(self) -> str:
+        """A name for everything that the noise depends on besides the key.
 
         It enters the keys: noise of one shape must never be combined with noise of a slightly different shape made
         from the same draws, since the difference of two such copies of a cell would give the draws away.
@@ -101,11 +105,12 @@ class ShapedNoise(Scheme):
         out = [np.empty((len(self.columns), batch.num_rows)) for _ in points]
         secret = key.derive("gaussian", self.path)
         streams = [Stream(secret.derive("column", name)) for name in self.columns]
-        chunk = max(_CACHE // len(self.columns) // (len(points) + 1), 1 << 9)
+        nodes = ancestry(point.node for point in points)
+        chunk = max(_CACHE // (2 * len(self.columns) + len(nodes)), _SMALLEST)
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
             cells = [(values[part], null[part]) for values, null in read]
-            self._perturb(cells, kinds, rows[part], points, streams, [copy[:, part] for copy in out])
+            self._perturb(cells, kinds, rows[part], points, nodes, streams, [copy[:, part] for copy in out])
         results = [field.type for field in self.fields(batch.schema)]
         return [
             [
@@ -121,13 +126,14 @@ class ShapedNoise(Scheme):
         kinds: list[pa.DataType],
         rows: Words,
         points: list[Point],
+        nodes: list[Node],
         streams: list[Stream],
         out: list[Floats],
     ) -> None:
-        """Blur one chunk of rows at all points."""
+        """Blur one chunk of rows at all points, which lie at some of the nodes."""
         count = len(rows)
         whole = np.empty((len(cells), count))
-        paths = np.zeros((len(points), len(cells), count))
+        paths = np.empty((len(points), len(cells), count))
         addresses = np.empty(2 * count, np.uint64)
         for i, (values, null) in enumerate(cells):
             low, high = self._specs[i].bounds(kinds[i])
@@ -137,15 +143,18 @@ class ShapedNoise(Scheme):
                     f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
                     f"{self._step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
                 )
-            walk(streams[i], addresses, points, paths[:, i])
+            path = walk(streams[i], addresses, nodes)
+            for place, point in enumerate(points):
+                paths[place, i] = path[point.node.slot]
         factor = self._root() * (self._sizes() / self._step)[:, None]
-        for path, copy in zip(paths, out, strict=True):
-            lattice.shape(factor, path, whole, np.array(self._step), copy)
+        steps = np.array(self._step)
+        for noise, copy in zip(paths, out, strict=True):
+            lattice.shape(factor, noise, whole, steps, copy)
 
     def _locate(self, level: Level) -> Point:
         """The place of a level, refused where some column's noise would be too few steps."""
         point = self._tree.locate(level)
-        steps = self._sizes() / self._step * math.sqrt(point.time)
+        steps = self._sizes() / self._step * math.sqrt(point.node.time)
         worst = int(steps.argmin())
         if steps[worst] < FEWEST_STEPS:
             advice = "leave out `integer = true`" if self._specs[worst].integer else "ask for a less trusted level"
@@ -166,22 +175,21 @@ class ShapedNoise(Scheme):
         return matrix
 
 
-def walk(stream: Stream, addresses: Words, points: Sequence[Point], paths: Floats) -> None:
-    """Fill one row of `paths` a point with the Brownian path of each cell, `W(t) = Σ c·N`.
+def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, Floats]:
+    """The Brownian path of each cell at each node; `nodes` come after those they depend on.
 
-    Each normal is drawn once, whatever the number of points that share it.
+    Each normal is drawn once, whatever the number of levels that share it.
     """
-    wanted: dict[Slot, list[tuple[int, float]]] = {}
-    for i, point in enumerate(points):
-        for slot, coefficient in point.terms:
-            wanted.setdefault(slot, []).append((i, coefficient))
-    bits, held = np.empty(0, np.uint64), ""
-    for (lane, word), uses in sorted(wanted.items()):
-        if lane != held:
-            bits, held = stream.bits(lane, addresses), lane
-        drawn = normals(bits, word, addresses, partial(stream.bits, f"{lane}/{word}"))
-        for i, coefficient in uses:
-            lattice.add_scaled(coefficient, drawn, paths[i])
+    bits: dict[str, Words] = {}
+    path: dict[Slot, Floats] = {}
+    for node in nodes:
+        lane, word = node.slot
+        if lane not in bits:
+            bits[lane] = stream.bits(lane, addresses)
+        drawn = normals(bits[lane], word, addresses, partial(stream.bits, f"{lane}/{word}"))
+        left, right = (_NOTHING if end is None else path[end.slot] for end in (node.left, node.right))
+        path[node.slot] = lattice.bridge(left, right, node.weight, node.size, drawn)
+    return path
 
 
 def _plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -19,9 +19,11 @@ def of_batch(batch: pa.RecordBatch) -> bytes:
     digest = hashlib.sha256()
     for field, array in zip(batch.schema, batch.columns, strict=True):
         plain = array.dictionary_decode() if types.is_dictionary(array.type) else array
-        digest.update(f"{field.name}\0{plain.type}\0{len(plain)}\0".encode())
-        digest.update(np.packbits(plain.is_valid().to_numpy(zero_copy_only=False)).tobytes())
-        for part in _bytes(plain.drop_null()):
+        digest.update(f"{field.name}\0{plain.type}\0{len(plain)}\0{plain.null_count}\0".encode())
+        if plain.null_count:
+            digest.update(np.packbits(plain.is_valid().to_numpy(zero_copy_only=False)).tobytes())
+            plain = plain.drop_null()
+        for part in _bytes(plain):
             digest.update(part)
     return digest.digest()
 

@@ -101,7 +101,9 @@ class _Parquet(Writer):
 
     def _flush(self) -> None:
         if self._held:
-            self._file.write_table(pa.Table.from_batches(self._held).replace_schema_metadata(self._schema.metadata), row_group_size=_GROUP)
+            self._file.write_table(
+                pa.Table.from_batches(self._held).replace_schema_metadata(self._schema.metadata), row_group_size=_GROUP
+            )
             self._held = []
 
 

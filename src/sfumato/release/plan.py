@@ -7,6 +7,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,8 @@ from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source
 
+SOFTWARE = f"sfumato {version('sfumato')}"
+
 
 @dataclass(frozen=True)
 class TableScheme:
@@ -50,13 +53,16 @@ class TableScheme:
         source = Source.of(table)
         self.check(source, key)
         asked = [self.policy.ladder.level(level) for level in levels]
-        made = list(Local(threads).map(lambda item: self.blur(item[0], item[1], asked, key), self.numbered(source)))
-        copies = []
+
+        def blur(item: tuple[int, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
+            return [(copy, digest.of_batch(copy)) for copy in self.blur(item[0], item[1], asked, key)]
+
+        made = list(Local(threads).map(blur, self.numbered(source)))
+        copies, schema = [], self.schema(source.schema)
         for i, level in enumerate(asked):
-            batches = [copies[i] for copies in made]
-            copy = pa.Table.from_batches(batches, schema=self.schema(source.schema))
+            copy = pa.Table.from_batches([batch[i][0] for batch in made], schema=schema)
             manifest = self.manifest(source.schema, level, key)
-            copies.append(attach(copy, manifest.filled(copy.num_rows, list(map(digest.of_batch, batches)))))
+            copies.append(attach(copy, manifest.filled(copy.num_rows, [batch[i][1] for batch in made])))
         return copies
 
     def check(self, source: Source, key: Key) -> None:
@@ -121,8 +127,8 @@ class TableScheme:
         shown = self.models(source, level)
         return Manifest(
             dataset=self.policy.dataset,
-            policy=self.policy.digest(),
-            scheme=self.digest(),
+            policy=self._digests[0],
+            scheme=self._digests[1],
             key=key.fingerprint(),
             level=self.policy.ladder.name(given),
             asked=level.fidelity,
@@ -132,7 +138,7 @@ class TableScheme:
             models=shown,
             promises=words.promises(given, safe=all(mechanism.safe for mechanism in self.mechanisms)),
             limits=words.limits(shown),
-            software=f"sfumato {version('sfumato')}",
+            software=SOFTWARE,
         )
 
     @property
@@ -142,7 +148,7 @@ class TableScheme:
 
     def digest(self) -> str:
         """Names the scheme."""
-        return hashlib.sha256(self.dumps().encode()).hexdigest()
+        return self._digests[1]
 
     def dumps(self) -> str:
         """The scheme as JSON: the policy and what was fitted."""
@@ -163,6 +169,11 @@ class TableScheme:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ReleaseError(f"the scheme {path} could not be read ({type(error).__name__}); fit it again") from None
         return cls(policy, mechanisms, schemes, tree)
+
+    @cached_property
+    def _digests(self) -> tuple[str, str]:
+        """Of the policy and of the scheme."""
+        return self.policy.digest(), hashlib.sha256(self.dumps().encode()).hexdigest()
 
     def _dataset(self, key: Key) -> Key:
         return key.derive("dataset", self.policy.dataset)

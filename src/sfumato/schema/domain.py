@@ -82,7 +82,7 @@ class Domain:
         """The column of type `kind` that has these indices."""
         mask = null if null.any() else None
         if types.is_integer(kind) and not self.values:
-            return pa.array(codes + self.first, mask=mask).cast(kind)
+            return pa.array(codes + self.first if self.first else codes, mask=mask).cast(kind)
         if types.is_dictionary(kind):
             width = kind.index_type if self.count <= 2 ** (kind.index_type.bit_width - 1) else pa.int32()
             indices = pa.array(codes, mask=mask).cast(width)

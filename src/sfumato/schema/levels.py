@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from types import MappingProxyType
 
@@ -125,6 +125,7 @@ class Ladder:
     """The declared levels of a dataset, from the most to the least trusted; fixed for the dataset's life."""
 
     levels: Mapping[str, Level]
+    _names: Mapping[float, str] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if not self.levels:
@@ -137,6 +138,7 @@ class Ladder:
                     f"before {below} = {lower.fidelity}; reorder them by falling fidelity"
                 )
         object.__setattr__(self, "levels", MappingProxyType(dict(self.levels)))
+        object.__setattr__(self, "_names", {level.fidelity: name for name, level in pairs})
 
     @classmethod
     def of(cls, fidelities: Mapping[str, float]) -> Ladder:
@@ -167,7 +169,7 @@ class Ladder:
 
     def name(self, level: Level) -> str | None:
         """The declared name of a level, if it has one."""
-        return next((name for name, known in self.levels.items() if known == level), None)
+        return self._names.get(level.fidelity)
 
 
 def _positive(what: str, value: float) -> None:

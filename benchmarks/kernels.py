@@ -1,0 +1,110 @@
+"""In memory, one thread: gaussian and uniform copies against NumPy's insecure generator, and against Algorithm 3."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from threadpoolctl import threadpool_limits
+
+import sfumato as sf
+from measure import Line, at_most, duel
+
+KEY = sf.Key.from_bytes(bytes(range(32)))
+PLAIN = "x + rng.standard_normal(x.shape) @ L.T, one thread"
+
+
+def gaussian() -> Iterator[Line]:
+    """1,000,000 x 8 doubles at the declared levels of a ladder of three, and on demand."""
+    rng = np.random.default_rng(1)
+    mixing = np.tril(rng.normal(size=(8, 8)))
+    x = rng.normal(size=(1_000_000, 8)) @ mixing.T
+    table = pa.table({f"c{i}": np.ascontiguousarray(x[:, i]) for i in range(8)})
+    columns = "".join(f'c{i} = "gaussian"\n' for i in range(8))
+    policy = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.8\nb = 0.5\nc = 0.2\n[columns]\n{columns}')
+    scheme = policy.fit(table)
+
+    def plain_noise() -> object:
+        return x + rng.standard_normal(x.shape) @ mixing.T
+
+    for level, bound in (("a", 2), ("b", 2), ("c", 2), (0.6, 6)):
+        name = f"declared level {level}" if isinstance(level, str) else "on demand, 8 digits"
+        with threadpool_limits(1):
+            pair = duel(partial(scheme.release, table, level, KEY, threads=1), plain_noise)
+        yield at_most(f"gaussian copy 1,000,000 x 8, {name}", pair, PLAIN, bound)
+
+
+def uniform() -> Iterator[Line]:
+    """10,000,000 cells over 50 values."""
+    rng = np.random.default_rng(1)
+    x = rng.integers(0, 50, 10_000_000)
+    table = pa.table({"x": x})
+    policy = sf.Policy.loads(
+        'dataset = "b"\n[levels]\na = 0.8\nb = 0.3\n[columns]\nx = { role = "uniform", domain = { min = 0, max = 49 } }'
+    )
+    scheme = policy.fit(table)
+
+    def plain_replacement(p: float) -> object:
+        return np.where(rng.random(len(x)) < p, x, rng.integers(0, 50, len(x)))
+
+    for p in (0.3, 0.8):
+        pair = duel(partial(scheme.release, table, p, KEY, threads=1), partial(plain_replacement, p), rounds=3)
+        yield at_most(f"uniform copy of 10,000,000 cells, p = {p}", pair, "np.where(rng.random(n) < p, x, ...)", 4)
+
+
+def many_levels() -> Iterator[Line]:
+    """The 1,000th distinct level against the first: nothing is stored, so nothing grows."""
+    rng = np.random.default_rng(1)
+    table = pa.table({"x": rng.normal(size=200_000)})
+    policy = sf.Policy.loads('dataset = "b"\ndigits = 12\n[levels]\na = 0.9\nb = 0.1\n[columns]\nx = "gaussian"')
+    scheme = policy.fit(table)
+    # odd steps of the finest grid all take as many draws
+    times = sf.Level(0.9).noise + (sf.Level(0.1).noise - sf.Level(0.9).noise) * (np.arange(1000) * 4 + 1) / 4096
+    levels = [sf.Level.from_noise(t) for t in times]
+    for level in levels:
+        scheme.release(table.slice(0, 1000), level, KEY, threads=1)
+    last, first = (partial(scheme.release, table, levels[i], KEY, threads=1) for i in (-1, 0))
+    pair = duel(last, first, rounds=25)
+    yield at_most("the 1,000th distinct level, 200,000 cells", pair, "the first level", 1.1)
+
+
+def algorithm_3() -> Iterator[Line]:
+    """M - L new copies of 100,000 tuples given L = M/4 old ones, against Algorithm 3 of li2012, on all cores."""
+    rng = np.random.default_rng(1)
+    table = pa.table({"x": rng.normal(size=100_000)})
+    for copies, bound in ((30, 3.0), (100, None), (300, None), (1000, 1.0)):
+        fidelities = np.linspace(0.8, 0.5, copies)
+        ladder = "".join(f"l{i} = {f}\n" for i, f in enumerate(fidelities))
+        policy = sf.Policy.loads(f'dataset = "b"\n[levels]\n{ladder}[columns]\nx = "gaussian"')
+        scheme = policy.fit(table)
+        order, old = rng.permutation(copies), copies // 4
+        levels = [sf.Level(float(f)) for f in fidelities[order[old:]]]
+        literal = Literal(rng, table.column("x").to_numpy(), 1 / fidelities[order] - 1, old)
+        pair = duel(partial(scheme.release_levels, table, levels, KEY), literal, rounds=2)
+        what = f"{copies - old} copies of 100,000 tuples, {old} given before"
+        if bound is None:
+            yield Line(what, *pair, "literal Algorithm 3", "(shows the crossing)", True)
+        else:
+            yield at_most(what, pair, "literal Algorithm 3", bound)
+
+
+class Literal:
+    """Algorithm 3 as printed, for one attribute of variance 1: it must keep the noise of every earlier copy."""
+
+    def __init__(self, rng: np.random.Generator, x: Any, noises: Any, old: int) -> None:
+        self.rng, self.x, self.noises, self.old = rng, x, noises, old
+        rise = np.argsort(noises[:old])
+        steps = np.sqrt(np.diff(noises[:old][rise], prepend=0)) * rng.normal(size=(len(x), old))
+        self.kept = np.empty((len(x), old))
+        self.kept[:, rise] = np.cumsum(steps, axis=1)
+
+    def __call__(self) -> object:
+        k_z = np.minimum.outer(self.noises, self.noises)  # eq. 15
+        inner, cross, outer = k_z[: self.old, : self.old], k_z[self.old :, : self.old], k_z[self.old :, self.old :]
+        gain = cross @ np.linalg.inv(inner)  # eqs. 17, 18
+        root = np.linalg.cholesky(outer - gain @ cross.T)
+        fresh = self.rng.standard_normal((len(self.x), len(outer))) @ root.T
+        return self.x[:, None] + self.kept @ gain.T + fresh

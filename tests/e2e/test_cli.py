@@ -1,0 +1,211 @@
+"""The command line, as a user meets it: what it prints, how it exits, what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+
+import sfumato as sf
+from sfumato.cli import main
+
+POLICY = 'dataset = "d"\n[levels]\ninside = 0.8\noutside = 0.3\n[columns]\nid = "id"\nn = "gaussian"\nc = "uniform"\n'
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a table, a policy and a key."""
+    monkeypatch.chdir(tmp_path)
+    draw = np.random.default_rng(1)
+    table = pa.table({"id": np.arange(500), "n": draw.normal(size=500), "c": ["a", "b", "c", "d", "e"] * 100})
+    pq.write_table(table, "in.parquet")
+    Path("p.toml").write_text(POLICY)
+    sf.Key.from_bytes(bytes(range(32))).save("k")
+    return tmp_path
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+RELEASE = ("release", "--policy", "p.toml", "--key-file", "k", "--level")
+
+
+def test_the_whole_journey_of_an_owner_without_a_vault(place: Path) -> None:
+    made = run("key", "new", "owner.key")
+    assert made.exit_code == 0
+    assert "Next: sfumato suggest" in made.stdout
+    drafted = run("suggest", "in.parquet", "-o", "draft.toml")
+    assert drafted.exit_code == 0
+    assert "Next: sfumato release --policy draft.toml" in drafted.stdout
+    released = run(
+        "release", "--policy", "draft.toml", "--key-file", "owner.key", "--level", "partner", "in.parquet", "out.csv"
+    )
+    assert released.exit_code == 0, released.output
+    assert "500 rows at fidelity 0.5 (partner)" in released.stdout
+    shown = run("show", "out.csv")
+    assert "unaltered" in shown.stdout
+    assert "Pooling is useless" in shown.stdout
+
+
+def test_json_everywhere(place: Path) -> None:
+    commands = [
+        ("key", "new", "k2"),
+        ("suggest", "in.parquet"),
+        (*RELEASE, "0.5", "in.parquet", "out.parquet"),
+        ("show", "out.parquet"),
+        ("level", "0.5"),
+    ]
+    for command in commands:
+        result = run(*command, "--json")
+        assert result.exit_code == 0, result.output
+        assert isinstance(json.loads(result.stdout), dict)
+
+
+def test_every_command_has_help() -> None:
+    def walk(command: click.Command, words: list[str]) -> None:
+        assert command.help, words
+        assert run(*words, "--help").exit_code == 0
+        if isinstance(command, click.Group):
+            for name, inner in command.commands.items():
+                walk(inner, [*words, name])
+        else:
+            assert any("--json" in parameter.opts for parameter in command.params), words
+
+    walk(main, [])
+
+
+def test_a_rounded_level_is_said(place: Path) -> None:
+    result = run(*RELEASE, "0.5", "in.parquet", "out.parquet")
+    assert "rounded down from 0.5" in result.stdout
+    assert "rounded" not in run(*RELEASE, "inside", "in.parquet", "out.parquet").stdout
+
+
+def test_the_file_is_the_one_that_the_library_makes(place: Path) -> None:
+    run(*RELEASE, "outside", "in.parquet", "out.parquet")
+    table = pq.read_table("in.parquet")
+    copy = sf.Policy.load("p.toml").fit(table).release(table, "outside", sf.Key.load("k"))
+    assert sf.read_copy("out.parquet").equals(copy, check_metadata=True)
+
+
+def test_a_kept_scheme_holds_the_shape_for_later_versions(place: Path) -> None:
+    first = run(*RELEASE, "outside", "--scheme", "s.json", "in.parquet", "one.parquet")
+    assert first.exit_code == 0, first.output
+    table = pq.read_table("in.parquet")
+    pq.write_table(pa.concat_tables([table, pa.table({"id": [900], "n": [30.0], "c": ["a"]})]), "in2.parquet")
+    again = run("release", "--scheme", "s.json", "--key-file", "k", "--level", "outside", "in2.parquet", "two.parquet")
+    assert again.exit_code == 0, again.output
+    assert sf.read_copy("two.parquet").slice(0, 500).equals(sf.read_copy("one.parquet"))
+    Path("q.toml").write_text(POLICY.replace("0.3", "0.2"))
+    other = run(
+        "release",
+        "--policy",
+        "q.toml",
+        "--scheme",
+        "s.json",
+        "--key-file",
+        "k",
+        "--level",
+        "0.2",
+        "in.parquet",
+        "x.csv",
+    )
+    assert other.exit_code == 1
+    assert "fitted with another policy" in other.stderr
+
+
+BAD = [
+    ("missing column", ("p.toml", POLICY + 'zz = "keep"'), "must have the policy's column 'zz'"),
+    ("repeated id", ("in.parquet", {"id": [1, 1], "n": [1.0, 2.0], "c": ["a", "b"]}), "a record id must occur once"),
+    ("wrong role", ("p.toml", POLICY.replace('c = "uniform"', 'c = "gaussian"')), "needs numbers or times"),
+    (
+        "unknown category",
+        ("p.toml", POLICY.replace('c = "uniform"', 'c = { role = "uniform", domain = ["a", "b"] }')),
+        "must be in its domain of 2 values, got 'c'",
+    ),
+    ("NaN", ("in.parquet", {"id": [1, 2], "n": [1.0, float("nan")], "c": ["a", "b"]}), "finite numbers"),
+    ("infinity", ("in.parquet", {"id": [1, 2], "n": [1.0, float("inf")], "c": ["a", "b"]}), "finite numbers"),
+    ("level too high", ("p.toml", POLICY.replace("0.8", "1.8")), "strictly between 0"),
+    ("levels not in order", ("p.toml", POLICY.replace("0.8", "0.1")), "most to the least trusted"),
+    ("unknown key", ("p.toml", "datset = 1\n" + POLICY), "no key 'datset'; did you mean 'dataset'?"),
+    ("unknown option", ("p.toml", POLICY + "d = { role = 'gaussian', clp = [0, 1] }"), "did you mean 'clip'?"),
+    ("truncated Parquet", ("in.parquet", b"PAR1 and then nothing"), "could not be read as parquet"),
+    ("short key", ("k", b"sfumato-key-1 0011"), "64 hexadecimal digits"),
+    ("no such table", ("in.parquet", None), "a file that exists"),
+    ("no such key", ("k", None), "could not be read"),
+    ("no such policy", ("p.toml", None), "could not be read"),
+]
+
+
+@pytest.mark.parametrize(("change", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
+def test_bad_input_gets_one_sentence_and_changes_nothing(
+    place: Path, change: tuple[str, str | bytes | dict[str, object] | None], message: str
+) -> None:
+    name, content = change
+    if isinstance(content, dict):
+        pq.write_table(pa.table(content), name)
+    elif content is None:
+        Path(name).unlink()
+    else:
+        Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
+    before = {p.name: p.read_bytes() for p in place.iterdir()}
+    result = run(*RELEASE, "outside", "in.parquet", "out.parquet")
+    assert result.exit_code == 1
+    assert message in result.stderr
+    assert result.stderr.startswith("sfumato: ")
+    assert result.stderr.count("\n") == 1
+    assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert {p.name: p.read_bytes() for p in place.iterdir()} == before
+
+
+def test_a_key_that_others_can_read_is_refused(place: Path) -> None:
+    Path("k").chmod(0o644)
+    result = run(*RELEASE, "outside", "in.parquet", "out.parquet")
+    assert result.exit_code == 1
+    assert "chmod 600" in result.stderr
+
+
+@pytest.mark.parametrize("level", ["0", "1", "1.5", "nan", "trusted", "-0.2"])
+def test_a_level_that_cannot_be_is_refused(place: Path, level: str) -> None:
+    result = run(*RELEASE, level, "in.parquet", "out.parquet")
+    assert result.exit_code == 1
+    assert "sfumato: " in result.stderr
+    assert not Path("out.parquet").exists()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("release",),
+        ("release", "in.parquet", "out.parquet", "--key-file", "k", "--level", "0.5"),
+        ("relase", "in.parquet"),
+        (*RELEASE, "0.5", "--threads", "0", "in.parquet", "out.parquet"),
+        ("level", "high"),
+    ],
+)
+def test_wrong_usage_exits_with_2(place: Path, words: tuple[str, ...]) -> None:
+    assert run(*words).exit_code == 2
+
+
+def test_the_demonstration_shows_that_pooling_gains_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "demo"
+    result = run("demo", str(folder), "--rows", "20000", "--json")
+    assert result.exit_code == 0, result.output
+    errors = json.loads(result.stdout)["errors"]
+    assert len(errors) == 6
+    for column, left in errors.items():
+        best, pooled, naive = left["hospital"], left["all three, Sfumato"], left["all three, independent"]
+        assert pooled == pytest.approx(best, abs=0.02), column
+        assert naive < best - 0.05, column
+    names = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
+    assert {"picture.png", "README.md", "clinic.parquet", "policy.toml", "copies/insurer.parquet"} <= names
+    again = run("demo", str(folder), "--rows", "20000")
+    assert again.exit_code == 0
+    assert "hospital" in again.stdout
+    assert (folder / "picture.png").read_bytes()[:4] == b"\x89PNG"

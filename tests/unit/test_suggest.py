@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import datetime as dt
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.schema.suggest import draft
+
+
+@pytest.fixture
+def people() -> pa.Table:
+    draw = np.random.default_rng(1)
+    rows = 2000
+    income = draw.lognormal(10, 0.4, rows)
+    income[7] = 9e7
+    return pa.table(
+        {
+            "patient_id": np.arange(rows),
+            "last_name": [f"name {i}" for i in range(rows)],
+            "age": draw.integers(0, 95, rows),
+            "income": income,
+            "smoker": draw.random(rows) < 0.3,
+            "ward": draw.integers(1, 6, rows),
+            "region": np.array(["n", "s", "e"])[draw.integers(0, 3, rows)],
+            "postcode": pa.array(draw.integers(0, 400, rows)).cast(pa.string()),
+            "admitted": [dt.date(2025, 1, 1) + dt.timedelta(days=int(d)) for d in draw.integers(0, 300, rows)],
+            "remarks": [f"remark {i % 1900}" for i in range(rows)],
+            "nothing": pa.nulls(rows),
+            "a strange name": draw.normal(size=rows),
+        }
+    )
+
+
+def test_each_column_gets_a_sensible_role(people: pa.Table) -> None:
+    policy = sf.Policy.suggest(people, dataset="people")
+    roles = {name: column.role for name, column in policy.columns.items()}
+    assert roles == {
+        "patient_id": "id",
+        "last_name": "drop",
+        "age": "gaussian",
+        "income": "gaussian",
+        "smoker": "uniform",
+        "ward": "uniform",
+        "region": "uniform",
+        "postcode": "drop",
+        "admitted": "gaussian",
+        "remarks": "drop",
+        "nothing": "drop",
+        "a strange name": "gaussian",
+    }
+    low, high = policy.columns["income"].options["clip"]
+    assert low < 10_000
+    assert 60_000 < high < 1e6
+    assert policy.columns["region"].options["domain"] == ["e", "n", "s"]
+    assert "clip" not in policy.columns["age"].options
+
+
+def test_the_draft_works_as_it_is_and_explains_itself(people: pa.Table, key: sf.Key) -> None:
+    text = draft(people, dataset="people")
+    assert text.count("# ") > len(people.column_names)
+    assert "no noise would hide them" in text
+    copy = sf.Policy.loads(text).fit(people).release(people, "public", key)
+    assert "last_name" not in copy.column_names
+
+
+@pytest.mark.parametrize("rows", [0, 1, 3])
+def test_small_tables_get_a_draft_too(people: pa.Table, rows: int) -> None:
+    assert sf.Policy.suggest(people.slice(0, rows)).columns.keys() == set(people.column_names)
