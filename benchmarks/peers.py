@@ -26,10 +26,13 @@ import json, time
 from diffprivlib.mechanisms import Gaussian
 mechanism = Gaussian(epsilon=0.9, delta=1e-5, sensitivity=1.0)
 values = [float(i) for i in range(COUNT)]
-start = time.perf_counter()
-for value in values:
-    mechanism.randomise(value)
-print(json.dumps(COUNT / (time.perf_counter() - start)))
+best = 1e9
+for _ in range(3):
+    start = time.perf_counter()
+    for value in values:
+        mechanism.randomise(value)
+    best = min(best, time.perf_counter() - start)
+print(json.dumps(COUNT / best))
 """,
     ),
     "opendp": (
@@ -41,9 +44,12 @@ dp.enable_features("contrib")
 space = dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)
 mechanism = dp.m.make_gaussian(*space, scale=1.0)
 values = [float(i) for i in range(COUNT)]
-start = time.perf_counter()
-mechanism(values)
-print(json.dumps(COUNT / (time.perf_counter() - start)))
+best = 1e9
+for _ in range(3):
+    start = time.perf_counter()
+    mechanism(values)
+    best = min(best, time.perf_counter() - start)
+print(json.dumps(COUNT / best))
 """,
     ),
 }
@@ -55,7 +61,7 @@ def gaussian() -> Iterator[Line]:
     scheme = sf.Policy.loads('dataset = "b"\n[levels]\na = 0.8\nb = 0.5\nc = 0.2\n[columns]\nx = "gaussian"').fit(table)
     key = sf.Key.from_bytes(bytes(32))
     scheme.release(table, "a", key, threads=1)
-    ours = ROWS / min(seconds(lambda: scheme.release(table, "a", key, threads=1)) for _ in range(3))
+    ours = ROWS / min(seconds(lambda: scheme.release(table, "a", key, threads=1)) for _ in range(9))
     for name, (packages, script) in PEERS.items():
         rate = _rate(name, packages, script.replace("COUNT", str(VALUES)))
         yield Line(

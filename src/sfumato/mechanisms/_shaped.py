@@ -30,8 +30,8 @@ FEWEST_STEPS = 4
 _CACHE = 1 << 18
 """Numbers a chunk, over all columns and nodes: what is worked on stays in a processor's cache."""
 
-_SMALLEST = 1 << 12
-"""Rows a chunk, at the least: below, calls cost more than the cache saves."""
+_FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 15
+"""Rows a chunk: with fewer, calls cost more than the cache saves; with more, arrays are too large to be reused."""
 
 _NOTHING: Floats = np.empty(0)
 
@@ -106,7 +106,7 @@ class ShapedNoise(Scheme):
         secret = key.derive("gaussian", self.path)
         streams = [Stream(secret.derive("column", name)) for name in self.columns]
         nodes = ancestry(point.node for point in points)
-        chunk = max(_CACHE // (2 * len(self.columns) + len(nodes)), _SMALLEST)
+        chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
             cells = [(values[part], null[part]) for values, null in read]

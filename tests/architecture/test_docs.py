@@ -1,0 +1,87 @@
+"""The documentation is run, not believed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import sfumato as sf
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def _blocks(page: Path, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", page.read_text(), re.DOTALL)
+
+
+@pytest.mark.parametrize("page", [p for p in PAGES if _blocks(p, "python")], ids=lambda p: p.name)
+def test_code_runs(page: Path, tmp_path: Path) -> None:
+    """All Python blocks of a page, in order, in an empty folder."""
+    code = "\n".join(_blocks(page, "python"))
+    script = tmp_path / "page.py"
+    script.write_text(code)
+    run = subprocess.run(
+        [sys.executable, "-W", "error", str(script)], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+
+
+def test_the_policy_page_shows_a_policy_that_is_one() -> None:
+    [text] = _blocks(ROOT / "docs/policy.md", "toml")
+    assert sf.Policy.loads(text).dataset == "clinic"
+
+
+def test_every_option_of_every_role_is_documented() -> None:
+    from sfumato.mechanisms import MECHANISMS
+    from sfumato.schema.policy import PLAIN_ROLES
+
+    text = (ROOT / "docs/policy.md").read_text()
+    for role in [*PLAIN_ROLES, *MECHANISMS.names()]:
+        assert f"`{role}`\n:" in text, role
+    for role in MECHANISMS.names():
+        for option in MECHANISMS[role].options:
+            assert f"`{option}" in text, option
+
+
+def test_the_commands_page_is_fresh() -> None:
+    spec = importlib.util.spec_from_file_location("make_commands", ROOT / "docs/make_commands.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert module.PAGE.read_text() == module.page(), "run `python docs/make_commands.py`"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda p: p.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)#]+)", page.read_text()):
+        if not target.startswith("http"):
+            assert (page.parent / target).exists(), target
+
+
+def test_the_console_lines_of_the_readme_work(tmp_path: Path) -> None:
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    draw = np.random.default_rng(1)
+    people = {"id": np.arange(300), "age": draw.integers(0, 99, 300), "income": draw.normal(3e4, 5e3, 300)}
+    pq.write_table(pa.table(people), tmp_path / "patients.parquet")
+    lines = [
+        line.split("#")[0].strip() for block in _blocks(ROOT / "README.md", "console") for line in block.splitlines()
+    ]
+    commands = [line for line in lines if line.startswith("sfumato ")]
+    assert len(commands) >= 4
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    for command in commands:
+        run = subprocess.run(
+            command.split(), cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False
+        )
+        assert run.returncode == 0, f"{command}: {run.stderr}"
