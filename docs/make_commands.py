@@ -14,8 +14,8 @@ def page() -> str:
     parts = [
         "# Commands",
         "Written by `python docs/make_commands.py` from the commands' help; the tests fail when it is stale.",
-        "Every command exits with 0 on success, 1 on a refusal (one sentence on standard error, nothing changed) and 2 on "
-        "wrong usage. `--json` prints the result for programs.",
+        "Every command exits with 0 on success, 1 on a refusal (one sentence on standard error, nothing changed) and 2 "
+        "on wrong usage. `--json` prints the result for programs.",
     ]
     parts += _sections(main, "sfumato")
     return "\n\n".join(parts) + "\n"

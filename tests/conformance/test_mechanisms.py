@@ -70,6 +70,24 @@ def test_parameters_are_frozen_and_documented(policy: sf.Policy, table: pa.Table
             mechanism.columns = ("other",)  # type: ignore[misc]
 
 
+def test_the_order_of_columns_in_a_policy_says_nothing(tiny: pa.Table, tiny_policy: sf.Policy, key: sf.Key) -> None:
+    """A policy that is written in another order, or comes back from a file, is the same policy."""
+    turned = sf.Policy("tiny", tiny_policy.ladder, dict(reversed(tiny_policy.columns.items())))
+    schemes = [policy.fit(tiny) for policy in (tiny_policy, turned, sf.Policy.loads(tiny_policy.dumps()))]
+    assert len({scheme.digest() for scheme in schemes}) == 1
+    copies = [scheme.release(tiny, 0.4, key) for scheme in schemes]
+    assert copies[0].equals(copies[1], check_metadata=True)
+    assert copies[0].equals(copies[2], check_metadata=True)
+
+
+def test_a_scheme_of_many_columns_comes_back_from_its_file(
+    tiny: pa.Table, tiny_scheme: sf.TableScheme, key: sf.Key, tmp_path: object
+) -> None:
+    tiny_scheme.save(f"{tmp_path}/s.json")
+    again = sf.TableScheme.load(f"{tmp_path}/s.json")
+    assert again.release(tiny, 0.4, key).equals(tiny_scheme.release(tiny, 0.4, key), check_metadata=True)
+
+
 def _pieces(table: pa.Table) -> Iterator[pa.Table]:
     for start in range(0, len(table), 700):
         yield table.slice(start, 700)

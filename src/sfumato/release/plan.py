@@ -173,7 +173,9 @@ class TableScheme:
     @cached_property
     def _digests(self) -> tuple[str, str]:
         """Of the policy and of the scheme."""
-        return self.policy.digest(), hashlib.sha256(self.dumps().encode()).hexdigest()
+        policy = self.policy.digest()
+        content = json.dumps([policy, *(scheme.state() for scheme in self.schemes)], sort_keys=True)
+        return policy, hashlib.sha256(content.encode()).hexdigest()
 
     def _dataset(self, key: Key) -> Key:
         return key.derive("dataset", self.policy.dataset)

@@ -133,12 +133,12 @@ class Policy:
         return fitted
 
     def roles(self) -> list[str]:
-        """The roles of blurred columns, in the order of their first column."""
-        return list(dict.fromkeys(c.role for c in self.columns.values() if c.role not in PLAIN_ROLES))
+        """The roles of blurred columns, sorted."""
+        return sorted({column.role for column in self.columns.values()} - set(PLAIN_ROLES))
 
     def options(self, role: str) -> dict[str, Mapping[str, Any]]:
-        """The columns of a role, with their options."""
-        return {name: column.options for name, column in self.columns.items() if column.role == role}
+        """The columns of a role with their options, sorted: the order in which they are written says nothing."""
+        return {name: column.options for name, column in sorted(self.columns.items()) if column.role == role}
 
     def _content(self) -> dict[str, Any]:
         head = {"dataset": self.dataset, "digits": self.digits}
