@@ -72,7 +72,7 @@ def test_parameters_are_frozen_and_documented(policy: sf.Policy, table: pa.Table
 
 def test_the_order_of_columns_in_a_policy_says_nothing(tiny: pa.Table, tiny_policy: sf.Policy, key: sf.Key) -> None:
     """A policy that is written in another order, or comes back from a file, is the same policy."""
-    turned = sf.Policy("tiny", tiny_policy.ladder, dict(reversed(tiny_policy.columns.items())))
+    turned = sf.Policy("tiny", tiny_policy.ladder, dict(reversed(list(tiny_policy.columns.items()))))
     schemes = [policy.fit(tiny) for policy in (tiny_policy, turned, sf.Policy.loads(tiny_policy.dumps()))]
     assert len({scheme.digest() for scheme in schemes}) == 1
     copies = [scheme.release(tiny, 0.4, key) for scheme in schemes]
