@@ -35,30 +35,76 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], byte
     return folder, command, (folder / "calm.parquet").read_bytes()
 
 
+# The child runs the same command, and kills itself just before or after the n-th call of one method.
+_DIES = """
+import importlib, os, signal, sys
+module, owner, method, count, when = sys.argv[1:6]
+holder = importlib.import_module(module)
+for part in owner.split("."):
+    holder = getattr(holder, part)
+inner, calls = getattr(holder, method), 0
+
+def dying(*args, **kwargs):
+    global calls
+    calls += 1
+    if calls == int(count) and when == "before":
+        os.kill(os.getpid(), signal.SIGKILL)
+    result = inner(*args, **kwargs)
+    if calls == int(count):
+        os.kill(os.getpid(), signal.SIGKILL)
+    return result
+
+setattr(holder, method, dying)
+from sfumato.cli import main
+main(sys.argv[6:])
+"""
+
+STEPS = [
+    ("sfumato.release.formats", "_Parquet", "write", 1),
+    ("sfumato.release.formats", "_Parquet", "write", 5),
+    ("sfumato.release.formats", "_Parquet", "close", 1),
+    ("sfumato.release.formats", "_Slot", "fill", 1),
+    ("pathlib", "Path", "replace", 1),  # the manifest beside the copy
+    ("pathlib", "Path", "replace", 2),  # the copy itself
+]
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("step", STEPS, ids=lambda s: f"{s[1]}.{s[2]}-{s[3]}")
+def test_killed_at_every_step(
+    job: tuple[Path, list[str], bytes], tmp_path: Path, step: tuple[str, str, str, int], when: str
+) -> None:
+    folder, command, calm = job
+    target = tmp_path / "out.parquet"
+    words = [*map(str, step), when, *command[3:], str(target)]
+    run = subprocess.run([sys.executable, "-c", _DIES, *words], cwd=folder, capture_output=True, check=False)
+    assert run.returncode == -signal.SIGKILL, run.stderr
+    if target.exists():  # then it is whole, and its manifest is there
+        assert target.read_bytes() == calm
+        assert sf.Manifest.loads((tmp_path / "out.parquet.manifest.json").read_bytes()) == sf.Manifest.of(target)
+    assert target.exists() == (step[2] == "replace" and step[3] == 2 and when == "after")
+    subprocess.run([*command, str(target)], cwd=folder, check=True, capture_output=True)
+    assert target.read_bytes() == calm
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "out.parquet.manifest.json"]
+
+
 def test_killed_at_any_moment(job: tuple[Path, list[str], bytes], tmp_path: Path) -> None:
     folder, command, calm = job
     target = tmp_path / "out.parquet"
-    started = time.monotonic()
-    subprocess.run([*command, str(target)], cwd=folder, check=True, capture_output=True)
-    whole = time.monotonic() - started
-    target.unlink()
-    (tmp_path / "out.parquet.manifest.json").unlink()
-    killed = left = 0
-    for share in np.linspace(0.3, 1.0, 12):
+    killed = 0
+    for pause in np.linspace(0, 0.4, 6):
         process = subprocess.Popen(
             [*command, str(target)], cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
-        time.sleep(whole * share)
+        while process.poll() is None and not any(tmp_path.iterdir()):  # until it begins to write
+            time.sleep(0.001)
+        time.sleep(pause)
         process.send_signal(signal.SIGKILL)
-        if process.wait() == -signal.SIGKILL:
-            killed += 1
-            left += any(p.suffix == ".part" for p in tmp_path.iterdir())
-        if target.exists():  # it was already done: then it is whole, and its manifest is there
+        killed += process.wait() == -signal.SIGKILL
+        if target.exists():
             assert target.read_bytes() == calm
-            sf.Manifest.of(target).verify(target)
-            assert (tmp_path / "out.parquet.manifest.json").exists()
-    assert killed >= 3, "nothing was killed, so nothing was tested"
-    assert left >= 1, "no run was killed while it was writing, so nothing was tested"
+            target.unlink()
+    assert killed >= 1, "nothing was killed, so nothing was tested"
     subprocess.run([*command, str(target)], cwd=folder, check=True, capture_output=True)
     assert target.read_bytes() == calm
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "out.parquet.manifest.json"]

@@ -59,8 +59,9 @@ def test_every_value_lies_on_its_lattice_and_the_sum_is_exact(tiny: pa.Table, ti
 
 def test_an_unrounded_sum_would_be_noticed(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
     """The planted fault of the check above: noise added in floating point leaves the lattice."""
-    [model] = [m for m in sf.Manifest.of(tiny_scheme.release(tiny, "high", KEY)).models if m.columns[0] == "float"]
-    step = model.step[0]  # type: ignore[union-attr]
+    manifest = sf.Manifest.of(tiny_scheme.release(tiny, "high", KEY))
+    [model] = [m for m in manifest.models if isinstance(m, GaussianNoise)]
+    step = model.step[model.columns.index("float")]
     loose = tiny.column("float").to_numpy() + np.random.default_rng(1).normal(size=len(tiny))
     assert not np.array_equal(np.rint(loose / step) * step, loose)
 
@@ -99,7 +100,7 @@ def test_a_coarse_lattice_states_its_correlation() -> None:
     copy = _release('n = { role = "gaussian", integer = true }\nm = "gaussian"', n=np.arange(900), m=np.arange(900))
     [model] = sf.Manifest.of(copy).models
     assert isinstance(model, GaussianNoise)
-    coarse, fine = (abs(r) for r in model.rounding)
+    fine, coarse = (abs(r) for r in model.rounding)  # columns are sorted: m, n
     assert 1e-9 < coarse < 1e-4
     assert fine < 1e-9
 
