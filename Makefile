@@ -4,10 +4,6 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# real data, where it lies beside the project; otherwise the tests that want it fetch it or say how to get it
-SFUMATO_DATA ?= $(wildcard ../shared/data)
-export SFUMATO_DATA
-
 .PHONY: demo test sweep bench docs clean
 
 demo: $(VENV)/.plot

@@ -7,7 +7,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import click
 
@@ -114,10 +114,10 @@ def release(
         raise click.UsageError("a release needs --policy, or --scheme with a scheme that exists.")
     secret = Key.load(key_path)
     source = Source.of(table)
-    with _progress(source.rows, quiet=as_json) as (stage, advance):
+    with _progress(quiet=as_json) as (stage, advance):
         stage("measuring")
-        scheme = _scheme(source, policy_path, scheme_path, threads)
-        stage("blurring")
+        scheme = _scheme(source, policy_path, scheme_path, threads, advance)
+        stage("blurring", source.rows)
         manifest = release_file(scheme, source, out, level, secret, threads=threads, progress=advance)
     name = f" ({manifest.level})" if manifest.level else ""
     rounded = "" if manifest.given == manifest.asked else f", rounded down from {manifest.asked:.6g}"
@@ -129,7 +129,13 @@ def release(
     )
 
 
-def _scheme(source: Any, policy_path: Path | None, scheme_path: Path | None, threads: int | None) -> Any:
+def _scheme(
+    source: Any,
+    policy_path: Path | None,
+    scheme_path: Path | None,
+    threads: int | None,
+    advance: Callable[[int], None],
+) -> Any:
     """The scheme to use: the kept one, else one fitted now, and kept if asked."""
     from sfumato.errors import PolicyError
     from sfumato.release.plan import TableScheme
@@ -143,7 +149,7 @@ def _scheme(source: Any, policy_path: Path | None, scheme_path: Path | None, thr
         return scheme
     if policy is None:
         raise PolicyError("a scheme is fitted with a policy; give --policy")
-    scheme = policy.fit(source, threads=threads)
+    scheme = policy.fit(source, threads=threads, progress=advance)
     if scheme_path is not None:
         scheme.save(scheme_path)
     return scheme
@@ -212,27 +218,31 @@ def demo(folder: Path, rows: int, as_json: bool) -> None:
     """Make a clinic's table, give three recipients copies, and see what they can reconstruct together."""
     from sfumato.demo.story import tell
 
-    with _progress(None, quiet=as_json) as (stage, _):
+    with _progress(quiet=as_json) as (stage, _):
         story = tell(folder, rows, stage)
     _say(story.summary(), as_json, story.text(), f"open {folder}/picture.png, then read {folder}/README.md")
 
 
+class _Stage(Protocol):
+    def __call__(self, text: str, total: int | None = None) -> None: ...
+
+
 @contextlib.contextmanager
-def _progress(total: int | None, *, quiet: bool) -> Iterator[tuple[Callable[[str], None], Callable[[int], None]]]:
-    """A progress bar on standard error: functions to name the stage and to advance it."""
+def _progress(*, quiet: bool) -> Iterator[tuple[_Stage, Callable[[int], None]]]:
+    """A progress bar on standard error: a function that begins a stage, and one that advances it by some rows."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,} rows"),
-        TimeRemainingColumn(),
-    )
+    count = TextColumn("{task.completed:,.0f} rows")
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
     console = Console(stderr=True, quiet=quiet or not sys.stderr.isatty())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("reading", total=total)
-        yield lambda text: bar.update(task, description=text), lambda rows: bar.advance(task, rows)
+        task = bar.add_task("starting", total=None)
+
+        def stage(text: str, total: int | None = None) -> None:
+            bar.reset(task, description=text, total=total)
+
+        yield stage, lambda rows: bar.advance(task, rows)
 
 
 def _say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:

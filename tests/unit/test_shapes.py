@@ -277,6 +277,21 @@ def test_columns_that_the_policy_does_not_name_are_refused_or_defaulted() -> Non
         assert policy.fit(table).release(table, "a", KEY).column_names == names
 
 
+@pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
+def test_a_clip_does_not_let_strange_numbers_pass_a_fitted_scheme(value: float) -> None:
+    scheme = _policy('n = { role = "gaussian", clip = [0, 9] }').fit(pa.table({"n": [1.0, 2.0]}))
+    with pytest.raises(SourceError, match="'n' must hold finite numbers"):
+        scheme.release(pa.table({"n": [value]}), "a", KEY)
+
+
+def test_durations_and_times_of_day() -> None:
+    waits = pa.array(np.arange(2000) * 1_000_000, pa.duration("us"))
+    copy = _release('w = { role = "gaussian", clip = [0, 1_500_000_000] }', w=waits)
+    assert copy.schema.field("w").type == pa.duration("us")
+    with pytest.raises(SourceError, match="role gaussian needs numbers or times"):
+        _release('w = "gaussian"', w=pa.array([1, 2], pa.time64("us")))
+
+
 def test_values_beyond_the_fitted_range_are_refused_not_rounded() -> None:
     scheme = _policy('n = "gaussian"').fit(pa.table({"n": np.arange(100.0)}))
     with pytest.raises(SourceError, match="of magnitude at most"):

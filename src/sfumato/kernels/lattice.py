@@ -43,8 +43,10 @@ def place(  # pragma: no cover - compiled
     any_null = null.shape[0] > 0
     lost = 0
     for row in range(values.shape[0]):
-        point = np.rint(min(max(values[row], low), high) * inverse)
-        lost += not (abs(point) <= LARGEST) and not (any_null and null[row])
+        value = values[row]
+        point = np.rint(min(max(value, low), high) * inverse)
+        fits = abs(value) < np.inf and abs(point) <= LARGEST  # false for NaN
+        lost += not fits and not (any_null and null[row])
         if any_null and null[row]:
             lattice[row] = 0.0
             addresses[2 * row + 1] = NULL

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError
 from sfumato.kernels import Floats, Mask
@@ -48,11 +49,16 @@ class Column:
         """The clip in the units of the column's type."""
         if self.clip is None:
             return -math.inf, math.inf
-        moments = isinstance(self.clip[0], date)
-        if moments != numeric.is_moment(kind):
-            raise SourceError(f"`clip` of column {self.name!r} must be of its type {kind}, got {list(self.clip)}")
-        ends = numeric.read(pa.array(self.clip).cast(kind))[0] if moments else self.clip
-        return float(ends[0]), float(ends[1])
+        dated = types.is_date(kind) or types.is_timestamp(kind)
+        if isinstance(self.clip[0], date) == dated:
+            try:
+                ends = numeric.read(pa.array(self.clip).cast(kind))[0] if dated else self.clip
+                return float(ends[0]), float(ends[1])
+            except pa.ArrowInvalid:
+                pass  # a date with a time of day for a column of dates
+        raise SourceError(
+            f"`clip` of column {self.name!r} must be of its type {kind}, got {self.clip[0]} to {self.clip[1]}"
+        )
 
     def assumed(self, low: float, high: float) -> float:
         """The spread of a column without variance of its own: from its clip, else its magnitude, else 1."""

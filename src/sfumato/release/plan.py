@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -184,8 +184,10 @@ class TableScheme:
         return self.policy.columns[name].role if name in self.policy.columns else self.policy.default
 
 
-def fit(policy: Policy, table: Any, *, threads: int | None = None) -> TableScheme:
-    """Measure a table, in as many passes as its mechanisms need."""
+def fit(
+    policy: Policy, table: Any, *, threads: int | None = None, progress: Callable[[int], None] | None = None
+) -> TableScheme:
+    """Measure a table, in as many passes as its mechanisms need; `progress` is told the rows of each batch measured."""
     source = Source.of(table)
     check_columns(policy, source.schema)
     tree, mechanisms = _parts(policy)
@@ -195,18 +197,26 @@ def fit(policy: Policy, table: Any, *, threads: int | None = None) -> TableSchem
     summaries: list[Summary | None] = [None] * len(mechanisms)
     for turn in range(max((mechanism.passes for mechanism in mechanisms), default=0)):
         due = [i for i, mechanism in enumerate(mechanisms) if turn < mechanism.passes]
-        merged = _summarise(engine, source, [(mechanisms[i], summaries[i]) for i in due])
+        merged = _summarise(engine, source, [(mechanisms[i], summaries[i]) for i in due], progress)
         for i, summary in zip(due, merged, strict=True):
             summaries[i] = summary
     schemes = [m.fit(s, tree) for m, s in zip(mechanisms, summaries, strict=True) if s is not None]
     return TableScheme(policy, mechanisms, tuple(schemes), tree)
 
 
-def _summarise(engine: Engine, source: Source, due: list[tuple[Mechanism, Summary | None]]) -> list[Summary]:
+def _summarise(
+    engine: Engine,
+    source: Source,
+    due: list[tuple[Mechanism, Summary | None]],
+    progress: Callable[[int], None] | None,
+) -> list[Summary]:
     """One pass over a table for all mechanisms that need it, each with what it knows from the pass before."""
 
     def summarise(batch: pa.RecordBatch) -> list[Summary]:
-        return [mechanism.summarise(batch, before) for mechanism, before in due]
+        summaries = [mechanism.summarise(batch, before) for mechanism, before in due]
+        if progress:
+            progress(batch.num_rows)
+        return summaries
 
     def merge(ours: list[Summary], theirs: list[Summary]) -> list[Summary]:
         return [a.merge(b) for a, b in zip(ours, theirs, strict=True)]

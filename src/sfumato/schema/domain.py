@@ -31,17 +31,18 @@ class Domain:
     @classmethod
     def listed(cls, values: Sequence[Any]) -> Domain:
         """A domain of these values; consecutive integers are kept as a range."""
-        whole = all(type(value) is int for value in values)
-        if whole and list(values) == list(range(values[0], values[0] + len(values))) if values else False:
-            return cls(first=values[0], count=len(values))
-        return cls(values=tuple(values), count=len(values))
+        count = len(values)
+        whole = count > 0 and all(type(value) is int for value in values)
+        if whole and abs(values[0]) < 1 << 62 and list(values) == list(range(values[0], values[0] + count)):
+            return cls(first=values[0], count=count)
+        return cls(values=tuple(values), count=count)
 
     @classmethod
     def declared(cls, column: str, said: Any) -> Domain:
         """The domain that a policy states: a list, or a table with `min` and `max`."""
         if isinstance(said, dict) and set(said) == {"min", "max"} and all(type(v) is int for v in said.values()):
-            if said["max"] < said["min"]:
-                raise PolicyError(f"the domain of {column!r} must have min at most max, got {said}")
+            if not -(1 << 62) < said["min"] <= said["max"] < 1 << 62:
+                raise PolicyError(f"the domain of {column!r} must have min at most max, both in 63 bits, got {said}")
             return cls(first=said["min"], count=said["max"] - said["min"] + 1)
         if isinstance(said, list) and said and len({(type(v), v) for v in said}) == len(said):
             return cls.listed(said)

@@ -21,8 +21,8 @@ def is_number(kind: pa.DataType) -> bool:
 
 
 def is_moment(kind: pa.DataType) -> bool:
-    """Whether the type counts whole units of time: dates, times, timestamps, durations."""
-    return bool(types.is_temporal(kind))
+    """Whether the type counts whole units of time without end: dates, timestamps, durations, but no time of day."""
+    return bool(types.is_date(kind) or types.is_timestamp(kind) or types.is_duration(kind))
 
 
 def read(array: pa.Array) -> tuple[Floats, Mask]:

@@ -19,7 +19,7 @@ import hashlib
 import importlib
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -127,9 +127,12 @@ class Policy:
         content = json.dumps(self._content(), sort_keys=True, default=str)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def fit(self, table: Any, *, threads: int | None = None) -> TableScheme:
+    def fit(
+        self, table: Any, *, threads: int | None = None, progress: Callable[[int], None] | None = None
+    ) -> TableScheme:
         """Measure a table, and fix with it the shape of the noise for all its levels."""
-        fitted: TableScheme = importlib.import_module("sfumato.release.plan").fit(self, table, threads=threads)
+        plan = importlib.import_module("sfumato.release.plan")
+        fitted: TableScheme = plan.fit(self, table, threads=threads, progress=progress)
         return fitted
 
     def roles(self) -> list[str]:
