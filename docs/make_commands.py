@@ -1,6 +1,7 @@
 """Writes docs/commands.md from the commands' own help: `python docs/make_commands.py`."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,7 +25,8 @@ def page() -> str:
 def _sections(command: click.Command, name: str) -> list[str]:
     if isinstance(command, click.Group):
         return [part for word, inner in command.commands.items() for part in _sections(inner, f"{name} {word}")]
-    with click.Context(command, info_name=name, terminal_width=100, max_content_width=100) as context:
+    options: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100, **main.context_settings}
+    with click.Context(command, info_name=name, **options) as context:
         return [f"## {name}", f"```text\n{command.get_help(context)}\n```"]
 
 

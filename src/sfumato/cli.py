@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 import click
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import PolicyError, SfumatoError
 
 _JSON = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -25,6 +25,12 @@ class _Group(click.Group):
         except SfumatoError as error:
             click.echo(f"sfumato: {error}", err=True)
             ctx.exit(1)
+        except OSError as error:
+            click.echo(f"sfumato: {error.filename or 'the output'} could not be used: {error.strerror}", err=True)
+            ctx.exit(1)
+        except KeyboardInterrupt:
+            click.echo("sfumato: interrupted; no file was changed, run the same command again to finish", err=True)
+            ctx.exit(130)
 
 
 @click.group(cls=_Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -35,7 +41,7 @@ def main() -> None:
 
 @main.group()
 def key() -> None:
-    """Make and inspect key files."""
+    """Make key files."""
 
 
 @key.command("new")
@@ -51,7 +57,7 @@ def key_new(path: Path, as_json: bool) -> None:
         {"path": str(path), "fingerprint": made.fingerprint()},
         as_json,
         f"Wrote {path} (fingerprint {made.fingerprint()}). Back it up: a lost key cannot be made again.",
-        "sfumato suggest TABLE > policy.toml",
+        "sfumato suggest TABLE -o policy.toml",
     )
 
 
@@ -66,6 +72,8 @@ def suggest(table: Path, output: Path | None, dataset: str | None, as_json: bool
     from sfumato.schema.policy import Policy
     from sfumato.schema.suggest import draft
 
+    if output is not None and output.exists():
+        raise PolicyError(f"a draft never replaces a policy, and {output} exists; choose another name")
     text = draft(table, dataset=dataset or table.stem)
     roles = {name: column.role for name, column in Policy.loads(text).columns.items()}
     if output is None and not as_json:
@@ -77,7 +85,8 @@ def suggest(table: Path, output: Path | None, dataset: str | None, as_json: bool
         {"policy": text, "roles": roles, "path": str(output) if output else None},
         as_json,
         f"Wrote {output}: {len(roles)} columns. Read it and correct it.",
-        f"sfumato release --policy {output} --key-file sfumato.key --level partner {table} copy.parquet",
+        f"sfumato release --policy {output} --scheme scheme.json --key-file sfumato.key --level partner {table} "
+        "partner.parquet",
     )
 
 
@@ -120,13 +129,15 @@ def release(
         stage("blurring", source.rows)
         manifest = release_file(scheme, source, out, level, secret, threads=threads, progress=advance)
     name = f" ({manifest.level})" if manifest.level else ""
-    rounded = "" if manifest.given == manifest.asked else f", rounded down from {manifest.asked:.6g}"
-    _say(
-        {"path": str(out), "manifest": json.loads(manifest.dumps())},
-        as_json,
-        f"Wrote {out}: {manifest.rows:,} rows at fidelity {manifest.given:.6g}{name}{rounded}.",
-        f"sfumato show {out}",
-    )
+    rounded = "" if manifest.given == manifest.asked else f", rounded down from {manifest.asked:.10g}"
+    text = f"Wrote {out}: {manifest.rows:,} rows at fidelity {manifest.given:.10g}{name}{rounded}."
+    if scheme_path is None:
+        text += (
+            "\nThe noise has the shape of this table as it is now. With `--scheme scheme.json` the shape is kept, and "
+            "a later\nversion of the table gets the same noise; without it, the noise would be independent and could "
+            "be averaged."
+        )
+    _say({"path": str(out), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato show {out}")
 
 
 def _scheme(
@@ -137,7 +148,6 @@ def _scheme(
     advance: Callable[[int], None],
 ) -> Any:
     """The scheme to use: the kept one, else one fitted now, and kept if asked."""
-    from sfumato.errors import PolicyError
     from sfumato.release.plan import TableScheme
     from sfumato.schema.policy import Policy
 
@@ -145,7 +155,10 @@ def _scheme(
     if scheme_path is not None and scheme_path.exists():
         scheme = TableScheme.load(scheme_path)
         if policy is not None and policy.digest() != scheme.policy.digest():
-            raise PolicyError(f"the scheme {scheme_path} was fitted with another policy; leave out --policy, or refit")
+            raise PolicyError(
+                f"the scheme {scheme_path} was fitted with another policy; leave out --policy to use it, or name a new "
+                "file to fit again"
+            )
         return scheme
     if policy is None:
         raise PolicyError("a scheme is fitted with a policy; give --policy")
@@ -166,24 +179,36 @@ def show(copy: Path, as_json: bool) -> None:
     manifest.verify(copy)
     name = f", level {manifest.level}" if manifest.level else ""
     text = [f"{manifest.dataset}{name}: {manifest.rows:,} rows, {len(manifest.columns)} columns, unaltered.", ""]
-    text += [f"  {column}: {_describe(column, manifest.models)}" for column, _ in manifest.columns]
-    text += ["", *[f"+ {promise}" for promise in manifest.promises], *[f"- {limit}" for limit in manifest.limits]]
+    text += [f"  {column}: {_describe(column, kind, manifest.models)}" for column, kind in manifest.columns]
+    signs = ["+" if promise[1].islower() else "!" for promise in manifest.promises]  # a warning begins in capitals
+    text += ["", *[f"{sign} {promise}" for sign, promise in zip(signs, manifest.promises, strict=True)]]
+    text += [f"- {limit}" for limit in manifest.limits]
     _say(json.loads(manifest.dumps()), as_json, "\n".join(text), "sfumato.read_copy(path) in Python")
 
 
-def _describe(column: str, models: Any) -> str:
+def _describe(column: str, kind: str, models: Any) -> str:
     from sfumato.models import GaussianNoise, UniformReplacement
 
     model = next(model for model in models if column in model.columns)
     if isinstance(model, GaussianNoise):
         place = model.columns.index(column)
         deviation = model.covariance[place][place] ** 0.5
-        return f"gaussian noise of standard deviation {deviation:.4g}, in steps of {model.step[place]:.3g}"
+        return f"noise of standard deviation {_amount(deviation, kind)}, in steps of {_amount(model.step[place], kind)}"
     if isinstance(model, UniformReplacement):
         count = model.domains[model.columns.index(column)]["count"]
         together = f", together with {len(model.columns) - 1} more" if len(model.columns) > 1 else ""
-        return f"kept with probability {model.retention:.4g}, else one of {count:,} at random{together}"
+        return f"retained with probability {model.retention:.4g}, else one of {count:,} at random{together}"
     return "as it is"
+
+
+def _amount(value: float, kind: str) -> str:
+    """A number to four digits, times in days or seconds."""
+    units = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
+    unit = next((size for name, size in units.items() if f"[{name}" in kind), None)
+    if unit is not None and not kind.startswith("date"):
+        days = value * unit / 86_400
+        return f"{float(f'{days:.4g}'):,} days" if days >= 1 else f"{float(f'{value * unit:.4g}'):,} s"
+    return f"{float(f'{value:.4g}'):,}{' days' if kind.startswith('date32') else ''}"
 
 
 @main.command()

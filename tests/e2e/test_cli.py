@@ -81,6 +81,37 @@ def test_every_command_has_help() -> None:
     walk(main, [])
 
 
+def test_an_edited_policy_is_never_replaced(place: Path) -> None:
+    result = run("suggest", "in.parquet", "-o", "p.toml")
+    assert result.exit_code == 1
+    assert Path("p.toml").read_text() == POLICY
+
+
+def test_the_scheme_is_spoken_of_where_it_is_not_kept(place: Path) -> None:
+    assert "--scheme" in run(*RELEASE, "inside", "in.parquet", "out.parquet").stdout
+    assert "--scheme" not in run(*RELEASE, "inside", "--scheme", "s", "in.parquet", "out.parquet").stdout
+
+
+def test_times_are_shown_in_days_and_warnings_stand_out(place: Path) -> None:
+    import datetime as dt
+
+    days = [dt.date(2025, 1, 1) + dt.timedelta(days=i) for i in range(500)]
+    table = pq.read_table("in.parquet").append_column("d", pa.array(days))
+    pq.write_table(table.append_column("t", pa.array(days).cast(pa.timestamp("us"))), "in.parquet")
+    Path("p.toml").write_text(POLICY + 'd = "gaussian"\nt = { role = "independent", of = "gaussian" }\n')
+    run(*RELEASE, "outside", "in.parquet", "out.parquet")
+    shown = run("show", "out.parquet").stdout
+    assert shown.count(" days, in steps of ") == 2
+    assert "! UNSAFE" in shown
+
+
+def test_other_peoples_folders_are_left_alone(place: Path) -> None:
+    for folder in (".", "p.toml"):
+        result = run("demo", folder)
+        assert result.exit_code == 1
+        assert "sfumato: the " in result.stderr
+
+
 def test_a_rounded_level_is_said(place: Path) -> None:
     result = run(*RELEASE, "0.5", "in.parquet", "out.parquet")
     assert "rounded down from 0.5" in result.stdout
@@ -198,7 +229,7 @@ def test_the_demonstration_shows_that_pooling_gains_nothing(tmp_path: Path) -> N
     result = run("demo", str(folder), "--rows", "20000", "--json")
     assert result.exit_code == 0, result.output
     errors = json.loads(result.stdout)["errors"]
-    assert len(errors) == 6
+    assert len(errors) == 7
     for column, left in errors.items():
         best, pooled, naive = left["hospital"], left["all three, Sfumato"], left["all three, independent"]
         assert pooled == pytest.approx(best, abs=0.02), column

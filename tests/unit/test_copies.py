@@ -124,6 +124,33 @@ def test_a_copy_without_a_manifest_or_with_a_broken_one_is_refused(tmp_path: Pat
             sf.Manifest.loads(text)
 
 
+def test_a_copy_is_made_from_the_original_only(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
+    with pytest.raises(SourceError, match="itself a copy"):
+        tiny_scheme.release(tiny_scheme.release(tiny, "high", KEY), "low", KEY)
+
+
+def test_a_copy_in_which_nothing_is_blurred_says_so() -> None:
+    table = pa.table({"n": [1, 2]})
+    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = "keep"')
+    assert sf.Manifest.of(policy.fit(table).release(table, "a", KEY)).promises == ("NOTHING IS BLURRED in this copy.",)
+
+
+@pytest.mark.parametrize("mark", [",", ";", "\t"])
+def test_csv_separators_and_leading_zeros(tmp_path: Path, mark: str) -> None:
+    path = tmp_path / "in.csv"
+    path.write_text("\ufeff" + "\n".join(mark.join(row) for row in (["zip", "n"], ["01234", "7"], ["98765", "08"])))
+    read = pa.Table.from_batches(Source.of(path).batches())
+    assert read.to_pydict() == {"zip": ["01234", "98765"], "n": ["7", "08"]}
+
+
+def test_strange_csv_files_are_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "in.csv"
+    for content in (b"", "größe\n1".encode("latin-1"), "n\ngröße".encode("latin-1"), b"a,a\n1,2", b"a,b\n1"):
+        path.write_bytes(content)
+        with pytest.raises(SourceError):
+            pa.Table.from_batches(Source.of(path).batches())
+
+
 def test_layout_of_source_and_threads_do_not_show_in_the_file(tmp_path: Path) -> None:
     rows = 3 * BATCH + 17
     table = pa.table(
@@ -157,7 +184,11 @@ def test_reading_and_writing_fail_with_a_sentence_and_no_file(
         sf.release_file(tiny_scheme, broken, tmp_path / "out.parquet", "low", KEY)
     with pytest.raises(ReleaseError, match="must not replace its source"):
         sf.release_file(tiny_scheme, whole, whole, "low", KEY)
-    with pytest.raises(ReleaseError, match="must exist"):
+    (tmp_path / "folder.parquet").mkdir()
+    with pytest.raises(ReleaseError, match="must name a file"):
+        sf.release_file(tiny_scheme, whole, tmp_path / "folder.parquet", "low", KEY)
+    (tmp_path / "folder.parquet").rmdir()
+    with pytest.raises(ReleaseError, match="must name a file in a folder that exists"):
         sf.release_file(tiny_scheme, whole, tmp_path / "no" / "out.parquet", "low", KEY)
     with pytest.raises(SourceError, match="must end in one of"):
         sf.release_file(tiny_scheme, whole, tmp_path / "out.xlsx", "low", KEY)

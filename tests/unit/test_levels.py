@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
+import numpy as np
 import pytest
 
 import sfumato as sf
@@ -67,6 +69,13 @@ def test_a_fidelity_lies_between_0_and_1(bad: float) -> None:
 def test_impossible_levels_are_refused(make: object) -> None:
     with pytest.raises(LevelError):
         make()  # type: ignore[operator]
+
+
+def test_any_real_number_will_do() -> None:
+    half: Any = np.float32(0.5)
+    assert sf.Level(half) == sf.Level(0.5)
+    with pytest.raises(LevelError, match="at least 2 values"):
+        sf.Level.from_epsilon(1, domain="x")  # type: ignore[arg-type]
 
 
 def test_levels_are_ordered_and_ladders_find_them() -> None:

@@ -63,6 +63,11 @@ def test_a_policy_comes_back_from_toml(tiny_policy: sf.Policy) -> None:
     assert dated.columns["x"].options["clip"][0] == dt.date(2020, 1, 1)
 
 
+def test_a_policy_is_text() -> None:
+    with pytest.raises(PolicyError, match="must be TOML text, got dict"):
+        sf.Policy.loads({})  # type: ignore[arg-type]
+
+
 def test_the_digest_is_of_the_content() -> None:
     one = sf.Policy.loads(HEAD + 'x = "gaussian"')
     same = sf.Policy.loads("# a comment\n" + HEAD + 'x = { role = "gaussian" }')

@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sfumato as sf
-from sfumato.errors import LevelError, PolicyError, SourceError
+from sfumato.errors import CustodyError, LevelError, PolicyError, SourceError
 from sfumato.models import GaussianNoise
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -219,8 +219,13 @@ def test_pandas_polars_and_arrow_streams_give_the_same_copy() -> None:
     copies = [policy.fit(pa.table(frame)).release(table, "b", KEY) for table in tables]
     assert all(copy.column("n").equals(copies[0].column("n")) for copy in copies)
     assert all(copy.column("c").to_pylist() == copies[0].column("c").to_pylist() for copy in copies)
-    with pytest.raises(SourceError, match="__arrow_c_stream__"):
-        policy.fit(frame)
+    indexed = pd.DataFrame(frame).sort_values("n", ascending=False)
+    assert policy.fit(indexed).release(indexed, "b", KEY).column_names == ["id", "n", "c"]
+    for wrong in (frame, pd.Series([1.0], name="n").to_numpy()):
+        with pytest.raises(SourceError, match="__arrow_c_stream__"):
+            policy.fit(wrong)
+    with pytest.raises(CustodyError, match=r"must be a sfumato\.Key, got bytes"):
+        policy.fit(indexed).release(indexed, "b", bytes(32))  # type: ignore[arg-type]
 
 
 def test_an_id_can_be_left_out_of_the_copy_and_text_ids_work() -> None:

@@ -58,6 +58,26 @@ def test_each_column_gets_a_sensible_role(people: pa.Table) -> None:
     assert "clip" not in policy.columns["age"].options
 
 
+def test_identifiers_and_free_text_are_told_apart() -> None:
+    rows = 100
+    table = pa.table(
+        {
+            "mrn": [i * 7919 % 100_003 for i in range(rows)],
+            "pid": range(rows),
+            "notes": [f"came in with a cough, day {i}" for i in range(rows)],
+            "salary": [i * i * 37 + 1000 for i in range(rows)],
+        }
+    )
+    roles = {name: column.role for name, column in sf.Policy.suggest(table).columns.items()}
+    assert roles == {"mrn": "id", "pid": "drop", "notes": "drop", "salary": "gaussian"}
+    assert "the row's position does" in draft(table.select(["salary"]))
+
+
+def test_a_clip_is_drafted_only_where_it_moves_something() -> None:
+    top_coded = pa.table({"gain": [0.0] * 900 + list(range(50)) + [99_999.0] * 50})
+    assert "clip" not in sf.Policy.suggest(top_coded).columns["gain"].options
+
+
 def test_the_draft_works_as_it_is_and_explains_itself(people: pa.Table, key: sf.Key) -> None:
     text = draft(people, dataset="people")
     assert text.count("# ") > len(people.column_names)

@@ -42,6 +42,7 @@ def draw(path: Path, panel: Panel) -> None:
             "One clinic, three copies: each recipient sees what its trust allows, and pooling them gains nothing",
             fontsize=14,
             fontweight="bold",
+            y=1.04,
         )
         parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.15])
         above, below = parts
@@ -49,7 +50,7 @@ def draw(path: Path, panel: Panel) -> None:
         left, right = below.subplots(1, 2, width_ratios=[1.45, 1])
         _bars(left, panel)
         _errors(right, panel)
-        figure.savefig(path, dpi=130)
+        figure.savefig(path, dpi=130, bbox_inches="tight", pad_inches=0.25)
 
 
 def _scatters(figure: Any, panel: Panel) -> None:

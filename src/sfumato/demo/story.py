@@ -15,14 +15,16 @@ import pyarrow.parquet
 from sfumato.demo import attack
 from sfumato.demo.clinic import POLICY, clinic
 from sfumato.demo.picture import Panel, draw
+from sfumato.errors import ReleaseError
 from sfumato.kernels import Floats, Rows
 from sfumato.keys.key import Key
 from sfumato.release.atomic import replace_text
 from sfumato.release.run import release_file
+from sfumato.schema import numeric
 from sfumato.schema.domain import Domain
 from sfumato.schema.policy import Policy
 
-NUMBERS = ("age", "income", "systolic", "diastolic")
+NUMBERS = ("age", "income", "systolic", "diastolic", "visit")
 CATEGORIES = ("diagnosis", "region")
 
 _README = """\
@@ -34,7 +36,7 @@ _README = """\
 | `clinic.parquet` | the original: {rows:,} invented patients |
 | `policy.toml` | what becomes of each column, and the trust levels |
 | `sfumato.key` | the owner's secret |
-| `copies/` | what each recipient was given, with its manifest beside it |
+| `copies/` | what each recipient was given, with its manifest beside it, and the fitted scheme |
 | `independent/` | what they would have been given by a tool that blurs each copy by itself |
 
 What is left to an attacker who already knows the truth about every second patient and has learnt from them how best
@@ -115,8 +117,7 @@ class Story:
 
 def tell(folder: Path, rows: int, stage: Callable[[str], None]) -> Story:
     """Fill the folder and measure."""
-    for place in (folder, folder / "copies", folder / "independent"):
-        place.mkdir(parents=True, exist_ok=True)
+    _prepare(folder)
     stage("making the clinic's table")
     table = clinic(rows)
     pyarrow.parquet.write_table(table, folder / "clinic.parquet")
@@ -135,6 +136,19 @@ def tell(folder: Path, rows: int, stage: Callable[[str], None]) -> Story:
     return story
 
 
+def _prepare(folder: Path) -> None:
+    """Make the folders, in one that is new, empty, or an earlier demonstration."""
+    try:
+        if folder.exists() and any(folder.iterdir()) and not (folder / "clinic.parquet").exists():
+            raise ReleaseError(
+                f"the demonstration needs a new folder, and {folder} holds other files; name another one"
+            )
+        for place in (folder, folder / "copies", folder / "independent"):
+            place.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ReleaseError(f"the folder {folder} could not be made: {error.strerror}") from None
+
+
 def _naive(policy: Policy) -> Policy:
     """The same policy with noise that is independent between copies."""
     text = POLICY.replace('role = "gaussian"', 'role = "independent"\nof = "gaussian"')
@@ -147,6 +161,7 @@ def _naive(policy: Policy) -> Policy:
 
 def _copies(policy: Policy, table: pa.Table, key: Key, folder: Path) -> list[pa.Table]:
     scheme = policy.fit(table)
+    scheme.save(folder / "scheme.json")
     for name in policy.ladder.levels:
         release_file(scheme, table, folder / f"{name}.parquet", name, key)
     return [pyarrow.parquet.read_table(folder / f"{name}.parquet") for name in policy.ladder.levels]
@@ -175,7 +190,7 @@ def _row(column: str, errors: list[float]) -> Row:
 
 
 def _numbers(table: pa.Table) -> Floats:
-    columns: list[Floats] = [table.column(name).to_numpy().astype(float) for name in NUMBERS]
+    columns = [numeric.read(table.column(name).combine_chunks())[0] for name in NUMBERS]
     return np.column_stack(columns)
 
 

@@ -42,16 +42,15 @@ class Key:
         """Read a key file, which nobody but its owner may be able to read."""
         path = Path(path)
         try:
-            mode = path.stat().st_mode
-            if stat.S_IMODE(mode) & 0o077:
-                raise CustodyError(
-                    f"a key file must be readable by its owner alone, {path} has mode {stat.S_IMODE(mode):04o}; "
-                    f"run `chmod 600 {path}`"
-                )
-            text = path.read_bytes()
+            mode = stat.S_IMODE(path.stat().st_mode)
+            key = cls._decode(path.read_bytes(), path)
         except OSError as error:
             raise CustodyError(f"the key file {path} could not be read: {error.strerror}") from None
-        return cls._decode(text, path)
+        if mode & 0o077:
+            raise CustodyError(
+                f"a key file must be readable by its owner alone, {path} has mode {mode:04o}; run `chmod 600 {path}`"
+            )
+        return key
 
     @classmethod
     def _decode(cls, text: bytes, path: Path) -> Key:

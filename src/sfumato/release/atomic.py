@@ -15,9 +15,9 @@ from sfumato.errors import ReleaseError
 @contextlib.contextmanager
 def replacing(target: Path) -> Iterator[Path]:
     """A path to write to; what is there at the end takes the target's name, durably, and on any error vanishes."""
-    _sweep(target)
     part = target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
+        _sweep(target)
         yield part
         with part.open("rb") as file:
             os.fsync(file.fileno())
@@ -26,7 +26,8 @@ def replacing(target: Path) -> Iterator[Path]:
     except OSError as error:
         raise ReleaseError(f"{target} could not be written, and is as it was: {error.strerror or error}") from None
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # an unreadable folder was the error above
+            part.unlink(missing_ok=True)
 
 
 def replace_text(target: Path, text: str) -> None:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from sfumato.engines import Engine
 from sfumato.engines.local import Local
-from sfumato.errors import PolicyError, ReleaseError, SourceError, nearest
+from sfumato.errors import CustodyError, PolicyError, ReleaseError, SourceError, nearest
 from sfumato.keys.identity import record_ids
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
@@ -25,7 +25,7 @@ from sfumato.models import Model, Unchanged
 from sfumato.release import digest, words
 from sfumato.release.atomic import replace_text
 from sfumato.release.distinct import ensure_distinct
-from sfumato.release.manifest import Manifest, attach
+from sfumato.release.manifest import METADATA, Manifest, attach
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source
@@ -67,6 +67,12 @@ class TableScheme:
 
     def check(self, source: Source, key: Key) -> None:
         """Refuse a table that does not fit the policy, or that has a repeated record id."""
+        if not isinstance(key, Key):
+            raise CustodyError(
+                f"a key must be a sfumato.Key, got {type(key).__name__}; see Key.load and Key.from_bytes"
+            )
+        if METADATA in (source.schema.metadata or {}):
+            raise SourceError("a copy must be made from the original, and this table is itself a copy; use its source")
         check_columns(self.policy, source.schema)
         for mechanism in self.mechanisms:
             mechanism.check(source.schema)
@@ -136,7 +142,7 @@ class TableScheme:
             columns=tuple((field.name, str(field.type)) for field in self.schema(source)),
             schema=base64.b64encode(self.schema(source).serialize()).decode(),
             models=shown,
-            promises=words.promises(given, safe=all(mechanism.safe for mechanism in self.mechanisms)),
+            promises=words.promises(given, shown),
             limits=words.limits(shown),
             software=SOFTWARE,
         )
@@ -238,9 +244,6 @@ def _with_empty(source: Source, names: list[str]) -> Any:
 
 def check_columns(policy: Policy, schema: pa.Schema) -> None:
     """Refuse a table that lacks a column of the policy, or has one that the policy does not speak of."""
-    twice = {name for name in schema.names if schema.names.count(name) > 1}
-    if twice:
-        raise SourceError(f"column names must be distinct, and {min(twice)!r} occurs more than once; rename one")
     for name, column in policy.columns.items():
         if name not in schema.names and column.role != "drop":
             raise SourceError(f"the table must have the policy's column {name!r}; {nearest(name, schema.names)}")

@@ -40,8 +40,8 @@ def release_file(
     source, target = Source.of(table), Path(target)
     _check_target(source, target)
     asked = scheme.policy.ladder.level(level)
-    draft = scheme.manifest(source.schema, asked, key)
     scheme.check(source, key)
+    draft = scheme.manifest(source.schema, asked, key)
 
     def blur(item: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, bytes]:
         copy = scheme.blur(item[0], item[1], [asked], key)[0]
@@ -74,7 +74,9 @@ def read_copy(path: str | Path) -> pa.Table:
 
 def _check_target(source: Source, target: Path) -> None:
     format_of(target)
-    if not target.parent.is_dir():
-        raise ReleaseError(f"the folder of {target} must exist; make it first")
+    if not target.parent.is_dir() or target.is_dir():
+        raise ReleaseError(
+            f"{target} must name a file in a folder that exists; make the folder, or choose another name"
+        )
     if source.path is not None and target.exists() and target.samefile(source.path):
         raise ReleaseError(f"a copy must not replace its source {source.path}; choose another name")

@@ -11,7 +11,9 @@ import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from numbers import Real
 from types import MappingProxyType
+from typing import Any
 
 from sfumato.errors import LevelError, nearest
 
@@ -23,8 +25,8 @@ class Level:
     fidelity: float
 
     def __post_init__(self) -> None:
-        given = self.fidelity
-        if isinstance(given, bool) or not isinstance(given, int | float) or not 0 < given < 1:
+        given: Any = self.fidelity
+        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < 1:
             raise LevelError(
                 f"a fidelity must lie strictly between 0 (noise only) and 1 (the original), got {given!r}; "
                 "give a number such as 0.5"
@@ -183,5 +185,5 @@ def _share(what: str, value: float) -> None:
 
 
 def _domain(size: int) -> None:
-    if size < 2:
+    if not isinstance(size, int) or size < 2:
         raise LevelError(f"a domain must have at least 2 values (one alone holds no secret), got {size!r}")

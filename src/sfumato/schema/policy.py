@@ -57,7 +57,21 @@ class Column:
 
 @dataclass(frozen=True)
 class Policy:
-    """A dataset's name, its ladder of levels, and the role of each of its columns."""
+    """A dataset's name, its ladder of levels, and the role of each of its columns.
+
+    Roles: `id` names a record, `keep` shows a column as it is, `drop` leaves it out, `gaussian` adds noise to numbers
+    and times, `uniform` replaces categories at random.
+
+        policy = Policy.loads('''
+        dataset = "clinic"
+        [levels]
+        partner = 0.5
+        [columns]
+        age = "gaussian"
+        ward = { role = "uniform", domain = ["A", "B"] }
+        ''')
+        scheme = policy.fit(table)
+    """
 
     dataset: str
     ladder: Ladder
@@ -96,6 +110,8 @@ class Policy:
     @classmethod
     def loads(cls, text: str) -> Policy:
         """Read a policy."""
+        if not isinstance(text, str):
+            raise PolicyError(f"a policy must be TOML text, got {type(text).__name__}; read a file with Policy.load")
         try:
             said = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:

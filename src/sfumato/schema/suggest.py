@@ -28,25 +28,33 @@ _DIRECT = re.compile(
     r"(^|_)(name|surname|forename|e?mail|phone|tel|mobile|address|street|ssn|iban|passport)($|_)", re.IGNORECASE
 )
 _IDENTITY = re.compile(
-    r"(^|_)(id|key|uuid|guid|nr|no|number|code|record|patient|person|customer)($|_|\d)", re.IGNORECASE
+    r"(^|_)([a-z]?id|mrn|key|uuid|guid|nr|no|number|code|record|patient|person|customer)($|_|\d)", re.IGNORECASE
 )
 
 _HEAD = """\
-# A draft, from a look at {rows:,} rows. Read every line before you release anything.
+# A draft, from a look at {looked} rows. Read every line before you release anything.{ids}
 
 dataset = {dataset}
 
 # Trust levels, from the most to the least trusted. A fidelity of 0.8 leaves the best linear attacker an error of
-# 20 % of a numeric column's variance, and shows a category unchanged with probability 0.8. The ladder is fixed for
-# the dataset's life; any level between, above or below can be asked for on demand. `sfumato level 0.8` tells more.
+# 20 % of a numeric column's variance, and retains a category with probability 0.8. The ladder is fixed for the
+# dataset's life; any level between, above or below can be asked for on demand. `sfumato level 0.8` tells more.
 [levels]
 internal = 0.8
 partner = 0.5
 public = 0.2
 
 # Roles: id (names a record), keep (shown as it is), drop (left out), gaussian (noise), uniform (random replacement).
+# Categories that tell about each other should share a `joint` group.
 [columns]
 """
+
+_NO_ID = (
+    "\n# No column seems to name a record, so the row's position does: add an id if rows may move between versions."
+)
+
+Judgement = tuple[str, dict[str, Any], str]
+"""A role, its options, and the reason."""
 
 
 def draft(table: Any, *, dataset: str = "table") -> str:
@@ -59,65 +67,90 @@ def draft(table: Any, *, dataset: str = "table") -> str:
         if rows >= LOOK:
             break
     looked = pa.Table.from_batches(seen, schema=source.schema)
-    has_id = False
-    lines = [_HEAD.format(rows=rows, dataset=_value(dataset))]
+    lines, has_id = [], False
     for name in looked.column_names:
         role, options, why = _judge(name, looked.column(name), has_id=has_id)
         has_id = has_id or role == "id"
         said = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {name}: {why}\n{_key(name)} = {said}\n")
-    return "\n".join(lines)
+    share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
+    return "\n".join([_HEAD.format(looked=share, dataset=_value(dataset), ids="" if has_id else _NO_ID), *lines])
 
 
-def _judge(name: str, column: pa.ChunkedArray, *, has_id: bool) -> tuple[str, dict[str, Any], str]:
-    """A role, its options, and the reason."""
+def _judge(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Judgement:
     kind = column.type
     plain = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_nested(plain) or types.is_null(plain):
         return "drop", {}, f"{kind}, which no mechanism blurs; left out."
+    if _DIRECT.search(name):
+        return "drop", {}, "names a person directly; left out."
     whole = column.combine_chunks()
     array = whole.dictionary_decode() if types.is_dictionary(kind) else whole
     distinct = pc.count_distinct(array).as_py()
-    single = len(array) > 1 and distinct == len(array) and not array.null_count
-    if _DIRECT.search(name):
-        return "drop", {}, "names a person directly; left out."
-    if single and not has_id and not types.is_floating(plain) and (_IDENTITY.search(name) or types.is_string(plain)):
+    if _names_a_record(name, array, distinct):
+        if has_id:
+            return "drop", {}, "a different value in every row, as an identifier has; left out."
         return "id", {}, "a different value in every row: names the record, and is shown unless `publish = false`."
-    if types.is_floating(plain) or types.is_decimal(plain) or numeric.is_moment(plain):
-        return _noisy(array, "continuous")
+    if types.is_floating(plain) or types.is_decimal(plain):
+        return _noisy(array, "amounts")
+    if numeric.is_moment(plain):
+        return "gaussian", {}, f"times ({kind}), which come back in the same type."
     if types.is_integer(plain):
-        if distinct > FEW:
-            return _noisy(array, f"whole numbers with {distinct:,} values; add `integer = true` to keep them whole")
-        return _categories(array, distinct, "codes")
+        if distinct <= FEW:
+            return _categories(array, distinct, "codes")
+        hint = "; if they are codes rather than amounts, use uniform" if distinct <= 100 * FEW else ""
+        return _noisy(array, f"whole numbers with {distinct:,} values{hint}")
     if distinct > max(LISTED, len(array) // 20):
         return "drop", {}, f"text with {distinct:,} values, too many to be categories; left out."
     return _categories(array, distinct, "categories")
 
 
-def _noisy(array: pa.Array, what: str) -> tuple[str, dict[str, Any], str]:
+def _names_a_record(name: str, array: pa.Array, distinct: int) -> bool:
+    """Whether a column that is different in every row looks like an identifier rather than an amount or a free text."""
+    if len(array) < 2 or distinct < len(array) or array.null_count:
+        return False
+    if types.is_integer(array.type):
+        ends = pc.min_max(array).as_py()
+        dense = ends["max"] - ends["min"] < 2 * len(array)  # a running number
+        return bool(_IDENTITY.search(name)) or (dense and len(array) > FEW)
+    if types.is_string(array.type) or types.is_large_string(array.type):
+        words = pc.any(pc.match_substring_regex(array, r"\s")).as_py() or pc.max(pc.utf8_length(array)).as_py() > 40
+        return not words
+    return False
+
+
+def _noisy(array: pa.Array, what: str) -> Judgement:
     """Noise, with a clip where some values lie far outside the rest."""
-    if numeric.is_moment(array.type):
-        return "gaussian", {}, f"{what} ({array.type}); comes back in the same type."
     values, null = numeric.read(array)
     values = values[~null] if null.size else values
     values = values[np.isfinite(values)]
     if not values.size:
         return "gaussian", {}, f"{what}, without any value."
-    low, quarter, three, high = np.quantile(values, [0.001, 0.25, 0.75, 0.999])
+    if types.is_integer(array.type) and values.std() >= 8:
+        what += "; add `integer = true` to keep them whole"
+    least, low, quarter, three, high, most = np.quantile(values, [0, 0.001, 0.25, 0.75, 0.999, 1])
     reach = 6 * (three - quarter)
-    far = int(((values < quarter - reach) | (values > three + reach)).sum())
-    if not far or low >= high:
-        return "gaussian", {}, f"{what}, from {values.min():g} to {values.max():g}."
-    clip = [float(f"{low:.3g}"), float(f"{high:.3g}")]
+    ends = [_round(low if least < quarter - reach else least), _round(high if most > three + reach else most)]
+    cut = int(((values < ends[0]) | (values > ends[1])).sum())
+    below, above = ends[0] - least, most - ends[1]
+    if not reach or below + above < 0.05 * (most - least) or ends[0] >= ends[1]:
+        return "gaussian", {}, f"{what}, from {least:g} to {most:g}."
+    furthest = most if above > below else least
     return (
         "gaussian",
-        {"clip": clip},
-        f"{what}; {far:,} values lie far outside the rest (up to {values[abs(values).argmax()]:g}) and no noise would "
-        "hide them: clipped at the 0.1 % and 99.9 % quantiles.",
+        {"clip": ends},
+        f"{what}. Some lie far outside the rest, as far as {furthest:g}, where no noise would hide them: clipped at "
+        f"the 0.1 % and 99.9 % quantiles, which moves {cut:,} values.",
     )
 
 
-def _categories(array: pa.Array, distinct: int, what: str) -> tuple[str, dict[str, Any], str]:
+def _round(value: float) -> float:
+    """A number that people would write: three digits, and no point where none is needed."""
+    short = float(f"{value:.3g}")
+    return int(short) if short.is_integer() else short
+
+
+def _categories(array: pa.Array, distinct: int, what: str) -> Judgement:
     """Random replacement over a domain that is written out where it is short."""
     if distinct > LISTED or not distinct:
         return "uniform", {}, f"{distinct:,} {what}; the domain is what the table holds, better state it."

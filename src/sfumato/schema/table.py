@@ -5,15 +5,18 @@ The fixed batch size is what makes the layout of a copy, and its digest, indepen
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet
+from pyarrow import types
 
 from sfumato.errors import SourceError
 
@@ -55,31 +58,38 @@ class Source:
         """
         if isinstance(table, Source):
             return table
-        if isinstance(table, str | Path):
-            return _file(Path(table), schema)
-        if isinstance(table, pa.RecordBatch):
-            table = pa.Table.from_batches([table])
-        if not isinstance(table, pa.Table):
-            if not hasattr(table, "__arrow_c_stream__"):
-                raise SourceError(
-                    f"a table must be a path or have `__arrow_c_stream__` (pyarrow, pandas, polars), got "
-                    f"{type(table).__name__}"
-                )
-            table = pa.table(table)
-        table = _plain(table)
-        return cls(table.schema, table.num_rows, lambda names: table.select(names).to_batches(max_chunksize=BATCH))
+        source = _file(Path(table), schema) if isinstance(table, str | Path) else _memory(table)
+        names = source.schema.names
+        twice = [name for name in names if names.count(name) > 1]
+        if twice:
+            raise SourceError(f"column names must be distinct, and {twice[0]!r} occurs more than once; rename one")
+        return source
 
     def batches(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
         """The rows in order, `BATCH` at a time."""
         names = self.schema.names if columns is None else columns
         try:
             yield from _cut(self._open(names))
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SourceError(f"{self.path or 'the table'} could not be read to its end: {_brief(error)}") from None
 
 
+def _memory(table: Any) -> Source:
+    """A source from a table in memory."""
+    if not hasattr(table, "__arrow_c_stream__"):
+        raise SourceError(
+            f"a table must be a path or have `__arrow_c_stream__` (pyarrow, pandas, polars), got {type(table).__name__}"
+        )
+    try:
+        whole = _plain(table if isinstance(table, pa.Table) else pa.table(table))
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise SourceError(f"the {type(table).__name__} could not be read as a table: {_brief(error)}") from None
+    return Source(whole.schema, whole.num_rows, lambda names: whole.select(names).to_batches(max_chunksize=BATCH))
+
+
 def _plain(table: pa.Table) -> pa.Table:
-    """The table with ordinary strings where it has views of strings, which Arrow's functions do not all take."""
+    """The table without the index that pandas adds, and with ordinary strings in place of views of strings."""
+    table = table.select([name for name in table.column_names if not re.fullmatch(r"__index_level_\d+__", name)])
     views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
     fields = [field.with_type(views.get(field.type, field.type)) for field in table.schema]
     return table.cast(pa.schema(fields)) if pa.schema(fields) != table.schema else table
@@ -109,7 +119,7 @@ def _file(path: Path, schema: pa.Schema | None) -> Source:
         if kind == "csv":
             return _csv(path, schema)
         return _parquet(path) if kind == "parquet" else _arrow(path)
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{path} could not be read as {format_of(path)}: {_brief(error)}") from None
 
 
@@ -126,24 +136,46 @@ def _parquet(path: Path) -> Source:
 
 
 def _csv(path: Path, schema: pa.Schema | None = None) -> Source:
-    """A CSV file; an empty cell that is not quoted is null. Without a schema, the first rows tell the types."""
-    known = {field.name: field.type for field in schema} if schema is not None else None
+    """A CSV file, separated by commas, semicolons or tabs; an empty cell that is not quoted is null.
 
-    def convert(names: list[str] | None) -> Any:
-        return pyarrow.csv.ConvertOptions(
+    Without a schema the first rows tell the types, and numbers written with leading zeros stay text.
+    """
+    with path.open(encoding="utf-8-sig") as file:
+        head = file.readline()
+    parse = pyarrow.csv.ParseOptions(delimiter=max(",;\t", key=head.count))
+
+    def opened(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
+        convert = pyarrow.csv.ConvertOptions(
             column_types=known,
             include_columns=names,
             null_values=[""],
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
+        return pyarrow.csv.open_csv(path, parse_options=parse, convert_options=convert)
+
+    with opened({field.name: field.type for field in schema or ()}) as reader:
+        found = reader.schema
+    if schema is None and len(set(found.names)) == len(found.names):
+        found = _keep_zeros(found, opened(dict.fromkeys(found.names, pa.string())))
+    known = {field.name: field.type for field in found}
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with pyarrow.csv.open_csv(path, convert_options=convert(names)) as reader:
+        with opened(known, names) as reader:
             yield from reader
 
-    with pyarrow.csv.open_csv(path, convert_options=convert(None)) as reader:
-        return Source(reader.schema, None, read, path)
+    return Source(found, None, read, path)
+
+
+def _keep_zeros(schema: pa.Schema, texts: Any) -> pa.Schema:
+    """The schema with text in place of integers where some cell has leading zeros, as codes have."""
+    with texts as reader:
+        first = next(iter(reader), None)
+    if first is None:
+        return schema
+    padded = [name for name in schema.names if pc.any(pc.match_substring_regex(first.column(name), "^0[0-9]")).as_py()]
+    coded = [f.name for f in schema if f.name in padded and types.is_integer(f.type)]
+    return pa.schema(field.with_type(pa.string()) if field.name in coded else field for field in schema)
 
 
 def _arrow(path: Path) -> Source:
