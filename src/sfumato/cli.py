@@ -26,7 +26,9 @@ class _Group(click.Group):
             click.echo(f"sfumato: {error}", err=True)
             ctx.exit(1)
         except OSError as error:
-            click.echo(f"sfumato: {error.filename or 'the output'} could not be used: {error.strerror}", err=True)
+            click.echo(
+                f"sfumato: {error.filename or 'the output'} could not be used: {error.strerror or error}", err=True
+            )
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("sfumato: interrupted; no file was changed, run the same command again to finish", err=True)
@@ -125,9 +127,11 @@ def release(
     source = Source.of(table)
     with _progress(quiet=as_json) as (stage, advance):
         stage("measuring")
-        scheme = _scheme(source, policy_path, scheme_path, threads, advance)
+        scheme, fresh = _scheme(source, policy_path, scheme_path, threads, advance)
         stage("blurring", source.rows)
         manifest = release_file(scheme, source, out, level, secret, threads=threads, progress=advance)
+    if scheme_path is not None and fresh:
+        scheme.save(scheme_path)
     name = f" ({manifest.level})" if manifest.level else ""
     rounded = "" if manifest.given == manifest.asked else f", rounded down from {manifest.asked:.10g}"
     text = f"Wrote {out}: {manifest.rows:,} rows at fidelity {manifest.given:.10g}{name}{rounded}."
@@ -146,26 +150,21 @@ def _scheme(
     scheme_path: Path | None,
     threads: int | None,
     advance: Callable[[int], None],
-) -> Any:
-    """The scheme to use: the kept one, else one fitted now, and kept if asked."""
+) -> tuple[Any, bool]:
+    """The scheme to use, the kept one or else one fitted now, and whether it is fresh."""
     from sfumato.release.plan import TableScheme
     from sfumato.schema.policy import Policy
 
     policy = None if policy_path is None else Policy.load(policy_path)
-    if scheme_path is not None and scheme_path.exists():
-        scheme = TableScheme.load(scheme_path)
-        if policy is not None and policy.digest() != scheme.policy.digest():
-            raise PolicyError(
-                f"the scheme {scheme_path} was fitted with another policy; leave out --policy to use it, or name a new "
-                "file to fit again"
-            )
-        return scheme
-    if policy is None:
-        raise PolicyError("a scheme is fitted with a policy; give --policy")
-    scheme = policy.fit(source, threads=threads, progress=advance)
-    if scheme_path is not None:
-        scheme.save(scheme_path)
-    return scheme
+    if policy is not None and (scheme_path is None or not scheme_path.exists()):
+        return policy.fit(source, threads=threads, progress=advance), True
+    scheme = TableScheme.load(str(scheme_path))
+    if policy is not None and policy.digest() != scheme.policy.digest():
+        raise PolicyError(
+            f"the scheme {scheme_path} was fitted with another policy; leave out --policy to use it, or name a new "
+            "file to fit again"
+        )
+    return scheme, False
 
 
 @main.command()

@@ -31,17 +31,17 @@ class GaussianNoise:
     kind: ClassVar[str] = "gaussian-noise"
     columns: tuple[str, ...]
     covariance: tuple[tuple[float, ...], ...]
-    """The lower triangle, row by row, in the columns' units; time counts in the unit of its type."""
+    """The lower triangle, row by row, in the columns' units, to about three digits; time counts in its type's unit."""
     noise: float
-    """`σ²`: the covariance is this times the columns' own, up to the columns' `scale`."""
+    """`σ²`: where no column has a `scale` or a stated spread, the covariance is this times the columns' own."""
     scale: tuple[float, ...]
     step: tuple[float, ...]
     """The lattice: every value in the copy is a multiple of its column's step."""
     clip: tuple[tuple[float, float] | None, ...]
     rounding: tuple[float, ...]
     """Largest correlation that rounding leaves between this copy's noise and a neighbour's increment."""
-    path: str
-    """Copies with the same path and the same key lie on one Markov path; empty if the noise is independent."""
+    chained: bool
+    """Whether copies with the same scheme and key lie on one Markov path; else their noise is independent."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,8 @@ class UniformReplacement:
     retention: float
     perturbs_null: bool
     """Whether null is one more category, after the listed ones; else nulls stay."""
-    path: str
+    chained: bool
+    """As above."""
 
 
 Model = Unchanged | GaussianNoise | UniformReplacement
@@ -78,9 +79,15 @@ def decode(data: dict[str, Any]) -> Model:
         raise ManifestError(f"this version knows no model called {kind!r}, only {', '.join(_KINDS)}; upgrade sfumato")
     try:
         model: Model = _KINDS[kind](**{name: _frozen(value) for name, value in fields.items()})
+        if isinstance(model, GaussianNoise) and [len(line) for line in model.covariance] != _triangle(model.columns):
+            raise TypeError("a covariance is a lower triangle")
     except TypeError:
         raise ManifestError(f"the {kind!r} model of the manifest is malformed; ask for the copy again") from None
     return model
+
+
+def _triangle(columns: tuple[str, ...]) -> list[int]:
+    return list(range(1, len(columns) + 1))
 
 
 def _frozen(value: Any) -> Any:

@@ -166,7 +166,8 @@ BAD = [
     ("levels not in order", ("p.toml", POLICY.replace("0.8", "0.1")), "most to the least trusted"),
     ("unknown key", ("p.toml", "datset = 1\n" + POLICY), "no key 'datset'; did you mean 'dataset'?"),
     ("unknown option", ("p.toml", POLICY + "d = { role = 'gaussian', clp = [0, 1] }"), "did you mean 'clip'?"),
-    ("truncated Parquet", ("in.parquet", b"PAR1 and then nothing"), "could not be read as parquet"),
+    ("truncated Parquet", ("in.parquet", 0.7), "could not be read as parquet"),
+    ("no Parquet at all", ("in.parquet", b"PAR1 and then nothing"), "could not be read as parquet"),
     ("short key", ("k", b"sfumato-key-1 0011"), "64 hexadecimal digits"),
     ("no such table", ("in.parquet", None), "a file that exists"),
     ("no such key", ("k", None), "could not be read"),
@@ -176,13 +177,16 @@ BAD = [
 
 @pytest.mark.parametrize(("change", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_input_gets_one_sentence_and_changes_nothing(
-    place: Path, change: tuple[str, str | bytes | dict[str, object] | None], message: str
+    place: Path, change: tuple[str, str | bytes | float | dict[str, object] | None], message: str
 ) -> None:
     name, content = change
     if isinstance(content, dict):
         pq.write_table(pa.table(content), name)
     elif content is None:
         Path(name).unlink()
+    elif isinstance(content, float):
+        whole = Path(name).read_bytes()
+        Path(name).write_bytes(whole[: int(len(whole) * content)])
     else:
         Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
     before = {p.name: p.read_bytes() for p in place.iterdir()}
@@ -192,6 +196,8 @@ def test_bad_input_gets_one_sentence_and_changes_nothing(
     assert result.stderr.startswith("sfumato: ")
     assert result.stderr.count("\n") == 1
     assert result.exception is None or isinstance(result.exception, SystemExit)
+    assert {p.name: p.read_bytes() for p in place.iterdir()} == before
+    assert run(*RELEASE, "outside", "--scheme", "s.json", "in.parquet", "out.parquet").exit_code == 1
     assert {p.name: p.read_bytes() for p in place.iterdir()} == before
 
 

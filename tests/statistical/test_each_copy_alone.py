@@ -42,7 +42,7 @@ def test_the_published_covariance_is_that_of_the_table(rng: np.random.Generator,
     assert isinstance(model, GaussianNoise)
     expected = 4 * np.cov(worlds.matrix(table).T)
     for i, line in enumerate(model.covariance):
-        np.testing.assert_allclose(line, expected[i, : i + 1], rtol=1e-4, atol=1e-9 * abs(expected[i, i]))
+        np.testing.assert_allclose(line, expected[i, : i + 1], rtol=1e-3)  # published to about three digits
 
 
 @pytest.mark.statistical(checks=3 * 3)

@@ -8,12 +8,15 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from sfumato.engines import Engine, In, Out
+from sfumato.errors import ReleaseError
 
 
 class Local(Engine):
     """Threads, with a bounded number of items under way: memory does not grow with the table."""
 
     def __init__(self, threads: int | None = None) -> None:
+        if threads is not None and threads < 1:
+            raise ReleaseError(f"the number of threads must be at least 1, got {threads}")
         self._threads = threads or _cores()
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:

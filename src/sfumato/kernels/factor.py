@@ -30,16 +30,16 @@ def _cholesky(matrix: Floats, out: Floats) -> float:  # pragma: no cover - compi
     return worst
 
 
-def root(correlation: Floats) -> Floats:
-    """Lower triangular `L` with `L·Lᵀ` equal to the correlation matrix.
+def root(correlation: Floats, least: float = 0.0) -> Floats:
+    """Lower triangular `L` with `L·Lᵀ` equal to the correlation matrix, drawn by `least` towards the identity.
 
-    A matrix with a negative direction, which covariances over different rows can give, is first drawn towards the
-    identity, as little as is needed in steps of 1/64; its diagonal stays 1.
+    A matrix with a negative direction, which covariances over different rows can give, is drawn further, by the least
+    power of two that is enough; its diagonal stays 1. What is drawn is independent noise in place of shaped noise.
     """
-    off = correlation - np.eye(len(correlation))
-    for step in range(65):
+    unit = np.eye(len(correlation))
+    for share in (least, *(2.0**-power for power in range(12, -1, -1) if 2.0**-power > least)):
         factor = np.zeros_like(correlation)
-        if _cholesky(np.eye(len(correlation)) + off * (1 - step / 64), factor) > -_TINY:
+        if _cholesky(unit + (correlation - unit) * (1 - share), factor) > -_TINY:
             break
     # a dependent column keeps its full variance although its last pivot was dropped
     return factor / np.sqrt(np.diag(gram(factor)))[:, None]

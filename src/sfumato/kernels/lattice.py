@@ -33,9 +33,9 @@ def rounding_correlation(step: float, noise: float, increment: float) -> float:
 
 @njit(cache=True, nogil=True)
 def place(  # pragma: no cover - compiled
-    values: Floats, null: Mask, low: float, high: float, step: float, ids: Words, lattice: Floats, addresses: Words
+    values: Floats, null: Mask, low: float, high: float, step: float, lattice: Floats, words: Words
 ) -> int:
-    """Clip the values, put them on the lattice and address each cell; return how many have no place on it.
+    """Clip the values and put them on the lattice, also as words to address them by; return how many have no place.
 
     `null` has one entry a row, or none at all where nothing is null.
     """
@@ -49,11 +49,10 @@ def place(  # pragma: no cover - compiled
         lost += not fits and not (any_null and null[row])
         if any_null and null[row]:
             lattice[row] = 0.0
-            addresses[2 * row + 1] = NULL
+            words[row] = NULL
         else:
             lattice[row] = point
-            addresses[2 * row + 1] = np.uint64(np.int64(point))
-        addresses[2 * row] = ids[row]
+            words[row] = np.uint64(np.int64(point))
     return lost
 
 

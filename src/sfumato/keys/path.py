@@ -59,8 +59,7 @@ class PathTree:
     def __init__(self, ladder: Ladder, digits: int = 8) -> None:
         self.declared = tuple(ladder)  # by falling fidelity, so by rising time
         self._digits = digits
-        self._nodes: list[Node] = [_between(None, None, 1.0, ("", 0))] * len(self.declared)
-        self._declare(0, len(self.declared), None, None, "")
+        self._nodes = self._declare(0, len(self.declared), None, None, "")
         self._times = [node.time for node in self._nodes]
 
     @property
@@ -87,15 +86,14 @@ class PathTree:
         near = [*self._times[max(place - 1, 0) : place + 2], 0.0]
         return min(abs(other - time) for other in near if not _same(other, time))
 
-    def _declare(self, start: int, stop: int, left: Node | None, right: Node | None, path: str) -> None:
-        """Draw the middle one of the levels `start:stop`, then those on either side of it."""
+    def _declare(self, start: int, stop: int, left: Node | None, right: Node | None, path: str) -> list[Node]:
+        """The nodes of the levels `start:stop`: the middle one is drawn first, then those on either side of it."""
         if start == stop:
-            return
+            return []
         middle = (start + stop) // 2
         node = _between(left, right, self.declared[middle].noise, _slot("ladder", path))
-        self._nodes[middle] = node
-        self._declare(start, middle, left, node, path + "0")
-        self._declare(middle + 1, stop, node, right, path + "1")
+        before = self._declare(start, middle, left, node, path + "0")
+        return [*before, node, *self._declare(middle + 1, stop, node, right, path + "1")]
 
     def _gap(self, time: float, above: int) -> tuple[str, Node, Node]:
         """The name and the two ends of the gap that `time` lies in, before the declared level `above`."""

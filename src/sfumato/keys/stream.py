@@ -1,7 +1,8 @@
 """Addressed bits: 128 pseudo-random bits for every (lane, record id, value), with no state and no order.
 
 A lane is one AES-256 key. The bits of a cell are one block, `AES(lane key, record id ‖ value)`: whoever holds the key
-can ask for any cell in any order, on any machine, and an unchanged cell has the same bits for ever.
+can ask for any cell in any order, on any machine, and an unchanged cell has the same bits for ever. Columns that are
+blurred together are addressed together, by the record id and all their values.
 """
 
 from __future__ import annotations
@@ -36,6 +37,21 @@ class Stream:
     def __init__(self, key: Key) -> None:
         self._key = key
         self._lanes: dict[str, Lane] = {}
+
+    def addresses(self, rows: Words, values: list[Words]) -> Words:
+        """An address for each record, from its id and several of its values: two words a row.
+
+        One value is its own address. More are absorbed two at a time (CBC-MAC over a fixed number of words), so that
+        a change of any of them gives another address.
+        """
+        state = np.empty(2 * len(rows), np.uint64)
+        state[::2], state[1::2] = rows, values[0]
+        for i in range(1, len(values), 2):
+            state = self.bits("record", state)
+            state[::2] ^= values[i]
+            if i + 1 < len(values):
+                state[1::2] ^= values[i + 1]
+        return state
 
     def bits(self, lane: str, addresses: Words) -> Words:
         """The bits of `addresses` in the lane of that name."""

@@ -16,20 +16,19 @@ one could read:
 from __future__ import annotations
 
 import abc
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
 from sfumato.errors import PolicyError
-from sfumato.family import Family
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.models import Model
 from sfumato.schema.levels import Level
-
-MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
+from sfumato.schema.policy import MECHANISMS as MECHANISMS
 
 
 class Summary(abc.ABC):
@@ -115,9 +114,10 @@ class Mechanism(abc.ABC):
 
 def number(column: str, option: str, value: Any, *, above: float | None = None) -> float:
     """An option that must be a number."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or (above is not None and not value > above):
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    if not fits or (above is not None and not value > above):
         more = "" if above is None else f" above {above:g}"
-        raise PolicyError(f"`{option}` of column {column!r} must be a number{more}, got {value!r}")
+        raise PolicyError(f"`{option}` of column {column!r} must be a finite number{more}, got {value!r}")
     return float(value)
 
 

@@ -66,6 +66,12 @@ class Moments(Summary):
         """The sample covariances, in the columns' units."""
         return covariance(self.sums, [grain(*self.extent.ends(i)) for i in range(len(self.extent.low))])
 
+    def mismatch(self) -> float:
+        """How much the covariances may fail to fit each other, because nulls made them use different rows."""
+        count = len(self.extent.low)
+        pairs = self.sums[count:, count:]
+        return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(int(pairs.min()), 1))
+
 
 def finite(values: Floats, null: Mask, column: str) -> None:
     """Refuse NaN and infinity."""

@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from sfumato.errors import LevelError
 from sfumato.kernels import NULL, Words
 from sfumato.kernels.replacement import replace
 from sfumato.keys.key import Key
@@ -23,6 +24,9 @@ from sfumato.schema.domain import Domain
 from sfumato.schema.levels import Level
 
 Codes = npt.NDArray[np.int64]
+
+LEAST = 1e-9
+"""The least retention: below, a copy is noise and takes long to make."""
 
 _CHUNK = 1 << 14
 """Rows that are worked on at once, within a processor's cache."""
@@ -53,7 +57,7 @@ class Replaced(Scheme):
             domains=tuple(domain.encode() for domain in self._domains),
             retention=self._retention(level),
             perturbs_null=self._perturbs_null,
-            path=self.path,
+            chained=True,
         )
 
     def _path(self) -> str:
@@ -76,7 +80,14 @@ class Replaced(Scheme):
 
     def _retention(self, level: Level) -> float:
         """`p = f^scale`: a scale stretches the axis `-ln p`."""
-        return float(self._tree.locate(level).level.fidelity ** self._scale)
+        given = self._tree.locate(level).level
+        retention = float(given.fidelity**self._scale)
+        if not LEAST <= retention < 1:
+            raise LevelError(
+                f"the retention of {' x '.join(self.columns)} must be at least {LEAST:g} and below 1, and at fidelity "
+                f"{given.fidelity:.6g} it is {retention:g}; change its scale or the level"
+            )
+        return retention
 
     def _sizes(self) -> list[int]:
         return [domain.count + self._perturbs_null for domain in self._domains]

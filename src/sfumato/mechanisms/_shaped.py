@@ -57,8 +57,14 @@ class ShapedNoise(Scheme):
         self, specs: Sequence[Spec], spread: list[float], step: list[float], root: list[list[float]], tree: PathTree
     ) -> None:
         self._specs, self._tree = tuple(specs), tree
-        self._spread, self._step, self._lines = spread, step, root
+        self._state = {"spread": spread, "step": step, "root": root}
         self.columns = tuple(spec.name for spec in specs)
+        self._check()
+        self._step = np.array(step)
+        self._root = np.zeros((len(root), len(root)))
+        for i, line in enumerate(root):
+            self._root[i, : i + 1] = line
+        self._sizes = np.array([s * spec.scale for s, spec in zip(spread, specs, strict=True)])  # of the noise at t = 1
         self.path = self._path()
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
@@ -66,25 +72,34 @@ class ShapedNoise(Scheme):
         return [pa.field(name, kind) for name, kind in zip(self.columns, kinds, strict=True)]
 
     def state(self) -> dict[str, Any]:
-        return {"spread": self._spread, "step": self._step, "root": self._lines}
+        return self._state
+
+    def _check(self) -> None:
+        """Refuse a state that no fit can have given: with it, noise would be missing."""
+        state: dict[str, Any] = self._state
+        spread, step, root = state["spread"], state["step"], state["root"]
+        whole = len(spread) == len(step) == len(root) == len(self.columns) and all(
+            len(line) == i + 1 and abs(math.fsum(x * x for x in line) - 1) < 1e-6 for i, line in enumerate(root)
+        )
+        if not whole or not all(0 < x < math.inf for x in [*spread, *step]):
+            raise ValueError("a shape must have a spread, a step and a unit row of the root for each column")
 
     def model(self, level: Level) -> GaussianNoise:
         point = self._locate(level)
-        sizes = self._sizes()
-        covariance = point.node.time * gram(self._root() * sizes[:, None])
+        covariance = point.node.time * gram(self._root * self._sizes[:, None])
         apart = math.sqrt(self._tree.apart(point.node.time))
         return GaussianNoise(
             columns=self.columns,
-            covariance=tuple(tuple(map(float, line[: i + 1])) for i, line in enumerate(covariance)),
+            covariance=tuple(tuple(_coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
             noise=point.node.time,
             scale=tuple(spec.scale for spec in self._specs),
-            step=tuple(self._step),
+            step=tuple(self._step.tolist()),
             clip=tuple(None if spec.clip is None else _plain(spec.clip) for spec in self._specs),
             rounding=tuple(
                 lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
-                for step, size in zip(self._step, sizes.tolist(), strict=True)
+                for step, size in zip(self._step.tolist(), self._sizes.tolist(), strict=True)
             ),
-            path=self.path,
+            chained=True,
         )
 
     def _path(self) -> str:
@@ -104,13 +119,22 @@ class ShapedNoise(Scheme):
         read = [numeric.read(batch.column(name)) for name in self.columns]
         out = [np.empty((len(self.columns), batch.num_rows)) for _ in points]
         secret = key.derive("gaussian", self.path)
-        streams = [Stream(secret.derive("column", name)) for name in self.columns]
+        records, streams = Stream(secret), [Stream(secret.derive("column", name)) for name in self.columns]
         nodes = ancestry(point.node for point in points)
         chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
-            cells = [(values[part], null[part]) for values, null in read]
-            self._perturb(cells, kinds, rows[part], points, nodes, streams, [copy[:, part] for copy in out])
+            whole, words = self._place([(values[part], null[part]) for values, null in read], kinds)
+            # A change in one column redraws the noise of all: were some of it kept, the others would show the change.
+            addresses = records.addresses(rows[part], words)
+            paths = np.empty((len(points), *whole.shape))
+            for i, stream in enumerate(streams):
+                path = walk(stream, addresses, nodes)
+                for place, point in enumerate(points):
+                    paths[place, i] = path[point.node.slot]
+            factor = self._root * (self._sizes / self._step)[:, None]
+            for noise, copy in zip(paths, out, strict=True):
+                lattice.shape(factor, noise, whole, self._step, copy[:, part])
         results = [field.type for field in self.fields(batch.schema)]
         return [
             [
@@ -120,59 +144,39 @@ class ShapedNoise(Scheme):
             for copy in out
         ]
 
-    def _perturb(
-        self,
-        cells: list[tuple[Floats, Mask]],
-        kinds: list[pa.DataType],
-        rows: Words,
-        points: list[Point],
-        nodes: list[Node],
-        streams: list[Stream],
-        out: list[Floats],
-    ) -> None:
-        """Blur one chunk of rows at all points, which lie at some of the nodes."""
-        count = len(rows)
-        whole = np.empty((len(cells), count))
-        paths = np.empty((len(points), len(cells), count))
-        addresses = np.empty(2 * count, np.uint64)
+    def _place(self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType]) -> tuple[Floats, list[Words]]:
+        """The cells of some rows on the lattice, and as words to address them by."""
+        whole = np.empty((len(cells), len(cells[0][0])))
+        words = [np.empty(whole.shape[1], np.uint64) for _ in cells]
         for i, (values, null) in enumerate(cells):
             low, high = self._specs[i].bounds(kinds[i])
-            lost = lattice.place(values, null, low, high, self._step[i], rows, whole[i], addresses)
+            lost = lattice.place(values, null, low, high, self._step[i], whole[i], words[i])
             if lost:
                 raise SourceError(
                     f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
                     f"{self._step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
                 )
-            path = walk(streams[i], addresses, nodes)
-            for place, point in enumerate(points):
-                paths[place, i] = path[point.node.slot]
-        factor = self._root() * (self._sizes() / self._step)[:, None]
-        steps = np.array(self._step)
-        for noise, copy in zip(paths, out, strict=True):
-            lattice.shape(factor, noise, whole, steps, copy)
+        return whole, words
 
     def _locate(self, level: Level) -> Point:
-        """The place of a level, refused where some column's noise would be too few steps."""
+        """The place of a level, refused where some column's noise would be too few steps, or too many to be exact."""
         point = self._tree.locate(level)
-        steps = self._sizes() / self._step * math.sqrt(point.node.time)
+        steps = self._sizes / self._step * math.sqrt(point.node.time)
         worst = int(steps.argmin())
         if steps[worst] < FEWEST_STEPS:
-            advice = "leave out `integer = true`" if self._specs[worst].integer else "ask for a less trusted level"
+            advice = (
+                "leave out `integer = true`" if self._specs[worst].integer else "raise its scale or lower the level"
+            )
             raise LevelError(
                 f"the noise of column {self.columns[worst]!r} must be at least {FEWEST_STEPS} lattice steps of "
                 f"{self._step[worst]:g}, and at fidelity {point.level.fidelity:.6g} it is {steps[worst]:.2g}; {advice}"
             )
+        if not steps.max() < lattice.LARGEST / 64:
+            raise LevelError(
+                f"the noise of column {self.columns[int(steps.argmax())]!r} must be at most 2^46 lattice steps, and is "
+                "more; lower its scale or raise the level"
+            )
         return point
-
-    def _sizes(self) -> Floats:
-        """The standard deviation of each column's noise at `t = 1`."""
-        return np.array([s * spec.scale for s, spec in zip(self._spread, self._specs, strict=True)])
-
-    def _root(self) -> Floats:
-        matrix = np.zeros((len(self.columns), len(self.columns)))
-        for i, line in enumerate(self._lines):
-            matrix[i, : i + 1] = line
-        return matrix
 
 
 def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, Floats]:
@@ -190,6 +194,16 @@ def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, 
         left, right = (_NOTHING if end is None else path[end.slot] for end in (node.left, node.right))
         path[node.slot] = lattice.bridge(left, right, node.weight, node.size, drawn)
     return path
+
+
+def _coarse(number: float) -> float:
+    """A published statistic, to about three digits.
+
+    More would help nobody who mines a copy, but comparing two of them, before and after a record was added, would
+    tell the record.
+    """
+    fraction, exponent = math.frexp(number)
+    return math.ldexp(round(fraction * 2**11) / 2**11, exponent)
 
 
 def _plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -54,24 +54,28 @@ class Column:
             try:
                 ends = numeric.read(pa.array(self.clip).cast(kind))[0] if dated else self.clip
                 return float(ends[0]), float(ends[1])
-            except pa.ArrowInvalid:
-                pass  # a date with a time of day for a column of dates
+            except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
+                pass  # a date with a time of day for a column of dates, say
         raise SourceError(
             f"`clip` of column {self.name!r} must be of its type {kind}, got {self.clip[0]} to {self.clip[1]}"
         )
 
     def assumed(self, low: float, high: float) -> float:
-        """The spread of a column without variance of its own: from its clip, else its magnitude, else 1."""
+        """The spread of a column without variance of its own: from its clip, else its magnitude, else 1.
+
+        The spread is published, so the magnitude is rounded up to a power of 16.
+        """
         if self.clip is not None and not isinstance(self.clip[0], date):
             return float(self.clip[1] - self.clip[0]) / math.sqrt(12)
-        return max(abs(low), abs(high)) or 1.0
+        largest = max(abs(low), abs(high))
+        return math.ldexp(1.0, math.ceil(math.frexp(largest)[1] / 4) * 4) if largest else 1.0
 
 
 def _clip(name: str, said: Any) -> tuple[Any, Any]:
     if isinstance(said, list) and len(said) == 2:
         moments = all(isinstance(end, date) for end in said)
         low, high = said if moments else (number(name, "clip", end) for end in said)
-        if low < high:
+        if type(low) is type(high) and getattr(low, "tzinfo", None) == getattr(high, "tzinfo", None) and low < high:
             return low, high
     raise PolicyError(f"`clip` of column {name!r} must be [lowest, highest], the lowest first, got {said!r}")
 
@@ -129,20 +133,35 @@ class Gaussian(Mechanism):
             spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.moment[i], tree))
             for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
         ]
-        scale = np.where(own > 0, own, 1.0)
-        related = varied / scale[:, None] / scale[None, :]
-        np.fill_diagonal(related, 1.0)
         steps = [
             _step(spread[i], extent.ends(i), whole=spec.integer or extent.moment[i])
             for i, spec in enumerate(self.specs)
         ]
-        lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(root(related))]
-        scheme = self.restore({"spread": spread, "step": steps, "root": lines}, tree)
+        sizes = np.array([s * spec.scale for s, spec in zip(spread, self.specs, strict=True)])
+        factor = root(_shape(varied, own, sizes), summary.mismatch())
+        lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
+        return self.restore({"spread": spread, "step": steps, "root": lines}, tree)
+
+    def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
+        scheme = ShapedNoise(self.specs, state["spread"], state["step"], state["root"], tree)
         scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
         return scheme
 
-    def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
-        return ShapedNoise(self.specs, state["spread"], state["step"], state["root"], tree)
+
+def _shape(varied: Floats, own: Floats, sizes: Floats) -> Floats:
+    """The correlations of noise with the standard deviations `sizes`, for columns with the covariances `varied`.
+
+    Where all sizes are the same multiple of the columns' own deviations, they are the columns' correlations. Where some
+    column is to have more noise than others (`scale`, `spread`), the surplus is independent noise, on top of noise in
+    the columns' own shape: noise of a distorted shape could be filtered out, entirely so for a column that is a
+    combination of others.
+    """
+    varies = own > 0
+    least = (sizes[varies] / own[varies]).min(initial=math.inf)
+    relative = np.where(varies, least / sizes, 0.0)
+    related = varied * relative[:, None] * relative[None, :]
+    np.fill_diagonal(related, 1.0)
+    return related
 
 
 def _least(spec: Column, moment: bool, tree: PathTree) -> float:

@@ -86,7 +86,7 @@ class IndependentScheme(Scheme):
 
     def model(self, level: Level) -> Model:
         model = self._inner.model(level)
-        return model if isinstance(model, Unchanged) else dataclasses.replace(model, path="")
+        return model if isinstance(model, Unchanged) else dataclasses.replace(model, chained=False)
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key

@@ -13,7 +13,7 @@ from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Mechanism, Scheme, Summary, number
 from sfumato.mechanisms._replaced import Replaced
-from sfumato.schema.domain import LARGEST, Domain, observed
+from sfumato.schema.domain import LARGEST, Domain, is_category, observed
 
 OBSERVED = "observed"
 
@@ -84,7 +84,7 @@ class Uniform(Mechanism):
         for spec in self.specs:
             kind = schema.field(spec.name).type
             kind = kind.value_type if types.is_dictionary(kind) else kind
-            if types.is_floating(kind) or types.is_nested(kind) or types.is_null(kind):
+            if not is_category(kind):
                 raise SourceError(
                     f"the role uniform needs categories, and column {spec.name!r} holds {kind}; give it the role "
                     "gaussian, or cast it"
@@ -115,4 +115,6 @@ class Uniform(Mechanism):
                 f"the domain of {' x '.join(self.columns)} must have at most {LARGEST:,} values, and has {size:,}; "
                 "perturb fewer columns together, or coarsen them"
             )
-        return Replaced(self.columns, domains, self.specs[0].scale, self.specs[0].perturbs_null, tree)
+        scheme = Replaced(self.columns, domains, self.specs[0].scale, self.specs[0].perturbs_null, tree)
+        scheme.model(tree.declared[-1])  # the least trusted level has the least retention: refuse it now
+        return scheme

@@ -9,6 +9,8 @@ import socket
 from collections.abc import Iterator
 from pathlib import Path
 
+import pyarrow as pa
+
 from sfumato.errors import ReleaseError
 
 
@@ -23,8 +25,9 @@ def replacing(target: Path) -> Iterator[Path]:
             os.fsync(file.fileno())
         part.replace(target)
         _sync_folder(target.parent)
-    except OSError as error:
-        raise ReleaseError(f"{target} could not be written, and is as it was: {error.strerror or error}") from None
+    except (OSError, pa.ArrowException) as error:
+        reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
+        raise ReleaseError(f"{target} could not be written, and is as it was: {reason}") from None
     finally:
         with contextlib.suppress(OSError):  # an unreadable folder was the error above
             part.unlink(missing_ok=True)

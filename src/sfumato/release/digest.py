@@ -1,6 +1,6 @@
-"""The content digest of a copy: of its values, whatever file format or batches they lie in.
+"""The content digest of a copy: of its values, whatever file format, batches or widths of types they lie in.
 
-SHA-256 over the digests of the batches of `schema.table.BATCH` rows, each over the columns' names, types, nulls and
+SHA-256 over the digests of the batches of `schema.table.BATCH` rows, each over the columns' names, kinds, nulls and
 values. Batches are digested where they are made, in parallel.
 """
 
@@ -18,8 +18,8 @@ def of_batch(batch: pa.RecordBatch) -> bytes:
     """The digest of one batch."""
     digest = hashlib.sha256()
     for field, array in zip(batch.schema, batch.columns, strict=True):
-        plain = array.dictionary_decode() if types.is_dictionary(array.type) else array
-        digest.update(f"{field.name}\0{plain.type}\0{len(plain)}\0{plain.null_count}\0".encode())
+        plain = _widest(array.dictionary_decode() if types.is_dictionary(array.type) else array)
+        digest.update(f"{field.name}\0{_kind(plain.type)}\0{len(plain)}\0{plain.null_count}\0".encode())
         if plain.null_count:
             digest.update(np.packbits(plain.is_valid().to_numpy(zero_copy_only=False)).tobytes())
             plain = plain.drop_null()
@@ -33,24 +33,37 @@ def of_batches(digests: Iterable[bytes]) -> str:
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
+def _widest(array: pa.Array) -> pa.Array:
+    """The column in the one type that stands for all types of its kind: a file format may not keep the width."""
+    kind = array.type
+    if types.is_float64(kind) or types.is_int64(kind) or types.is_nested(kind):
+        return array
+    if types.is_floating(kind):
+        return array.cast(pa.float64())
+    if types.is_boolean(kind) or (types.is_integer(kind) and not types.is_uint64(kind)):
+        return array.cast(pa.int64())
+    if types.is_binary(kind) or types.is_large_binary(kind) or types.is_fixed_size_binary(kind):
+        return array.cast(pa.large_binary())
+    if types.is_null(kind):
+        return pa.nulls(len(array), pa.large_string())
+    if types.is_date64(kind) or types.is_time(kind):
+        array = array.cast(pa.date32() if types.is_date64(kind) else pa.time64("ns"))
+    return array.cast(pa.large_string())
+
+
+def _kind(kind: pa.DataType) -> str:
+    return "nested" if types.is_nested(kind) else str(kind)
+
+
 def _bytes(array: pa.Array) -> Iterable[memoryview | bytes]:
     """The values of a column without nulls, as bytes that do not depend on where it lies in memory."""
-    kind = array.type
-    if types.is_boolean(kind):
-        array = array.cast(pa.uint8())
-        kind = array.type
-    if types.is_nested(kind) or types.is_null(kind):
-        return [repr(array.to_pylist()).encode()]
-    if types.is_primitive(kind) or types.is_decimal(kind) or types.is_fixed_size_binary(kind):
-        width = kind.bit_width // 8
-        held = array.buffers()[1]
-        return [memoryview(held)[array.offset * width : (array.offset + len(array)) * width]] if len(array) else []
-    if not types.is_binary(kind) and not types.is_large_binary(kind):
-        array = array.cast(pa.large_string())
-    array = array.cast(pa.large_binary())
-    _, offsets, data = array.buffers()
-    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1] if len(array) else None
-    if bounds is None:
+    if not len(array):
         return []
+    if types.is_nested(array.type):
+        return [repr(array.to_pylist()).encode()]
+    if types.is_primitive(array.type):
+        return [memoryview(array.buffers()[1])[array.offset * 8 : (array.offset + len(array)) * 8]]
+    _, offsets, data = array.buffers()
+    bounds = np.frombuffer(offsets, np.int64)[array.offset : array.offset + len(array) + 1]
     content = memoryview(data)[bounds[0] : bounds[-1]] if data is not None else b""
     return [np.diff(bounds).tobytes(), content]

@@ -18,11 +18,15 @@ import pyarrow.ipc
 import pyarrow.parquet
 from pyarrow import types
 
+from sfumato.errors import ReleaseError
 from sfumato.release.manifest import METADATA, Manifest
 from sfumato.schema.table import BATCH, format_of
 
 _GROUP = 16 * BATCH
 """Rows a row group of a Parquet copy."""
+
+
+_NOT_IN_CSV = (types.is_nested, types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
 
 
 class Writer(abc.ABC):
@@ -124,6 +128,9 @@ class _Arrow(Writer):
 class _Csv(Writer):
     def __init__(self, part: Path, schema: pa.Schema) -> None:
         plain = [pa.field(f.name, f.type.value_type) if types.is_dictionary(f.type) else f for f in schema]
+        odd = [f.name for f in plain if any(is_odd(f.type) for is_odd in _NOT_IN_CSV)]
+        if odd:
+            raise ReleaseError(f"a CSV file holds no lists or bytes, and column {odd[0]!r} does; write Parquet")
         self._schema = pa.schema(plain)
         self._file = pyarrow.csv.CSVWriter(str(part), self._schema)
 

@@ -34,9 +34,10 @@ class Manifest:
 
     dataset: str
     policy: str
-    """Digest of the policy."""
+    """Digest of the policy, which is the owner's word and tells nothing of the data."""
     scheme: str
-    """Digest of the fitted scheme: copies that share it, and the key, lie on one path."""
+    """Names the fitted scheme and the key: copies that share it lie on one path. It is keyed, so that nobody who knows
+    almost all records can test guesses of the last one against it."""
     key: str
     """Fingerprint of the key."""
     level: str | None
@@ -91,9 +92,13 @@ class Manifest:
             data["models"] = tuple(models.decode(model) for model in data["models"])
             data["columns"] = tuple((name, kind) for name, kind in data["columns"])
             for key in ("promises", "limits"):
-                data[key] = tuple(data[key])
-            return cls(**data)
-        except (ValueError, KeyError, TypeError, AttributeError):
+                data[key] = tuple(map(str, data[key]))
+            read = cls(**data)
+            shown = {name for model in read.models for name in model.columns}
+            if not isinstance(read.rows, int) or {name for name, _ in read.columns} - shown or not read._types():
+                raise ValueError("rows, columns or types do not fit")
+            return read
+        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
             raise ManifestError("the manifest is malformed; ask for the copy again") from None
 
     def dumps(self) -> str:
@@ -108,7 +113,10 @@ class Manifest:
 
     def source(self, copy: Any) -> Source:
         """The copy, a table or a file, with the types it was released with."""
-        return Source.of(copy, pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schema))))
+        return Source.of(copy, self._types())
+
+    def _types(self) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schema)))
 
     def verify(self, copy: Any) -> None:
         """Refuse a copy that is not the one this manifest was made for."""

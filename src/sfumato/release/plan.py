@@ -12,11 +12,13 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from sfumato.engines import Engine
 from sfumato.engines.local import Local
-from sfumato.errors import CustodyError, PolicyError, ReleaseError, SourceError, nearest
+from sfumato.errors import CustodyError, PolicyError, ReleaseError, SfumatoError, SourceError, nearest
 from sfumato.keys.identity import record_ids
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
@@ -54,10 +56,7 @@ class TableScheme:
         self.check(source, key)
         asked = [self.policy.ladder.level(level) for level in levels]
 
-        def blur(item: tuple[int, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
-            return [(copy, digest.of_batch(copy)) for copy in self.blur(item[0], item[1], asked, key)]
-
-        made = list(Local(threads).map(blur, self.numbered(source)))
+        made = list(self.blurred(source, asked, key, threads))
         copies, schema = [], self.schema(source.schema)
         for i, level in enumerate(asked):
             copy = pa.Table.from_batches([batch[i][0] for batch in made], schema=schema)
@@ -81,7 +80,17 @@ class TableScheme:
             secret = self._dataset(key)
             ensure_distinct(lambda: (record_ids(batch, ids, 0, secret) for batch in source.batches(list(ids))))
 
-    def numbered(self, source: Source) -> Iterator[tuple[int, pa.RecordBatch]]:
+    def blurred(
+        self, source: Source, levels: Sequence[Level], key: Key, threads: int | None
+    ) -> Iterator[list[tuple[pa.RecordBatch, bytes]]]:
+        """The copies of each batch of a table at some levels, in order, each with its digest."""
+
+        def blur(item: tuple[int, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
+            return [(copy, digest.of_batch(copy)) for copy in self.blur(*item, levels, key)]
+
+        return Local(threads).map(blur, self._numbered(source))
+
+    def _numbered(self, source: Source) -> Iterator[tuple[int, pa.RecordBatch]]:
         """The batches that are needed, each after the position of its first row."""
         needed = [name for name in source.schema.names if self._role(name) != "drop"]
         first = 0
@@ -111,7 +120,9 @@ class TableScheme:
         shown = [field for field in source if field.name in blurred or self._role(field.name) in ("keep", "id")]
         hidden = {name for name in self.ids if not self.policy.columns[name].options.get("publish", True)}
         return pa.schema(
-            blurred.get(field.name, field.remove_metadata()) for field in shown if field.name not in hidden
+            blurred.get(field.name, pa.field(field.name, _bare_type(field.type)))
+            for field in shown
+            if field.name not in hidden
         )
 
     def given(self, level: Level) -> Level:
@@ -134,7 +145,7 @@ class TableScheme:
         return Manifest(
             dataset=self.policy.dataset,
             policy=self._digests[0],
-            scheme=self._digests[1],
+            scheme=key.derive("scheme", self.digest()).fingerprint(),
             key=key.fingerprint(),
             level=self.policy.ladder.name(given),
             asked=level.fidelity,
@@ -172,8 +183,9 @@ class TableScheme:
             policy, states = Policy.loads(data["policy"]), data["fitted"]
             tree, mechanisms = _parts(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
-        except (OSError, ValueError, KeyError, TypeError) as error:
-            raise ReleaseError(f"the scheme {path} could not be read ({type(error).__name__}); fit it again") from None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, SfumatoError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is no scheme, or a damaged one"
+            raise ReleaseError(f"the scheme {path} could not be used: {reason}; restore it, or fit it again") from None
         return cls(policy, mechanisms, schemes, tree)
 
     @cached_property
@@ -238,8 +250,18 @@ def _parts(policy: Policy) -> tuple[PathTree, tuple[Mechanism, ...]]:
 def _with_empty(source: Source, names: list[str]) -> Any:
     """The batches, after one without rows, so that an empty table is summarised too."""
     fields = [source.schema.field(name) for name in names]
-    yield pa.RecordBatch.from_arrays([pa.array([], field.type) for field in fields], schema=pa.schema(fields))
+    yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
     yield from source.batches(names)
+
+
+def _bare_type(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _bare(array: pa.Array) -> pa.Array:
+    """A public column without what only its buffers show: values under nulls, and entries that no row uses."""
+    array = array.dictionary_decode() if types.is_dictionary(array.type) else array
+    return array.take(pa.array(np.arange(len(array)))) if array.null_count else array
 
 
 def check_columns(policy: Policy, schema: pa.Schema) -> None:

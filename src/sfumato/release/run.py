@@ -8,10 +8,8 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.engines.local import Local
 from sfumato.errors import ReleaseError
 from sfumato.keys.key import Key
-from sfumato.release import digest
 from sfumato.release.atomic import replace_text, replacing
 from sfumato.release.formats import writer
 from sfumato.release.manifest import Manifest, attach, sidecar
@@ -43,16 +41,12 @@ def release_file(
     scheme.check(source, key)
     draft = scheme.manifest(source.schema, asked, key)
 
-    def blur(item: tuple[int, pa.RecordBatch]) -> tuple[pa.RecordBatch, bytes]:
-        copy = scheme.blur(item[0], item[1], [asked], key)[0]
-        return copy, digest.of_batch(copy)
-
     with replacing(target) as part:
         out = writer(target, part, scheme.schema(source.schema), draft)
         manifest: Manifest | None = None
         try:
             rows, digests = 0, []
-            for copy, mark in Local(threads).map(blur, scheme.numbered(source)):
+            for [(copy, mark)] in scheme.blurred(source, [asked], key, threads):
                 out.write(copy)
                 rows += copy.num_rows
                 digests.append(mark)

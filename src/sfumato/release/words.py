@@ -30,7 +30,7 @@ def promises(level: Level, models: tuple[Model, ...]) -> tuple[str, ...]:
         )
     if not out:
         return ("NOTHING IS BLURRED in this copy.",)
-    naive = any(model.path == "" for model in models if not isinstance(model, Unchanged))
+    naive = any(not model.chained for model in models if not isinstance(model, Unchanged))
     return (*out, _UNSAFE if naive else _POOLING)
 
 

@@ -44,8 +44,10 @@ class Domain:
             if not -(1 << 62) < said["min"] <= said["max"] < 1 << 62:
                 raise PolicyError(f"the domain of {column!r} must have min at most max, both in 63 bits, got {said}")
             return cls(first=said["min"], count=said["max"] - said["min"] + 1)
-        if isinstance(said, list) and said and len({(type(v), v) for v in said}) == len(said):
-            return cls.listed(said)
+        if isinstance(said, list) and said and not any(isinstance(value, list | dict) for value in said):
+            plain = [value if isinstance(value, int | str) else str(value) for value in said]
+            if len({(type(value), value) for value in plain}) == len(plain):
+                return cls.listed(plain)
         raise PolicyError(
             f"the domain of {column!r} must be a list of distinct values or {{ min = 0, max = 9 }}, got {said!r}"
         )
@@ -63,9 +65,12 @@ class Domain:
 
     def codes(self, array: pa.Array, column: str) -> Codes:
         """The index of each value; -1 where null. A value outside the domain is refused."""
+        if types.is_null(array.type):
+            return np.full(len(array), -1, np.int64)
         if types.is_dictionary(array.type):
             table = np.append(self._lookup(array.dictionary), -1)
-            found: Codes = table[array.indices.fill_null(len(table) - 1).to_numpy(zero_copy_only=False)]
+            places = array.indices.cast(pa.int64()).fill_null(len(table) - 1)
+            found: Codes = table[places.to_numpy(zero_copy_only=False)]
         elif types.is_integer(array.type) and not self.values:
             found = self._offset(array)
         else:
@@ -82,16 +87,18 @@ class Domain:
     def array(self, codes: Codes, null: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
         """The column of type `kind` that has these indices."""
         mask = null if null.any() else None
+        kind = self.result_type(kind)
         if types.is_integer(kind) and not self.values:
             return pa.array(codes + self.first if self.first else codes, mask=mask).cast(kind)
         if types.is_dictionary(kind):
-            width = kind.index_type if self.count <= 2 ** (kind.index_type.bit_width - 1) else pa.int32()
-            indices = pa.array(codes, mask=mask).cast(width)
+            indices = pa.array(codes, mask=mask).cast(kind.index_type)
             return pa.DictionaryArray.from_arrays(indices, self._typed(kind.value_type))
         return self._typed(kind).take(pa.array(codes, mask=mask))
 
     def result_type(self, kind: pa.DataType) -> pa.DataType:
-        """The type of `array`: a dictionary grows its index where the domain needs it."""
+        """The type of `array`: a dictionary grows its index where the domain needs it, and null takes the domain's."""
+        if types.is_null(kind):
+            return pa.array(self.values).type if self.values else pa.int64() if self.count else kind
         if types.is_dictionary(kind) and self.count > 2 ** (kind.index_type.bit_width - 1):
             return pa.dictionary(pa.int32(), kind.value_type)
         return kind
@@ -99,8 +106,8 @@ class Domain:
     def _typed(self, kind: pa.DataType) -> pa.Array:
         values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
         try:
-            return pa.array(values if self.count else []).cast(kind)
-        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
+            return pa.array(values, kind) if types.is_integer(kind) else pa.array(values or [], None).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             raise SourceError(
                 f"a domain must have values of its column's type, got {list(values[:3])} ... for {kind}; write them so"
             ) from None
@@ -125,10 +132,18 @@ class Domain:
         return codes
 
 
+def is_category(kind: pa.DataType) -> bool:
+    """Whether values of this type can be categories: text, whole numbers, truth values, decimals and times."""
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind) or types.is_null(kind)
+    return bool(text or types.is_integer(kind) or types.is_decimal(kind) or types.is_temporal(kind))
+
+
 def observed(array: pa.Array) -> list[Any]:
     """The distinct values of a column, sorted, as JSON can hold them."""
     if types.is_dictionary(array.type):
         array = array.dictionary_decode()
+    if types.is_null(array.type):
+        return []
     values = pc.drop_null(pc.unique(array))
     plain = types.is_integer(values.type) or types.is_boolean(values.type)
     texts = types.is_string(values.type) or types.is_large_string(values.type)

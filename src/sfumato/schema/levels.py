@@ -57,6 +57,8 @@ class Level:
         The likelihood ratio of eq. 1 of xiao2009 is `γ = 1 + p·s/(1-p)`, and ε is its logarithm.
         """
         _positive("an epsilon", epsilon)
+        if epsilon > 500:
+            raise LevelError(f"an epsilon must be at most 500, where nothing is hidden any more, got {epsilon!r}")
         return cls._from_ratio(math.expm1(epsilon), domain)
 
     @classmethod

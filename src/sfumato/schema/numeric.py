@@ -31,6 +31,9 @@ def read(array: pa.Array) -> tuple[Floats, Mask]:
     null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else _NO_NULLS
     if types.is_null(kind):
         return np.zeros(len(array)), null
+    if types.is_date64(kind):
+        array = array.cast(pa.date32())
+        kind = array.type
     if is_moment(kind):
         width = pa.int32() if kind.bit_width == 32 else pa.int64()
         array = array.cast(width)
@@ -41,13 +44,15 @@ def read(array: pa.Array) -> tuple[Floats, Mask]:
 def result_type(kind: pa.DataType, *, integer: bool) -> pa.DataType:
     """The type in a copy: time keeps its type, numbers become doubles or, if `integer`, 64-bit integers."""
     if is_moment(kind):
-        return kind
+        return pa.date32() if types.is_date64(kind) else kind
     return pa.int64() if integer else pa.float64()
 
 
 def write(values: Floats, null: Mask, kind: pa.DataType, name: str) -> pa.Array:
     """The doubles as a column of type `kind`, a result type."""
     mask = null if null.size else None
+    if mask is not None:
+        values = np.where(mask, 0.0, values)  # what lies under a null is read by whoever looks at the buffers
     if types.is_float64(kind):
         return pa.array(values, mask=mask)
     width = pa.int32() if kind.bit_width == 32 else pa.int64()

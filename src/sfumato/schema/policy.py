@@ -38,7 +38,7 @@ PLAIN_ROLES = {"id": frozenset({"publish"}), "keep": frozenset[str](), "drop": f
 """The roles that blur nothing, with their options."""
 
 _KEYS = ("dataset", "digits", "default", "levels", "columns")
-_MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
+MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class Policy:
             _check(name, column)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         for role in self.roles():
-            _MECHANISMS[role].of(self.options(role))
+            MECHANISMS[role].of(self.options(role))
 
     def __reduce__(self) -> tuple[object, ...]:
         return Policy, (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
@@ -195,7 +195,7 @@ def _column(name: str, said: Any) -> Column:
 
 def _check(name: str, column: Column) -> None:
     """Refuse an unknown role or option."""
-    roles = [*PLAIN_ROLES, *_MECHANISMS.names()]
+    roles = [*PLAIN_ROLES, *MECHANISMS.names()]
     if column.role not in roles:
         raise PolicyError(f"column {name!r} has no known role: {column.role!r}; {nearest(column.role, roles)}")
     known = PLAIN_ROLES.get(column.role) or _options(column.role)
@@ -212,5 +212,5 @@ def _check(name: str, column: Column) -> None:
 def _options(role: str) -> frozenset[str]:
     if role in PLAIN_ROLES:
         return PLAIN_ROLES[role]
-    options: frozenset[str] = _MECHANISMS[role].options
+    options: frozenset[str] = MECHANISMS[role].options
     return options

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -72,7 +73,7 @@ def draft(table: Any, *, dataset: str = "table") -> str:
         role, options, why = _judge(name, looked.column(name), has_id=has_id)
         has_id = has_id or role == "id"
         said = _value({"role": role, **options}) if options else _value(role)
-        lines.append(f"# {name}: {why}\n{_key(name)} = {said}\n")
+        lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {said}\n")
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
     return "\n".join([_HEAD.format(looked=share, dataset=_value(dataset), ids="" if has_id else _NO_ID), *lines])
 
@@ -130,7 +131,7 @@ def _noisy(array: pa.Array, what: str) -> Judgement:
         what += "; add `integer = true` to keep them whole"
     least, low, quarter, three, high, most = np.quantile(values, [0, 0.001, 0.25, 0.75, 0.999, 1])
     reach = 6 * (three - quarter)
-    ends = [_round(low if least < quarter - reach else least), _round(high if most > three + reach else most)]
+    ends = _round(low if least < quarter - reach else least, high if most > three + reach else most)
     cut = int(((values < ends[0]) | (values > ends[1])).sum())
     below, above = ends[0] - least, most - ends[1]
     if not reach or below + above < 0.05 * (most - least) or ends[0] >= ends[1]:
@@ -144,10 +145,11 @@ def _noisy(array: pa.Array, what: str) -> Judgement:
     )
 
 
-def _round(value: float) -> float:
-    """A number that people would write: three digits, and no point where none is needed."""
-    short = float(f"{value:.3g}")
-    return int(short) if short.is_integer() else short
+def _round(low: float, high: float) -> list[float]:
+    """Two ends as people would write them: rounded outwards to a hundredth of their distance, whole where they are."""
+    unit = 10.0 ** (math.floor(math.log10(high - low)) - 2) if high > low else 1.0
+    ends = [round(math.floor(low / unit) * unit, 12), round(math.ceil(high / unit) * unit, 12)]
+    return [int(end) if end.is_integer() else end for end in ends]
 
 
 def _categories(array: pa.Array, distinct: int, what: str) -> Judgement:

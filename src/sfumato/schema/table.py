@@ -90,9 +90,20 @@ def _memory(table: Any) -> Source:
 def _plain(table: pa.Table) -> pa.Table:
     """The table without the index that pandas adds, and with ordinary strings in place of views of strings."""
     table = table.select([name for name in table.column_names if not re.fullmatch(r"__index_level_\d+__", name)])
+    schema = _viewless(table.schema)
+    return table.cast(schema) if schema != table.schema else table
+
+
+def _viewless(schema: pa.Schema) -> pa.Schema:
+    """Views of strings are not taken by all of Arrow's functions."""
     views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
-    fields = [field.with_type(views.get(field.type, field.type)) for field in table.schema]
-    return table.cast(pa.schema(fields)) if pa.schema(fields) != table.schema else table
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        if types.is_dictionary(kind):
+            return pa.dictionary(kind.index_type, views.get(kind.value_type, kind.value_type))
+        return views.get(kind, kind)
+
+    return pa.schema([field.with_type(plain(field.type)) for field in schema], schema.metadata)
 
 
 def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -113,9 +124,9 @@ def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _file(path: Path, schema: pa.Schema | None) -> Source:
     kind = format_of(path)
-    if not path.is_file():
-        raise SourceError(f"a table must be a file that exists, and {str(path)!r} is none")
     try:
+        if not path.is_file():
+            raise SourceError(f"a table must be a file that exists, and {str(path)!r} is none")
         if kind == "csv":
             return _csv(path, schema)
         return _parquet(path) if kind == "parquet" else _arrow(path)
@@ -142,7 +153,9 @@ def _csv(path: Path, schema: pa.Schema | None = None) -> Source:
     """
     with path.open(encoding="utf-8-sig") as file:
         head = file.readline()
-    parse = pyarrow.csv.ParseOptions(delimiter=max(",;\t", key=head.count))
+    mark = max(",;\t", key=head.count)
+    # in a table of one column, an empty line is a null
+    parse = pyarrow.csv.ParseOptions(delimiter=mark, ignore_empty_lines=mark in head)
 
     def opened(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
         convert = pyarrow.csv.ConvertOptions(
@@ -154,7 +167,7 @@ def _csv(path: Path, schema: pa.Schema | None = None) -> Source:
         )
         return pyarrow.csv.open_csv(path, parse_options=parse, convert_options=convert)
 
-    with opened({field.name: field.type for field in schema or ()}) as reader:
+    with opened({field.name: _readable(field.type) for field in schema or ()}) as reader:
         found = reader.schema
     if schema is None and len(set(found.names)) == len(found.names):
         found = _keep_zeros(found, opened(dict.fromkeys(found.names, pa.string())))
@@ -165,6 +178,15 @@ def _csv(path: Path, schema: pa.Schema | None = None) -> Source:
             yield from reader
 
     return Source(found, None, read, path)
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    """The nearest type that the CSV reader makes."""
+    if types.is_dictionary(kind):
+        return _readable(kind.value_type)
+    if types.is_float16(kind):
+        return pa.float32()
+    return pa.string() if types.is_decimal256(kind) else kind
 
 
 def _keep_zeros(schema: pa.Schema, texts: Any) -> pa.Schema:
@@ -186,15 +208,17 @@ def _arrow(path: Path) -> Source:
         handle.seek(0)
         return pyarrow.ipc.open_stream(handle)
 
-    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with opened() as reader:
-            if isinstance(reader, pyarrow.ipc.RecordBatchFileReader):
-                yield from (reader.get_batch(i).select(names) for i in range(reader.num_record_batches))
-            else:
-                yield from (batch.select(names) for batch in reader)
-
     with opened() as reader:
-        return Source(reader.schema, None, read, path)
+        schema = _viewless(reader.schema)
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([schema.field(name) for name in names])
+        with opened() as reader:
+            whole = isinstance(reader, pyarrow.ipc.RecordBatchFileReader)
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if whole else reader
+            yield from (batch.select(names).cast(wanted) for batch in batches)
+
+    return Source(schema, None, read, path)
 
 
 def _brief(error: Exception) -> str:
