@@ -33,7 +33,7 @@ def gaussian() -> Iterator[Line]:
     for level, bound in (("a", 2), ("b", 2), ("c", 2), (0.6, 6)):
         name = f"declared level {level}" if isinstance(level, str) else "on demand, 8 digits"
         with threadpool_limits(1):
-            pair = duel(partial(scheme.release, table, level, KEY, threads=1), plain_noise)
+            pair = duel(partial(scheme.release, table, level, KEY, threads=1), plain_noise, rounds=12)
         yield at_most(f"gaussian copy 1,000,000 x 8, {name}", pair, PLAIN, bound)
 
 

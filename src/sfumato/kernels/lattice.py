@@ -40,42 +40,22 @@ def place(  # pragma: no cover - compiled
     `null` has one entry a row, or none at all where nothing is null.
     """
     inverse = 1.0 / step
-    any_null = null.shape[0] > 0
-    lost = 0
     for row in range(values.shape[0]):
-        value = values[row]
-        point = np.rint(min(max(value, low), high) * inverse)
-        fits = abs(value) < np.inf and abs(point) <= LARGEST  # false for NaN
-        lost += not fits and not (any_null and null[row])
-        if any_null and null[row]:
+        point = np.rint(min(max(values[row], low), high) * inverse)
+        lattice[row] = point
+        words[row] = np.uint64(np.int64(point))
+    for row in range(null.shape[0]):
+        if null[row]:
             lattice[row] = 0.0
             words[row] = NULL
-        else:
-            lattice[row] = point
-            words[row] = np.uint64(np.int64(point))
+    lost = 0
+    for row in range(values.shape[0]):
+        fits = (abs(values[row]) < np.inf) & (abs(lattice[row]) <= LARGEST)  # false for NaN
+        lost += not fits
+    if lost:  # rare, and then not all of them may count
+        for row in range(null.shape[0]):
+            lost -= null[row] and not abs(values[row]) < np.inf
     return lost
-
-
-@njit(cache=True, nogil=True)
-def bridge(  # pragma: no cover - compiled
-    left: Floats, right: Floats, weight: float, size: float, normals: Floats
-) -> Floats:
-    """`(1-weight)·left + weight·right + size·normals`, where an empty end counts as nothing."""
-    out = np.empty(normals.shape[0])
-    near = 1.0 - weight
-    if left.shape[0] == 0 and right.shape[0] == 0:
-        for row in range(out.shape[0]):
-            out[row] = size * normals[row]
-    elif right.shape[0] == 0:
-        for row in range(out.shape[0]):
-            out[row] = left[row] + size * normals[row]
-    elif left.shape[0] == 0:
-        for row in range(out.shape[0]):
-            out[row] = weight * right[row] + size * normals[row]
-    else:
-        for row in range(out.shape[0]):
-            out[row] = (near * left[row] + weight * right[row]) + size * normals[row]
-    return out
 
 
 @njit(cache=True, nogil=True)

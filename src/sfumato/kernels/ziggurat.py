@@ -38,8 +38,9 @@ def _edges() -> list[Decimal]:
 
 
 _X = _edges()
-_WIDTH = np.array([float(x / _PLACES) for x in _X[:-1]])
-_INSIDE = np.array([int(inner / outer * _PLACES) for outer, inner in pairwise(_X)], dtype=np.uint64)
+# The layer and the sign of a draw are its lowest 9 bits, so both tables have a second half for the negative side.
+_WIDTH = np.array([sign * float(x / _PLACES) for sign in (1, -1) for x in _X[:-1]])
+_INSIDE = np.array([int(inner / outer * _PLACES) for outer, inner in pairwise(_X)] * 2, dtype=np.uint64)
 _HEIGHT = np.array([float((-x * x / 2).exp()) for x in _X])
 
 
@@ -55,17 +56,23 @@ def _draw(bits: Words, row: int, word: int) -> Any:  # pragma: no cover - compil
 
 
 @njit(cache=True, nogil=True)
-def _fill(bits: Words, word: int, out: Floats, late: Rows) -> int:  # pragma: no cover - compiled
-    """Fill `out` where one draw is enough; list the other rows in `late` and return how many they are."""
+def _fill(  # pragma: no cover - compiled
+    bits: Words, word: int, left: Floats, right: Floats, weight: float, size: float, out: Floats, late: Rows
+) -> int:
+    """Fill `out` where one draw is enough; elsewhere without the normal, with the rows in `late`. Returns how many."""
+    near = 1.0 - weight
     found = 0
     for row in range(out.shape[0]):
         draw = _draw(bits, row, word)
-        layer = draw & np.uint64(255)
+        side = draw & np.uint64(511)
         place = draw >> np.uint64(9)
-        value = np.float64(np.int64(place)) * _WIDTH[layer]
-        out[row] = -value if draw & np.uint64(256) else value
-        late[found] = row
-        found += place >= _INSIDE[layer]
+        base = near * left[row] + weight * right[row]
+        if place < _INSIDE[side]:
+            out[row] = base + size * (np.float64(np.int64(place)) * _WIDTH[side])
+        else:
+            out[row] = base
+            late[found] = row
+            found += 1
     return found
 
 
@@ -80,7 +87,7 @@ def gather(words: Words, rows: Rows) -> Words:  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def _settle(draws: Words, bits: Words, rows: Rows, out: Floats) -> int:  # pragma: no cover - compiled
+def _settle(draws: Words, bits: Words, rows: Rows, size: float, out: Floats) -> int:  # pragma: no cover - compiled
     """Decide each pending draw with fresh bits; move what stays pending to the front and return how many stay."""
     left = 0
     for i in range(rows.shape[0]):
@@ -103,7 +110,7 @@ def _settle(draws: Words, bits: Words, rows: Rows, out: Floats) -> int:  # pragm
                 if not done:
                     draw = high >> np.uint64(22)  # a new draw, to be judged in the next round
         if done:
-            out[rows[i]] = -value if draw & np.uint64(256) else value
+            out[rows[i]] += size * (-value if draw & np.uint64(256) else value)
         else:
             draws[left], rows[left] = draw, rows[i]
             bits[2 * left], bits[2 * left + 1] = low, high
@@ -122,8 +129,19 @@ def _pending(  # pragma: no cover - compiled
     return draws, gather(addresses, rows)
 
 
-def normals(bits: Words, word: int, addresses: Words, more: Callable[[Words], Words]) -> Floats:
-    """One standard normal a row.
+def bridge(
+    left: Floats,
+    right: Floats,
+    weight: float,
+    size: float,
+    bits: Words,
+    word: int,
+    addresses: Words,
+    more: Callable[[Words], Words],
+) -> Floats:
+    """`(1-weight)·left + weight·right + size·N`, with one standard normal `N` a row.
+
+    Drawing and bridging are one loop, since this is where a release spends its time.
 
     Args:
         bits: the blocks of the rows; draw number `word` (0, 1, 2) of each is used.
@@ -133,10 +151,10 @@ def normals(bits: Words, word: int, addresses: Words, more: Callable[[Words], Wo
     """
     out = np.empty(bits.shape[0] // 2)
     late = np.empty(out.shape[0] + 1, np.int64)
-    rows = late[: _fill(bits, word, out, late)]
+    rows = late[: _fill(bits, word, left, right, weight, size, out, late)]
     draws, at = _pending(bits, word, addresses, rows)
     while rows.size:
         at = more(at)
-        left = _settle(draws, at, rows, out)
-        rows, draws, at = rows[:left], draws[:left], at[: 2 * left]
+        count = _settle(draws, at, rows, size, out)
+        rows, draws, at = rows[:count], draws[:count], at[: 2 * count]
     return out

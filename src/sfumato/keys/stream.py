@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from numba import njit
 
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
@@ -31,6 +32,13 @@ class Lane:
         return out[: addresses.nbytes].view(np.uint64)
 
 
+@njit(cache=True, nogil=True)
+def _absorb(state: Words, first: Words, second: Words) -> None:  # pragma: no cover - compiled
+    for row in range(first.shape[0]):
+        state[2 * row] ^= first[row]
+        state[2 * row + 1] ^= second[row]
+
+
 class Stream:
     """All lanes of one secret, each made when it is first asked for. One stream serves one thread."""
 
@@ -41,16 +49,14 @@ class Stream:
     def addresses(self, rows: Words, values: list[Words]) -> Words:
         """An address for each record, from its id and several of its values: two words a row.
 
-        One value is its own address. More are absorbed two at a time (CBC-MAC over a fixed number of words), so that
-        a change of any of them gives another address.
+        One value is its own address. More are absorbed two at a time, the last one twice if need be (CBC-MAC over a
+        fixed number of words), so that a change of any of them gives another address.
         """
         state = np.empty(2 * len(rows), np.uint64)
         state[::2], state[1::2] = rows, values[0]
         for i in range(1, len(values), 2):
             state = self.bits("record", state)
-            state[::2] ^= values[i]
-            if i + 1 < len(values):
-                state[1::2] ^= values[i + 1]
+            _absorb(state, values[i], values[min(i + 1, len(values) - 1)])
         return state
 
     def bits(self, lane: str, addresses: Words) -> Words:

@@ -15,7 +15,7 @@ import pyarrow as pa
 from sfumato.errors import LevelError, SourceError
 from sfumato.kernels import Floats, Mask, Words, lattice
 from sfumato.kernels.factor import gram
-from sfumato.kernels.ziggurat import normals
+from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
 from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
 from sfumato.keys.stream import Stream
@@ -32,8 +32,6 @@ _CACHE = 1 << 18
 
 _FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 15
 """Rows a chunk: with fewer, calls cost more than the cache saves; with more, arrays are too large to be reused."""
-
-_NOTHING: Floats = np.empty(0)
 
 
 class Spec(Protocol):
@@ -186,13 +184,14 @@ def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, 
     """
     bits: dict[str, Words] = {}
     path: dict[Slot, Floats] = {}
+    origin = np.zeros(len(addresses) // 2)
     for node in nodes:
         lane, word = node.slot
         if lane not in bits:
             bits[lane] = stream.bits(lane, addresses)
-        drawn = normals(bits[lane], word, addresses, partial(stream.bits, f"{lane}/{word}"))
-        left, right = (_NOTHING if end is None else path[end.slot] for end in (node.left, node.right))
-        path[node.slot] = lattice.bridge(left, right, node.weight, node.size, drawn)
+        left, right = (origin if end is None else path[end.slot] for end in (node.left, node.right))
+        more = partial(stream.bits, f"{lane}/{word}")
+        path[node.slot] = bridge(left, right, node.weight, node.size, bits[lane], word, addresses, more)
     return path
 
 
