@@ -187,9 +187,10 @@ def test_lists_are_refused_in_csv_only(tmp_path: Path) -> None:
 def test_nothing_lies_hidden_under_nulls(tmp_path: Path) -> None:
     """Neither the noise of a null cell nor the value under a null of a public column."""
     hidden = np.array([False, True, False])
-    table = pa.table(
-        {"n": pa.array([1.0, 777.0, 3.0], mask=hidden), "k": pa.array([1.0, 888.0, 3.0], mask=hidden)}
-    ).append_column("d", pa.DictionaryArray.from_arrays([0, 0, 0], ["used", "unused secret"]))
+    secrets = {name: pa.array(np.array([1.0, value, 3.0]), mask=hidden) for name, value in (("n", 777.0), ("k", 888.0))}
+    assert np.frombuffer(secrets["k"].buffers()[1], np.float64)[1] == 888.0  # what must not be found in the copy
+    unused = pa.DictionaryArray.from_arrays([0, 0, 0], ["used", "unused secret"])
+    table = pa.table({**secrets, "d": unused})
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = "gaussian"\nk = "keep"\nd = "keep"')
     copy = policy.fit(table).release(table, "a", KEY)
     for name in ("n", "k"):

@@ -55,7 +55,6 @@ class TableScheme:
         source = Source.of(table)
         self.check(source, key)
         asked = [self.policy.ladder.level(level) for level in levels]
-
         made = list(self.blurred(source, asked, key, threads))
         copies, schema = [], self.schema(source.schema)
         for i, level in enumerate(asked):
@@ -107,12 +106,9 @@ class TableScheme:
             for columns, arrays in zip(made, scheme.perturb_levels(batch, rows, levels, secret), strict=True):
                 columns.update(zip(scheme.columns, arrays, strict=True))
         schema = self.schema(batch.schema)
-        return [
-            pa.RecordBatch.from_arrays(
-                [columns[n] if n in columns else batch.column(n) for n in schema.names], schema=schema
-            )
-            for columns in made
-        ]
+        plain = {name: _bare(batch.column(name)) for name in schema.names if name not in made[0]}
+        shown = [plain | columns for columns in made]
+        return [pa.RecordBatch.from_arrays([c[name] for name in schema.names], schema=schema) for c in shown]
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, without its metadata."""
