@@ -31,7 +31,11 @@ _CACHE = 1 << 18
 """Numbers a chunk, over all columns and nodes: what is worked on stays in a processor's cache."""
 
 _FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 15
-"""Rows a chunk: with fewer, calls cost more than the cache saves; with more, arrays are too large to be reused."""
+"""Rows a chunk: with fewer, calls cost more than the cache saves."""
+
+_ROOM = 3 << 20
+"""Numbers to make room for, mostly untouched. Once a block of this size has been freed, the C library keeps what later
+chunks free for the next one; else it would return it, and every chunk would pay for fresh pages."""
 
 
 class Spec(Protocol):
@@ -120,17 +124,19 @@ class ShapedNoise(Scheme):
         records, streams = Stream(secret), [Stream(secret.derive("column", name)) for name in self.columns]
         nodes = ancestry(point.node for point in points)
         chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
+        factor = self._root * (self._sizes / self._step)[:, None]
+        held = np.empty(max((len(points) + 1) * len(self.columns) * chunk, _ROOM))
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
-            whole, words = self._place([(values[part], null[part]) for values, null in read], kinds)
+            shape = (len(points) + 1, len(self.columns), len(rows[part]))
+            whole, *paths = held[: math.prod(shape)].reshape(shape)
+            words = self._place([(values[part], null[part]) for values, null in read], kinds, whole)
             # A change in one column redraws the noise of all: were some of it kept, the others would show the change.
             addresses = records.addresses(rows[part], words)
-            paths = np.empty((len(points), *whole.shape))
             for i, stream in enumerate(streams):
                 path = walk(stream, addresses, nodes)
-                for place, point in enumerate(points):
-                    paths[place, i] = path[point.node.slot]
-            factor = self._root * (self._sizes / self._step)[:, None]
+                for noise, point in zip(paths, points, strict=True):
+                    noise[i] = path[point.node.slot]
             for noise, copy in zip(paths, out, strict=True):
                 lattice.shape(factor, noise, whole, self._step, copy[:, part])
         results = [field.type for field in self.fields(batch.schema)]
@@ -142,9 +148,8 @@ class ShapedNoise(Scheme):
             for copy in out
         ]
 
-    def _place(self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType]) -> tuple[Floats, list[Words]]:
-        """The cells of some rows on the lattice, and as words to address them by."""
-        whole = np.empty((len(cells), len(cells[0][0])))
+    def _place(self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType], whole: Floats) -> list[Words]:
+        """Put the cells of some rows on the lattice, in `whole`; return them as words to address them by."""
         words = [np.empty(whole.shape[1], np.uint64) for _ in cells]
         for i, (values, null) in enumerate(cells):
             low, high = self._specs[i].bounds(kinds[i])
@@ -154,7 +159,7 @@ class ShapedNoise(Scheme):
                     f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
                     f"{self._step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
                 )
-        return whole, words
+        return words
 
     def _locate(self, level: Level) -> Point:
         """The place of a level, refused where some column's noise would be too few steps, or too many to be exact."""
