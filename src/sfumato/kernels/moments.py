@@ -28,10 +28,10 @@ def grain(low: float, high: float) -> float:
 
 
 def whole(values: Floats, null: Mask, low: float, high: float) -> Floats:
-    """The values as small whole numbers (in doubles) around the centre of their range; 0 where null."""
+    """Values between `low` and `high` as small whole numbers (in doubles) around their centre; 0 where null."""
     step = grain(low, high)
-    centre = np.rint((low / 2 + high / 2) / step)
-    counted: Floats = np.rint(np.clip(values, low, high) / step) - centre
+    counted = np.rint(values * (1 / step))
+    counted -= np.rint((low / 2 + high / 2) / step)
     return np.where(null, 0.0, counted) if null.size else counted
 
 

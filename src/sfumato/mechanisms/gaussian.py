@@ -111,12 +111,13 @@ class Gaussian(Mechanism):
         columns = [self._read(batch, spec) for spec in self.specs]
         if isinstance(earlier, Extent):
             return Moments.of(columns, earlier)
+        for spec in self.specs:
+            finite(*numeric.read(batch.column(spec.name)), spec.name)
         return Extent.of(columns, tuple(numeric.is_moment(batch.column(name).type) for name in self.columns))
 
     def _read(self, batch: pa.RecordBatch, spec: Column) -> tuple[Floats, Mask]:
         array = batch.column(spec.name)
         values, null = numeric.read(array)
-        finite(values, null, spec.name)
         return (values if spec.clip is None else np.clip(values, *spec.bounds(array.type))), null
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
