@@ -298,9 +298,14 @@ def test_a_different_shape_gives_independent_noise() -> None:
     """Refitting must never combine the same draws with another shape: their difference would give the draws away."""
     table = pa.table({"id": range(2000), "n": np.random.default_rng(4).normal(size=2000)})
     policy = _policy('id = "id"\nn = "gaussian"')
-    grown = pa.concat_tables([table, pa.table({"id": [9999], "n": [40.0]})])
-    first = policy.fit(table).release(table, "b", KEY).column("n").to_numpy()
-    second = policy.fit(grown).release(table, "b", KEY).column("n").to_numpy()
+    grown = pa.concat_tables([table, pa.table({"id": [9999], "n": [2.0]})])
+    schemes = [policy.fit(table), policy.fit(grown)]
+    spreads, steps = zip(
+        *((s.schemes[0].state()["spread"], s.schemes[0].state()["step"]) for s in schemes), strict=True
+    )
+    assert spreads[0] != spreads[1]
+    assert steps[0] == steps[1]  # or the cells would have other addresses anyway
+    first, second = (scheme.release(table, "b", KEY).column("n").to_numpy() for scheme in schemes)
     truth = table.column("n").to_numpy()
     assert abs(np.corrcoef(first - truth, second - truth)[0, 1]) < 0.15
 
