@@ -30,6 +30,11 @@ class _Group(click.Group):
                 f"sfumato: {error.filename or 'the output'} could not be used: {error.strerror or error}", err=True
             )
             ctx.exit(1)
+        except Exception as error:  # Arrow's errors are about data that no check of ours foresaw
+            if not type(error).__module__.startswith("pyarrow"):
+                raise
+            click.echo(f"sfumato: the table could not be handled: {str(error).splitlines()[0]}", err=True)
+            ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("sfumato: interrupted; no file was changed, run the same command again to finish", err=True)
             ctx.exit(130)
@@ -229,7 +234,7 @@ def level(fidelity: float, domain: int, as_json: bool) -> None:
         f"belief of 10 % rises to at most, {domain} categories": chosen.rho2(0.1, domain),
         f"largest rise of any belief, {domain} categories": chosen.growth(domain),
     }
-    text = "\n".join(f"{name:<52}{value:.6g}" for name, value in units.items())
+    text = "\n".join(f"{name:<52}{value:.8g}" for name, value in units.items())
     note = "(noise in units of the column's own standard deviation or variance)"
     _say(units, as_json, f"{text}\n{note}", "write it under [levels] in a policy")
 

@@ -322,7 +322,9 @@ def test_a_scheme_file_must_be_whole(tmp_path: Path, tiny_scheme: sf.TableScheme
     emptied["fitted"][0]["root"] = []
     halved["fitted"][0]["root"][0] = [0.5]
     doubled["fitted"][0]["step"] *= 2
-    damaged = [json.dumps(data) for data in (emptied, halved, doubled)]
+    miscounted = json.loads(text)
+    miscounted["fitted"][-1]["domains"][0]["count"] += 1
+    damaged = [json.dumps(data) for data in (emptied, halved, doubled, miscounted)]
     for broken in ("", "[]", "{}", text[: len(text) // 2], text.replace('"root"', '"rot"'), *damaged):
         (tmp_path / "s.json").write_text(broken)
         with pytest.raises(ReleaseError, match="fit it again"):

@@ -108,16 +108,16 @@ class Gaussian(Mechanism):
             spec.bounds(kind)
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
-        columns = [self._read(batch, spec) for spec in self.specs]
+        columns = [self._read(batch, spec, check=earlier is None) for spec in self.specs]
         if isinstance(earlier, Extent):
             return Moments.of(columns, earlier)
-        for spec in self.specs:
-            finite(*numeric.read(batch.column(spec.name)), spec.name)
         return Extent.of(columns, tuple(numeric.is_moment(batch.column(name).type) for name in self.columns))
 
-    def _read(self, batch: pa.RecordBatch, spec: Column) -> tuple[Floats, Mask]:
+    def _read(self, batch: pa.RecordBatch, spec: Column, *, check: bool) -> tuple[Floats, Mask]:
         array = batch.column(spec.name)
         values, null = numeric.read(array)
+        if check:
+            finite(values, null, spec.name)
         return (values if spec.clip is None else np.clip(values, *spec.bounds(array.type))), null
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:

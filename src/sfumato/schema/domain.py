@@ -55,7 +55,10 @@ class Domain:
     @classmethod
     def decode(cls, data: dict[str, Any]) -> Domain:
         """The inverse of `encode`."""
-        return cls(values=tuple(data.get("values", ())), first=data.get("min", 0), count=data["count"])
+        values, count = tuple(data.get("values", ())), data["count"]
+        if not isinstance(count, int) or not 0 <= count <= LARGEST or ("values" in data and len(values) != count):
+            raise ValueError("a domain has as many values as it counts")
+        return cls(values=values, first=data.get("min", 0), count=count)
 
     def encode(self) -> dict[str, Any]:
         """As JSON."""
