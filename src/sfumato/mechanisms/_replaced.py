@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -18,12 +16,10 @@ from sfumato.kernels.replacement import replace
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
-from sfumato.mechanisms import Scheme
+from sfumato.mechanisms import Scheme, path_name
 from sfumato.models import UniformReplacement
-from sfumato.schema.domain import Domain
+from sfumato.schema.domain import Codes, Domain
 from sfumato.schema.levels import Level
-
-Codes = npt.NDArray[np.int64]
 
 LEAST = 1e-9
 """The least retention: below, a copy is noise and takes long to make."""
@@ -40,7 +36,7 @@ class Replaced(Scheme):
     ) -> None:
         self.columns = columns
         self._domains, self._scale, self._perturbs_null, self._tree = domains, scale, perturbs_null, tree
-        self.path = self._path()
+        self.path = path_name(*columns, self.state(), scale, perturbs_null, tree.declaration)
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         return [
@@ -59,11 +55,6 @@ class Replaced(Scheme):
             perturbs_null=self._perturbs_null,
             chained=True,
         )
-
-    def _path(self) -> str:
-        """A name for everything that the replacements depend on besides the key; it enters the keys."""
-        content = [*self.columns, self.state(), self._scale, self._perturbs_null, self._tree.declaration]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 from collections.abc import Sequence
 from functools import partial
@@ -19,7 +17,7 @@ from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
 from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
 from sfumato.keys.stream import Stream
-from sfumato.mechanisms import Scheme
+from sfumato.mechanisms import Scheme, path_name
 from sfumato.models import GaussianNoise
 from sfumato.schema import numeric
 from sfumato.schema.levels import Level
@@ -67,7 +65,7 @@ class ShapedNoise(Scheme):
         for i, line in enumerate(root):
             self._root[i, : i + 1] = line
         self._sizes = np.array([s * spec.scale for s, spec in zip(spread, specs, strict=True)])  # of the noise at t = 1
-        self.path = self._path()
+        self.path = path_name(*self.columns, self._state, [spec.scale for spec in specs], tree.declaration)
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         kinds = [numeric.result_type(schema.field(s.name).type, integer=s.integer) for s in self._specs]
@@ -103,15 +101,6 @@ class ShapedNoise(Scheme):
             ),
             chained=True,
         )
-
-    def _path(self) -> str:
-        """A name for everything that the noise depends on besides the key.
-
-        It enters the keys: noise of one shape must never be combined with noise of a slightly different shape made
-        from the same draws, since the difference of two such copies of a cell would give the draws away.
-        """
-        content = [*self.columns, self.state(), [spec.scale for spec in self._specs], self._tree.declaration]
-        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key

@@ -198,7 +198,7 @@ def _check(name: str, column: Column) -> None:
     roles = [*PLAIN_ROLES, *MECHANISMS.names()]
     if column.role not in roles:
         raise PolicyError(f"column {name!r} has no known role: {column.role!r}; {nearest(column.role, roles)}")
-    known = PLAIN_ROLES.get(column.role) or _options(column.role)
+    known = _options(column.role)
     for option, value in column.options.items():
         if option not in known:
             raise PolicyError(
