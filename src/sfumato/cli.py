@@ -211,8 +211,12 @@ def _amount(value: float, kind: str) -> str:
     unit = next((size for name, size in units.items() if f"[{name}" in kind), None)
     if unit is not None and not kind.startswith("date"):
         days = value * unit / 86_400
-        return f"{float(f'{days:.4g}'):,} days" if days >= 1 else f"{float(f'{value * unit:.4g}'):,} s"
-    return f"{float(f'{value:.4g}'):,}{' days' if kind.startswith('date32') else ''}"
+        return f"{_short(days)} days" if days >= 1 else f"{_short(value * unit)} s"
+    return f"{_short(value)}{' days' if kind.startswith('date32') else ''}"
+
+
+def _short(value: float) -> str:
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 @main.command()

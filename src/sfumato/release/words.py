@@ -6,8 +6,8 @@ from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
 from sfumato.schema.levels import Level
 
 _POOLING = (
-    "Pooling is useless: whoever holds this copy and any number of less faithful copies of the same dataset, made with "
-    "the same key and scheme, learns no more about a record than from this copy alone, whatever method is used."
+    "Pooling is useless: whoever holds this copy and any number of less faithful copies of the same table, made with the "
+    "same key and scheme, learns no more about a record than from this copy alone, whatever method is used."
 )
 _UNSAFE = (
     "UNSAFE: some columns carry noise that is independent between copies. Recipients who pool their copies learn more "
@@ -53,6 +53,8 @@ def limits(models: tuple[Model, ...]) -> tuple[str, ...]:
     if categories:
         names = [name for model in categories for name in model.columns]
         out.append(f"The list of possible values is public: {', '.join(names)}.")
+    if numbers or categories:
+        out.append("A record that changes between versions of the table is seen again, with independent noise.")
     if len(models) > 1:
         out.append(
             "Columns that tell about each other help an attacker: numbers are blurred as one, categories only within a "
