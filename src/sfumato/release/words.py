@@ -6,8 +6,8 @@ from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
 from sfumato.schema.levels import Level
 
 _POOLING = (
-    "Pooling is useless: whoever holds this copy and any number of less faithful copies of the same table, made with the "
-    "same key and scheme, learns no more about a record than from this copy alone, whatever method is used."
+    "Pooling is useless: whoever holds this copy and any number of less faithful copies of the same table, made with "
+    "the same key and scheme, learns no more about a record than from this copy alone, whatever method is used."
 )
 _UNSAFE = (
     "UNSAFE: some columns carry noise that is independent between copies. Recipients who pool their copies learn more "
