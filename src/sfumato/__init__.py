@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from sfumato.schema.levels import Ladder as Ladder
     from sfumato.schema.levels import Level as Level
     from sfumato.schema.policy import Policy as Policy
+    from sfumato.vault import Vault as Vault
 
 _HOMES = {
     "Key": "sfumato.keys.key",
@@ -28,6 +29,7 @@ _HOMES = {
     "Policy": "sfumato.schema.policy",
     "SfumatoError": "sfumato.errors",
     "TableScheme": "sfumato.release.plan",
+    "Vault": "sfumato.vault",
     "read_copy": "sfumato.release.run",
     "release_file": "sfumato.release.run",
 }
@@ -40,6 +42,7 @@ __all__ = [
     "Policy",
     "SfumatoError",
     "TableScheme",
+    "Vault",
     "read_copy",
     "release_file",
 ]

@@ -6,6 +6,9 @@
     │   └── UnknownMember    a name that no mechanism, engine, ... answers to
     ├── SourceError      a table that cannot be read or does not fit its policy
     ├── CustodyError     a key that is missing, malformed or badly kept
+    ├── VaultError       a vault that cannot be opened, or does not hold what is asked of it
+    │   ├── GrantError       a request that no grant in force allows
+    │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
     └── ReleaseError     a copy that must not or could not be made
 
@@ -41,6 +44,18 @@ class SourceError(SfumatoError):
 
 class CustodyError(SfumatoError):
     """A key that is missing, malformed or badly kept."""
+
+
+class VaultError(SfumatoError):
+    """A vault that cannot be opened, or does not hold what is asked of it."""
+
+
+class GrantError(VaultError):
+    """A request that no grant in force allows."""
+
+
+class TamperedError(VaultError):
+    """A vault that does not agree with its ledger."""
 
 
 class ManifestError(SfumatoError):

@@ -10,7 +10,8 @@ from __future__ import annotations
 import importlib
 import inspect
 import pkgutil
-from importlib.metadata import entry_points
+from functools import cached_property
+from importlib.metadata import EntryPoint, entry_points
 from types import ModuleType
 from typing import Any
 
@@ -31,8 +32,12 @@ class Family:
         """The names of all members; imports none of them."""
         path = importlib.import_module(self.package).__path__
         ours = {module.name for module in pkgutil.iter_modules(path) if not module.name.startswith("_")}
-        theirs = {point.name for point in entry_points(group=self.package)}
-        return sorted(name.replace("_", "-") for name in ours | theirs)
+        return sorted(name.replace("_", "-") for name in ours | set(self._installed))
+
+    @cached_property
+    def _installed(self) -> dict[str, EntryPoint]:
+        """The members of installed packages: looked for once, since it means reading the metadata of all of them."""
+        return {point.name: point for point in entry_points(group=self.package)}
 
     def __getitem__(self, name: str) -> Any:
         """The one class that the member `name` defines."""
@@ -49,8 +54,7 @@ class Family:
         return member
 
     def _module(self, stem: str) -> ModuleType:
-        installed = list(entry_points(group=self.package, name=stem))
-        if not installed:
+        if stem not in self._installed:
             return importlib.import_module(f"{self.package}.{stem}")
-        module: ModuleType = installed[0].load()
+        module: ModuleType = self._installed[stem].load()
         return module

@@ -8,6 +8,7 @@ that meets a record it does not know says so by name.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -84,6 +85,23 @@ def decode(data: dict[str, Any]) -> Model:
     except TypeError:
         raise ManifestError(f"the {kind!r} model of the manifest is malformed; ask for the copy again") from None
     return model
+
+
+def narrowed(model: Model, names: Sequence[str]) -> Model:
+    """The model of a copy that shows only some of the columns: noise has its marginal, and so has replacement."""
+    kept = [i for i, name in enumerate(model.columns) if name in names]
+    if len(kept) == len(model.columns):
+        return model
+    columns = tuple(model.columns[i] for i in kept)
+    if isinstance(model, GaussianNoise):
+        triangle = tuple(tuple(model.covariance[i][j] for j in kept if j <= i) for i in kept)
+        parts: dict[str, Any] = {
+            part: tuple(getattr(model, part)[i] for i in kept) for part in ("scale", "step", "clip", "rounding")
+        }
+        return dataclasses.replace(model, columns=columns, covariance=triangle, **parts)
+    if isinstance(model, UniformReplacement):
+        return dataclasses.replace(model, columns=columns, domains=tuple(model.domains[i] for i in kept))
+    return dataclasses.replace(model, columns=columns)
 
 
 def _triangle(columns: tuple[str, ...]) -> list[int]:

@@ -41,8 +41,8 @@ def computed() -> dict[str, Any]:
         "replacement": replace(np.arange(1000) % 7, 0.2, 7, addresses, stream.bits)[:40].tolist(),
         "all replacements": _hash(replace(np.arange(1000) % 7, 0.05, 7, addresses, stream.bits)),
         "large domain": replace(np.zeros(1000, np.int64), 0.3, 3 << 29, addresses, stream.bits)[:12].tolist(),
-        "text ids": record_ids(_people(), ("name",), 0, KEY).tolist(),
-        "pair ids": record_ids(_people(), ("name", "born"), 0, KEY).tolist(),
+        "text ids": record_ids(_people(), ("name",), np.zeros(2, np.uint64), KEY).tolist(),
+        "pair ids": record_ids(_people(), ("name", "born"), np.zeros(2, np.uint64), KEY).tolist(),
         "path": {str(f): _point(f) for f in (0.8, 0.2, 0.37, 0.9, 0.05, 0.999)},
         "copies": {str(level): _copy(level) for level in ("high", "middle", "low", 0.4, 0.9, 0.1)},
     }

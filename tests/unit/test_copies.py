@@ -16,7 +16,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import ManifestError, ReleaseError, SourceError
 from sfumato.release.atomic import replacing
-from sfumato.release.distinct import ensure_distinct
+from sfumato.release.dealing import ensure_distinct
 from sfumato.schema.table import BATCH, Source
 
 KEY = sf.Key.from_bytes(bytes(range(32)))

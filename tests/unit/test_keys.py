@@ -80,7 +80,12 @@ def test_bits_depend_on_id_and_value_alone() -> None:
 
 def _ids(*names: str, **columns: object) -> list[int]:
     batch = pa.record_batch(columns)
-    return [int(i) for i in record_ids(batch, names, 5, sf.Key.from_bytes(bytes(32)))]
+    return [
+        int(i)
+        for i in record_ids(
+            batch, names, np.arange(5, 5 + batch.num_rows, dtype=np.uint64), sf.Key.from_bytes(bytes(32))
+        )
+    ]
 
 
 def test_record_ids() -> None:
@@ -94,7 +99,7 @@ def test_record_ids() -> None:
     assert _ids("x", "y", x=["ab"], y=["c"]) != _ids("x", "y", x=["a"], y=["bc"])
     assert _ids("x", "y", x=[1], y=[2]) != _ids("x", "y", x=[2], y=[1])
     sliced = pa.record_batch({"x": ["zz", "a", "b"]}).slice(1)
-    assert record_ids(sliced, ("x",), 0, sf.Key.from_bytes(bytes(32))).tolist() == texts[:2]
+    assert record_ids(sliced, ("x",), np.zeros(2, np.uint64), sf.Key.from_bytes(bytes(32))).tolist() == texts[:2]
 
 
 def test_ids_must_be_there() -> None:

@@ -51,3 +51,18 @@ def gram(factor: Floats) -> Floats:
     for column in factor.T:
         total += np.outer(column, column)
     return total
+
+
+def stretch(old: Floats, new: Floats) -> float:
+    """The largest `λ` with `N·v = λ·O·v`: how much more `N = new·newᵀ` varies than `O = old·oldᵀ`, at its worst.
+
+    Infinite where `N` varies and `O` does not.
+    """
+    sizes = np.sqrt(np.diag(gram(old)))
+    before, after = gram(old / sizes[:, None]), gram(new / sizes[:, None])
+    values, vectors = np.linalg.eigh(before)
+    flat = values <= 1e-9 * values[-1]
+    if flat.any() and np.linalg.norm(vectors[:, flat].T @ after @ vectors[:, flat], 2) > 1e-6:
+        return float(np.inf)
+    white = vectors[:, ~flat] / np.sqrt(values[~flat])
+    return float(np.linalg.eigvalsh(white.T @ after @ white)[-1])

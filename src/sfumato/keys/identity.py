@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -16,14 +18,14 @@ from sfumato.keys.stream import Lane
 Bytes = npt.NDArray[np.uint8]
 
 
-def record_ids(batch: pa.RecordBatch, columns: tuple[str, ...], first: int, key: Key) -> Words:
+def record_ids(batch: pa.RecordBatch, columns: tuple[str, ...], positions: Words, key: Key) -> Words:
     """The ids of the rows of a batch.
 
     One integer column is used as it is; other types, and several columns together, through a keyed hash; without
-    columns the id is the row's position, counted from `first`.
+    columns the id is the row's position.
     """
     if not columns:
-        return np.arange(first, first + batch.num_rows, dtype=np.uint64)
+        return positions
     for name in columns:
         if batch.column(name).null_count:
             raise SourceError(f"every record must have an id, and column {name!r} has nulls; fill or drop those rows")
@@ -36,6 +38,21 @@ def record_ids(batch: pa.RecordBatch, columns: tuple[str, ...], first: int, key:
     state = np.zeros(2 * batch.num_rows, np.uint64)
     for name in columns:
         state = _absorb(state, _text(batch.column(name), name), lane)
+    return np.ascontiguousarray(state[::2])
+
+
+def hashed(batch: pa.RecordBatch, columns: Sequence[str], key: Key) -> Words:
+    """A keyed hash of some columns of each row, of any type, nulls included."""
+    lane = Lane(key.derive("hashed"))
+    state = np.zeros(2 * batch.num_rows, np.uint64)
+    for name in columns:
+        array = batch.column(name)
+        try:
+            texts = _text(array, name)
+        except SourceError:  # lists, structures
+            texts = pa.array([repr(value).encode() for value in array.to_pylist()], pa.large_binary())
+        state[1::2] ^= np.asarray(array.is_null()).astype(np.uint64)
+        state = _absorb(state, texts.fill_null(b""), lane)
     return np.ascontiguousarray(state[::2])
 
 

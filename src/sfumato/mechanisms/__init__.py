@@ -59,6 +59,17 @@ class Scheme(abc.ABC):
         """
 
     @abc.abstractmethod
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        """A word a row, which changes whenever fresh randomness is drawn for that row."""
+
+    @abc.abstractmethod
+    def drift(self, later: Scheme) -> float:
+        """By how much the data of a later fit vary more than this noise was shaped for, where it matters most.
+
+        A ratio of variances; 1 where the noise has no shape.
+        """
+
+    @abc.abstractmethod
     def state(self) -> dict[str, Any]:
         """What was fitted, as JSON."""
 

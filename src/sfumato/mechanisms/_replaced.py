@@ -59,15 +59,27 @@ class Replaced(Scheme):
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
-        codes = [
-            domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
-        ]
-        null = [part < 0 for part in codes]
+        codes, null = self._codes(batch)
         stream = Stream(key.derive("uniform", self.path))
         return [
             self._decode(batch, self._replace(codes, null, rows, self._retention(level), stream), null)
             for level in levels
         ]
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        codes, null = self._codes(batch)
+        total = self._join(codes, null, self._sizes())
+        return Stream(key.derive("uniform", self.path)).bits("draws", self._addresses(total, null, rows))[::2]
+
+    def drift(self, later: Scheme) -> float:  # noqa: ARG002 - uniform draws have no shape
+        return 1.0
+
+    def _codes(self, batch: pa.RecordBatch) -> tuple[list[Codes], list[npt.NDArray[np.bool_]]]:
+        """The place of each cell in its domain, and which cells are null."""
+        codes = [
+            domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
+        ]
+        return codes, [part < 0 for part in codes]
 
     def _retention(self, level: Level) -> float:
         """`p = f^scale`: a scale stretches the axis `-ln p`."""
@@ -91,16 +103,20 @@ class Replaced(Scheme):
         total, size = self._join(codes, null, sizes), math.prod(sizes)
         if size == 0:  # no category at all: every cell is null
             return codes
-        addresses = np.empty(2 * len(rows), np.uint64)
-        addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
-        if not self._perturbs_null:
-            addresses[1::2][np.logical_and.reduce(null)] = NULL
+        addresses = self._addresses(total, null, rows)
         out = np.empty_like(total)
         for start in range(0, len(rows), _CHUNK):
             chunk = slice(start, start + _CHUNK)
             cells = addresses[2 * start : 2 * (start + _CHUNK)]
             out[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
         return self._part(out, sizes)
+
+    def _addresses(self, total: Codes, null: list[npt.NDArray[np.bool_]], rows: Words) -> Words:
+        addresses = np.empty(2 * len(rows), np.uint64)
+        addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
+        if not self._perturbs_null:
+            addresses[1::2][np.logical_and.reduce(null)] = NULL
+        return addresses
 
     def _join(self, codes: list[Codes], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> Codes:
         """One number over the product of the domains.

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sfumato.errors import LevelError, SourceError
 from sfumato.kernels import Floats, Mask, Words, lattice
-from sfumato.kernels.factor import gram
+from sfumato.kernels.factor import gram, stretch
 from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
 from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
@@ -86,7 +86,7 @@ class ShapedNoise(Scheme):
 
     def model(self, level: Level) -> GaussianNoise:
         point = self._locate(level)
-        covariance = point.node.time * gram(self._root * self._sizes[:, None])
+        covariance = point.node.time * gram(self.factor)
         apart = math.sqrt(self._tree.apart(point.node.time))
         return GaussianNoise(
             columns=self.columns,
@@ -136,6 +136,45 @@ class ShapedNoise(Scheme):
             ]
             for copy in out
         ]
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        stream, (words, _) = Stream(key.derive("gaussian", self.path)), self._read(batch)
+        return stream.bits("draws", stream.addresses(rows, words))[::2]
+
+    def drift(self, later: Scheme) -> float:
+        if not isinstance(later, ShapedNoise) or later.columns != self.columns:
+            return math.inf
+        return stretch(self.factor, later.factor)
+
+    def paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
+        """The numbers on the lattice, and the noise of each level before it is put there.
+
+        Returns:
+            The numbers, `(column, row)`, and the noise, `(level, column, row)`, in the columns' units.
+
+        """
+        nodes = [self._tree.locate(level).node for level in levels]
+        secret = key.derive("gaussian", self.path)
+        words, whole = self._read(batch)
+        addresses = Stream(secret).addresses(rows, words)
+        noise = np.empty((len(levels), len(self.columns), len(rows)))
+        for i, name in enumerate(self.columns):
+            path = walk(Stream(secret.derive("column", name)), addresses, ancestry(nodes))
+            for j, node in enumerate(nodes):
+                noise[j, i] = path[node.slot]
+        return whole * self._step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
+
+    @property
+    def factor(self) -> Floats:
+        """Lower triangular `L`: the noise is `L·W(t)`, in the columns' units."""
+        scaled: Floats = self._root * self._sizes[:, None]
+        return scaled
+
+    def _read(self, batch: pa.RecordBatch) -> tuple[list[Words], Floats]:
+        """All cells of a batch as words to address them by, and on the lattice in steps."""
+        whole = np.empty((len(self.columns), batch.num_rows))
+        read = [numeric.read(batch.column(name)) for name in self.columns]
+        return self._place(read, [batch.column(name).type for name in self.columns], whole), whole
 
     def _place(self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType], whole: Floats) -> list[Words]:
         """Put the cells of some rows on the lattice, in `whole`; return them as words to address them by."""

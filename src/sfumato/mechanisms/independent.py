@@ -8,6 +8,7 @@ true one (xiao2009, Figure 1).
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -75,21 +76,27 @@ class IndependentScheme(Scheme):
     """A scheme whose levels have nothing in common."""
 
     def __init__(self, inner: Scheme, tree: PathTree) -> None:
-        self._inner, self._tree = inner, tree
+        self.inner, self._tree = inner, tree
         self.columns = inner.columns
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
-        return self._inner.fields(schema)
+        return self.inner.fields(schema)
 
     def state(self) -> dict[str, Any]:
-        return self._inner.state()
+        return self.inner.state()
 
     def model(self, level: Level) -> Model:
-        model = self._inner.model(level)
+        model = self.inner.model(level)
         return model if isinstance(model, Unchanged) else dataclasses.replace(model, chained=False)
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        return self.inner.draws(batch, rows, key)
+
+    def drift(self, later: Scheme) -> float:
+        return self.inner.drift(later.inner) if isinstance(later, IndependentScheme) else math.inf
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
         own = [key.derive("independent", repr(self._tree.locate(level).level.fidelity)) for level in levels]
-        return [self._inner.perturb(batch, rows, level, secret) for level, secret in zip(levels, own, strict=True)]
+        return [self.inner.perturb(batch, rows, level, secret) for level, secret in zip(levels, own, strict=True)]

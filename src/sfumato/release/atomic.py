@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pyarrow as pa
@@ -15,15 +15,20 @@ from sfumato.errors import ReleaseError
 
 
 @contextlib.contextmanager
-def replacing(target: Path) -> Iterator[Path]:
-    """A path to write to; what is there at the end takes the target's name, durably, and on any error vanishes."""
+def replacing(target: Path, final: Callable[[Path], Path] | None = None) -> Iterator[Path]:
+    """A path to write to; what is there at the end takes the target's name, durably, and on any error vanishes.
+
+    Args:
+        final: chooses another name, once the file is written.
+
+    """
     part = target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         _sweep(target)
         yield part
         with part.open("rb") as file:
             os.fsync(file.fileno())
-        part.replace(target)
+        part.replace(target if final is None else final(part))
         _sync_folder(target.parent)
     except (OSError, pa.ArrowException) as error:
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]

@@ -27,6 +27,9 @@ METADATA = b"sfumato"
 
 VERSION = 1
 
+_OF_VAULTS = ("recipient", "version", "signer", "signature")
+"""Left out where they say nothing: a signature stays valid when a later format has more such fields."""
+
 
 @dataclass(frozen=True)
 class Manifest:
@@ -56,6 +59,12 @@ class Manifest:
     software: str
     rows: int = 0
     digest: str = ""
+    recipient: str = ""
+    """Who it was made for, and below from which version of the dataset, if a vault made it."""
+    version: int = 0
+    signer: str = ""
+    """The public key of the vault that vouches for all of this, and below its signature: see `certificate`."""
+    signature: str = ""
 
     @classmethod
     def of(cls, copy: Any) -> Manifest:
@@ -105,6 +114,9 @@ class Manifest:
         """The manifest as JSON."""
         fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
         fields["models"] = [models.encode(model) for model in self.models]
+        for name in _OF_VAULTS:
+            if not fields[name]:
+                del fields[name]
         return json.dumps({"sfumato": VERSION, **fields}, ensure_ascii=False)
 
     def filled(self, rows: int, digests: list[bytes]) -> Manifest:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
 from pathlib import Path
@@ -19,18 +19,20 @@ from pyarrow import types
 from sfumato.engines import Engine
 from sfumato.engines.local import Local
 from sfumato.errors import CustodyError, PolicyError, ReleaseError, SfumatoError, SourceError, nearest
-from sfumato.keys.identity import record_ids
+from sfumato.kernels import Words
+from sfumato.keys.identity import hashed, record_ids
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
-from sfumato.models import Model, Unchanged
+from sfumato.models import GaussianNoise, Model, Unchanged, narrowed
 from sfumato.release import digest, words
 from sfumato.release.atomic import replace_text
-from sfumato.release.distinct import ensure_distinct
+from sfumato.release.dealing import ensure_distinct
 from sfumato.release.manifest import METADATA, Manifest, attach
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
-from sfumato.schema.table import Source
+from sfumato.schema.table import Source, cut
+from sfumato.schema.view import EVERYTHING, View
 
 SOFTWARE = f"sfumato {version('sfumato')}"
 
@@ -43,6 +45,12 @@ class TableScheme:
     mechanisms: tuple[Mechanism, ...]
     schemes: tuple[Scheme, ...]
     tree: PathTree
+    view: View = EVERYTHING
+    """The part of the table that a copy shows; whatever it is, copies lie on the same path."""
+
+    def seen(self, view: View) -> TableScheme:
+        """The same scheme, for copies that show a part of the table."""
+        return replace(self, view=view)
 
     def release(self, table: Any, level: Level | float | str, key: Key, *, threads: int | None = None) -> pa.Table:
         """A copy at a level, as a pyarrow table with its manifest."""
@@ -74,33 +82,39 @@ class TableScheme:
         check_columns(self.policy, source.schema)
         for mechanism in self.mechanisms:
             mechanism.check(source.schema)
+        self.check_view(source.schema)
         ids = self.ids
         if ids:
             secret = self._dataset(key)
-            ensure_distinct(lambda: (record_ids(batch, ids, 0, secret) for batch in source.batches(list(ids))))
+            ensure_distinct(
+                lambda: (record_ids(batch, ids, _positions(batch), secret) for batch in source.batches(list(ids)))
+            )
+
+    def check_view(self, source: pa.Schema) -> None:
+        """Refuse a view of columns that a copy does not show, or of rows by what it hides."""
+        whole = self.seen(EVERYTHING).schema(source).names
+        self.view.check(whole, [name for name in whole if self._role(name) in ("keep", "id")])
 
     def blurred(
         self, source: Source, levels: Sequence[Level], key: Key, threads: int | None
     ) -> Iterator[list[tuple[pa.RecordBatch, bytes]]]:
         """The copies of each batch of a table at some levels, in order, each with its digest."""
 
-        def blur(item: tuple[int, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
+        def blur(item: tuple[Words, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
             return [(copy, digest.of_batch(copy)) for copy in self.blur(*item, levels, key)]
 
         return Local(threads).map(blur, self._numbered(source))
 
-    def _numbered(self, source: Source) -> Iterator[tuple[int, pa.RecordBatch]]:
-        """The batches that are needed, each after the position of its first row."""
+    def _numbered(self, source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
+        """The rows that are seen, a batch at a time, with the columns that are needed and their places in the table."""
         needed = [name for name in source.schema.names if self._role(name) != "drop"]
-        first = 0
-        for batch in source.batches(needed):
-            yield first, batch
-            first += batch.num_rows
+        for batch in cut(self.view.filter(batch) for batch in _placed(source.batches(needed))):
+            yield batch.column(_PLACE).to_numpy(), batch.select(needed)
 
-    def blur(self, first: int, batch: pa.RecordBatch, levels: Sequence[Level], key: Key) -> list[pa.RecordBatch]:
-        """The copies of one batch whose first row has the position `first`."""
+    def blur(self, positions: Words, batch: pa.RecordBatch, levels: Sequence[Level], key: Key) -> list[pa.RecordBatch]:
+        """The copies of some rows, which have these positions in the table."""
         secret = self._dataset(key)
-        rows = record_ids(batch, self.ids, first, secret)
+        rows = record_ids(batch, self.ids, positions, secret)
         made: list[dict[str, pa.Array]] = [{} for _ in levels]
         for scheme in self.schemes:
             for columns, arrays in zip(made, scheme.perturb_levels(batch, rows, levels, secret), strict=True):
@@ -110,6 +124,24 @@ class TableScheme:
         shown = [plain | columns for columns in made]
         return [pa.RecordBatch.from_arrays([c[name] for name in schema.names], schema=schema) for c in shown]
 
+    def records(self, source: Source) -> Iterator[tuple[Words, Words, Words]]:
+        """What tells whether records of two versions are the same, a batch at a time, in words that need no key.
+
+        Returns:
+            The ids, what the noise of the numbers depends on, and everything else that a copy shows.
+
+        """
+        plain = Key.from_bytes(bytes(32))
+        for positions, batch in self._numbered(source):
+            rows = record_ids(batch, self.ids, positions, plain)
+            numbers, rest = np.zeros_like(rows), np.zeros_like(rows)
+            for scheme in self.schemes:
+                shaped = isinstance(scheme.model(next(iter(self.policy.ladder))), GaussianNoise)
+                target = numbers if shaped else rest
+                target ^= scheme.draws(batch, rows, plain)
+            public = [name for name in batch.schema.names if self._role(name) == "keep"]
+            yield rows, numbers, rest ^ hashed(batch, public, plain)
+
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, without its metadata."""
         blurred = {field.name: field for scheme in self.schemes for field in scheme.fields(source)}
@@ -118,7 +150,7 @@ class TableScheme:
         return pa.schema(
             blurred.get(field.name, pa.field(field.name, _bare_type(field.type)))
             for field in shown
-            if field.name not in hidden
+            if field.name not in hidden and (self.view.columns is None or field.name in self.view.columns)
         )
 
     def given(self, level: Level) -> Level:
@@ -127,8 +159,9 @@ class TableScheme:
 
     def models(self, source: pa.Schema, level: Level) -> tuple[Model, ...]:
         """The public models of a copy's columns."""
-        blurred: list[Model] = [scheme.model(level) for scheme in self.schemes]
         names = self.schema(source).names
+        whole = [scheme.model(level) for scheme in self.schemes]
+        blurred = [model for model in (narrowed(model, names) for model in whole) if model.columns]
         for role in ("id", "keep"):
             plain = tuple(name for name in names if self._role(name) == role)
             blurred += [Unchanged(plain, role)] if plain else []
@@ -150,7 +183,7 @@ class TableScheme:
             schema=base64.b64encode(self.schema(source).serialize()).decode(),
             models=shown,
             promises=words.promises(given, shown),
-            limits=words.limits(shown),
+            limits=(*words.limits(shown), *words.parts(self.view)),
             software=SOFTWARE,
         )
 
@@ -248,6 +281,22 @@ def _with_empty(source: Source, names: list[str]) -> Any:
     fields = [source.schema.field(name) for name in names]
     yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
     yield from source.batches(names)
+
+
+_PLACE = "sfumato.place"
+
+
+def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches with one more column, the place of each row in the table."""
+    first = 0
+    for batch in batches:
+        places = np.arange(first, first + batch.num_rows, dtype=np.uint64)
+        yield batch.append_column(_PLACE, pa.array(places))
+        first += batch.num_rows
+
+
+def _positions(batch: pa.RecordBatch) -> Words:
+    return np.zeros(batch.num_rows, np.uint64)
 
 
 def _bare_type(kind: pa.DataType) -> pa.DataType:

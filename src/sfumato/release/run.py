@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,18 @@ Progress = Callable[[int], None]
 """Told the number of rows that were just done."""
 
 
+class Seal(abc.ABC):
+    """Whoever answers for copies, and is asked before one appears."""
+
+    @abc.abstractmethod
+    def begin(self, draft: Manifest) -> Manifest:
+        """The manifest with what is known beforehand of who answers for the copy."""
+
+    @abc.abstractmethod
+    def finish(self, manifest: Manifest) -> Manifest:
+        """The signed manifest; by an error, the copy is held back."""
+
+
 def release_file(
     scheme: TableScheme,
     table: Any,
@@ -30,6 +43,7 @@ def release_file(
     *,
     threads: int | None = None,
     progress: Progress | None = None,
+    seal: Seal | None = None,
 ) -> Manifest:
     """Write a copy of a table, and its manifest beside it.
 
@@ -40,6 +54,8 @@ def release_file(
     asked = scheme.policy.ladder.level(level)
     scheme.check(source, key)
     draft = scheme.manifest(source.schema, asked, key)
+    if seal:
+        draft = seal.begin(draft)
 
     with replacing(target) as part:
         out = writer(target, part, scheme.schema(source.schema), draft)
@@ -53,6 +69,8 @@ def release_file(
                 if progress:
                     progress(copy.num_rows)
             manifest = draft.filled(rows, digests)
+            if seal:
+                manifest = seal.finish(manifest)
         finally:
             out.close(manifest)
         replace_text(sidecar(target), manifest.dumps() + "\n")  # first, so that a copy never lacks it

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
 from sfumato.schema.levels import Level
+from sfumato.schema.view import View
 
 _POOLING = (
     "Pooling is useless: whoever holds this copy and any number of less faithful copies of the same table, made with "
@@ -32,6 +33,17 @@ def promises(level: Level, models: tuple[Model, ...]) -> tuple[str, ...]:
         return ("NOTHING IS BLURRED in this copy.",)
     naive = any(not model.chained for model in models if not isinstance(model, Unchanged))
     return (*out, _UNSAFE if naive else _POOLING)
+
+
+def parts(view: View) -> tuple[str, ...]:
+    """What follows from showing only a part of a table."""
+    out = [] if view.where is None else [f"Only the rows with {view.where} are shown."]
+    if view.columns is not None:
+        out.append(
+            "Only some columns are shown. Whoever pools this copy with one that shows others has both, and no more "
+            "than a copy of all these columns at the better level."
+        )
+    return tuple(out)
 
 
 def limits(models: tuple[Model, ...]) -> tuple[str, ...]:

@@ -84,8 +84,8 @@ class Policy:
     def __post_init__(self) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
             raise PolicyError(f'a policy must name its dataset, as in `dataset = "clinic"`, got {self.dataset!r}')
-        if isinstance(self.digits, bool) or not isinstance(self.digits, int) or not 1 <= self.digits <= 20:
-            raise PolicyError(f"`digits` must be a whole number from 1 to 20, got {self.digits!r}")
+        if isinstance(self.digits, bool) or not isinstance(self.digits, int) or not 1 <= self.digits <= 32:
+            raise PolicyError(f"`digits` must be a whole number from 1 to 32, got {self.digits!r}")
         if self.default not in (None, "keep", "drop"):
             raise PolicyError(f"`default` must be 'keep' or 'drop', got {self.default!r}")
         for name, column in self.columns.items():

@@ -69,7 +69,7 @@ class Source:
         """The rows in order, `BATCH` at a time."""
         names = self.schema.names if columns is None else columns
         try:
-            yield from _cut(self._open(names))
+            yield from cut(self._open(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SourceError(f"{self.path or 'the table'} could not be read to its end: {_brief(error)}") from None
 
@@ -106,7 +106,7 @@ def _viewless(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain(field.type)) for field in schema], schema.metadata)
 
 
-def _cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows, `BATCH` at a time."""
     held: list[pa.RecordBatch] = []
     rows = 0

@@ -1,0 +1,31 @@
+"""Signatures: what the holder of a master key vouches for, and anybody can check (Ed25519, RFC 8032)."""
+
+from __future__ import annotations
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from sfumato.keys.key import Key
+
+
+def public_key(master: Key) -> str:
+    """The public key of a master key, in 64 hexadecimal digits."""
+    return _private(master).public_key().public_bytes_raw().hex()
+
+
+def sign(master: Key, content: bytes) -> str:
+    """The signature, in 128 hexadecimal digits; the same content always has the same one."""
+    return _private(master).sign(content).hex()
+
+
+def is_signed(content: bytes, signature: str, public: str) -> bool:
+    """Whether the holder of the public key's secret signed this content."""
+    try:
+        Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), content)
+    except (InvalidSignature, ValueError):
+        return False
+    return True
+
+
+def _private(master: Key) -> Ed25519PrivateKey:
+    return Ed25519PrivateKey.from_private_bytes(master.derive("signature").expose())

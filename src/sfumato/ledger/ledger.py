@@ -1,0 +1,213 @@
+"""Reading and appending: the only way in which anything in a vault's database changes."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from sfumato.errors import TamperedError
+from sfumato.keys.key import Key
+from sfumato.ledger.chain import START, Codes, Entry, canonical
+from sfumato.ledger.database import Database
+from sfumato.ledger.tables import ENTRIES, GENERATIONS, SUBJECTS, VAULT
+
+PAGE = 5_000
+"""Entries that are read at once."""
+
+
+@dataclass(frozen=True)
+class Head:
+    """The vault as a whole."""
+
+    name: str
+    store: str
+    generation: int
+    entries: int
+    head: str
+    counts: dict[str, int]
+    """How many subjects there are of each kind."""
+    seal: str
+
+    def sealed(self, codes: Codes) -> str:
+        """The seal that the head must have. Where the store is may change: its files have digests of their own."""
+        return codes.of("head", self.name, self.generation, self.entries, self.head, self.counts)
+
+
+@dataclass(frozen=True)
+class Generation:
+    """A master key: its public marks, and the lock it lies in; without one it is lost."""
+
+    number: int
+    fingerprint: str
+    public: str
+    lock: dict[str, Any] | None
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which entries are wanted."""
+
+    dataset: str | None = None
+    recipient: str | None = None
+    action: str | None = None
+    kind: str | None = None
+    since: str | None = None
+    until: str | None = None
+    last: int | None = None
+
+
+class Reading:
+    """A transaction that reads."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    def head(self) -> Head:
+        """The vault as a whole."""
+        row = self.connection.execute(sa.select(VAULT)).one()._mapping  # noqa: SLF001 - its public name
+        return Head(**{**{k: v for k, v in row.items() if k != "id"}, "counts": json.loads(row["counts"])})
+
+    def generations(self) -> list[Generation]:
+        """All master keys, the first one first."""
+        rows = self.connection.execute(sa.select(GENERATIONS).order_by(GENERATIONS.c.number))
+        return [Generation(r.number, r.fingerprint, r.public, r.lock and json.loads(r.lock)) for r in rows]
+
+    def latest(self, kind: str, dataset: str = "", recipient: str = "") -> Entry | None:
+        """The latest entry about a subject."""
+        found = SUBJECTS.c.kind == kind, SUBJECTS.c.dataset == dataset, SUBJECTS.c.recipient == recipient
+        query = sa.select(ENTRIES).join(SUBJECTS, SUBJECTS.c.entry == ENTRIES.c.number).where(*found)
+        row = self.connection.execute(query).one_or_none()
+        return None if row is None else _entry(row)
+
+    def current(self, kind: str, *, dataset: str = "", recipient: str = "", first: int | None = None) -> list[Entry]:
+        """The latest entries about all subjects of a kind, of a dataset or a recipient if named, by their names."""
+        query = sa.select(ENTRIES).join(SUBJECTS, SUBJECTS.c.entry == ENTRIES.c.number).where(SUBJECTS.c.kind == kind)
+        if dataset:
+            query = query.where(SUBJECTS.c.dataset == dataset)
+        if recipient:
+            query = query.where(SUBJECTS.c.recipient == recipient)
+        query = query.order_by(SUBJECTS.c.dataset, SUBJECTS.c.recipient).limit(first)
+        return [_entry(row) for row in self.connection.execute(query)]
+
+    def entries(self, query: Query) -> list[Entry]:
+        """Some entries in order."""
+        wanted = sa.select(ENTRIES)
+        for name in ("dataset", "recipient", "action", "kind"):
+            value = getattr(query, name)
+            wanted = wanted if value is None else wanted.where(ENTRIES.c[name] == value)
+        wanted = wanted if query.since is None else wanted.where(ENTRIES.c.at >= query.since)
+        wanted = wanted if query.until is None else wanted.where(ENTRIES.c.at < query.until)
+        wanted = wanted.order_by(ENTRIES.c.number.desc()).limit(query.last)
+        return [_entry(row) for row in self.connection.execute(wanted)][::-1]
+
+    def history(self) -> Iterator[Entry]:
+        """All entries in order, read a page at a time."""
+        after = 0
+        while True:
+            page = sa.select(ENTRIES).where(ENTRIES.c.number > after).order_by(ENTRIES.c.number).limit(PAGE)
+            rows = self.connection.execute(page).all()
+            yield from map(_entry, rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1].number
+
+
+class Writing(Reading):
+    """A transaction that writes: it alone, until it ends."""
+
+    def __init__(self, connection: Connection, key: Key, clock: Callable[[], datetime], actor: str) -> None:
+        super().__init__(connection)
+        self._codes, self._clock, self._actor = Codes(key), clock, actor
+
+    def begin(self, name: str, store: str) -> None:
+        """The first row of a new vault."""
+        head = Head(name, store, 1, 0, START, {}, "")
+        self.connection.execute(VAULT.insert().values(id=1, **_row(head, head.sealed(self._codes))))
+
+    def append(self, action: str, kind: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
+        """Add an entry, and let its subject point to it."""
+        head = self.head()
+        at = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
+        plain = json.loads(canonical(body))
+        entry = Entry(head.entries + 1, at, self._actor, action, kind, dataset, recipient, plain, head.generation)
+        entry = entry.linked(head.head, self._codes)
+        self.connection.execute(ENTRIES.insert().values({**entry.__dict__, "body": canonical(plain)}))
+        subject = {"kind": kind, "dataset": dataset, "recipient": recipient}
+        place = sa.and_(*(SUBJECTS.c[name] == value for name, value in subject.items()))
+        counts = dict(head.counts)
+        if not self.connection.execute(SUBJECTS.update().where(place).values(entry=entry.number)).rowcount:
+            self.connection.execute(SUBJECTS.insert().values(**subject, entry=entry.number))
+            counts[kind] = counts.get(kind, 0) + 1
+        self._put(Head(head.name, head.store, head.generation, entry.number, entry.hash, counts, ""))
+        return entry
+
+    def lock(self, generation: Generation) -> None:
+        """Keep a master key's lock, a new one or the new one of an old key."""
+        values = {**generation.__dict__, "lock": generation.lock and canonical(generation.lock)}
+        known = GENERATIONS.c.number == generation.number
+        if not self.connection.execute(GENERATIONS.update().where(known).values(**values)).rowcount:
+            self.connection.execute(GENERATIONS.insert().values(**values))
+
+    def turn(self, generation: int, key: Key) -> None:
+        """Let another generation of the master key be in force from the next entry on."""
+        head = self.head()
+        self._codes = Codes(key)
+        self._put(Head(head.name, head.store, generation, head.entries, head.head, head.counts, ""))
+
+    def _put(self, head: Head) -> None:
+        self.connection.execute(VAULT.update().values(**_row(head, head.sealed(self._codes))))
+
+
+class Ledger:
+    """A database, and who writes to it."""
+
+    def __init__(self, database: Database, *, actor: str, clock: Callable[[], datetime] | None = None) -> None:
+        self.database = database
+        self._actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
+
+    @contextlib.contextmanager
+    def reading(self, *, snapshot: bool = False) -> Iterator[Reading]:
+        """Read."""
+        with self.database.transaction(writes=False, snapshot=snapshot) as connection:
+            yield Reading(connection)
+
+    @contextlib.contextmanager
+    def writing(self, key: Key, *, sealed: bool = True) -> Iterator[Writing]:
+        """Write, after every earlier writer and before every later one; what is said takes effect at the end.
+
+        Args:
+            sealed: refuse a head that this key did not seal. Without it, only a lost key is replaced.
+
+        """
+        with self.database.transaction(writes=True) as connection:
+            connection.execute(sa.select(VAULT.c.id).with_for_update())
+            writing = Writing(connection, key, self._clock, self._actor)
+            head = writing.head()
+            if sealed and head.seal != head.sealed(Codes(key)):
+                raise TamperedError(
+                    "the head of the ledger must carry the vault's own seal, and it does not: somebody else wrote it; "
+                    "run `sfumato verify`, and restore a backup"
+                )
+            yield writing
+
+    @contextlib.contextmanager
+    def creating(self, key: Key) -> Iterator[Writing]:
+        """Build the tables and write to them, all at once."""
+        with self.database.creation() as connection:
+            yield Writing(connection, key, self._clock, self._actor)
+
+
+def _entry(row: Row[Any]) -> Entry:
+    said = dict(row._mapping)  # noqa: SLF001 - its public name
+    return Entry(**{**said, "body": json.loads(said["body"])})
+
+
+def _row(head: Head, seal: str) -> dict[str, Any]:
+    return {**head.__dict__, "counts": canonical(head.counts), "seal": seal}

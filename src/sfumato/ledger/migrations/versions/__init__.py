@@ -1,0 +1,1 @@
+"""One file a revision of the schema."""

@@ -1,0 +1,3 @@
+"""The vault: sources, key, policies, grants and ledger, in a folder or in a database with a store."""
+
+from sfumato.vault.vault import Vault as Vault

@@ -1,0 +1,124 @@
+"""Backups: a whole vault in one file, its keys still locked, which can be restored anywhere, in either database."""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import json
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from sfumato.errors import VaultError
+from sfumato.ledger.chain import START, Entry, canonical
+from sfumato.ledger.database import Database
+from sfumato.ledger.ledger import PAGE, Reading
+from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, VAULT
+from sfumato.release.atomic import replacing
+from sfumato.vault.store import Store, files_in
+
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS)}
+_NOT_ONE = "must be a backup of a vault, whole and unaltered, and is not"
+
+
+def write_backup(reading: Reading, store: Store, target: Path) -> str:
+    """Write a vault to one file; returns the hash of the last entry that it holds."""
+    kept: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as scratch, replacing(target) as part:
+        ledger = Path(scratch) / "ledger"
+        with ledger.open("w", encoding="utf-8") as lines:
+            lines.write(canonical({"sfumato backup": REVISION}) + "\n")
+            for name, row in _rows(reading):
+                lines.write(canonical([name, row]) + "\n")
+                if name == ENTRIES.name:
+                    kept |= files_in(json.loads(row["body"]))
+        with tarfile.open(part, "w") as archive:
+            part.chmod(0o600)
+            archive.add(ledger, "ledger.jsonl")
+            for name, digest in kept.items():
+                if not store.is_whole({"name": name, "sha256": digest}):
+                    raise VaultError(f"a vault that is damaged is not backed up, and {name} is; run `sfumato verify`")
+                with store.fetch(name) as path:
+                    archive.add(path, f"files/{name}")
+    return reading.head().head
+
+
+def _rows(reading: Reading) -> Iterator[tuple[str, dict[str, Any]]]:
+    """All rows; subjects come after the entries that they point to."""
+    for table in (VAULT, GENERATIONS):
+        yield from _table(reading, table)
+    for entry in reading.history():
+        yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
+    yield from _table(reading, SUBJECTS)
+
+
+def _table(reading: Reading, table: sa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
+    for row in reading.connection.execute(sa.select(table)):
+        yield table.name, dict(row._mapping)  # noqa: SLF001 - its public name
+
+
+def read_backup(path: Path, database: Database, store: Store, home: str) -> None:
+    """Restore a vault into a database without one; it appears as a whole, or not at all."""
+    try:
+        with tarfile.open(path) as archive, database.creation() as connection:
+            kept = _load(connection, archive, home)
+            for member in archive:
+                if member.isfile() and member.name.startswith("files/"):
+                    _restore(archive, member, kept, store)
+            if kept:
+                raise VaultError(f"{path} {_NOT_ONE}: {min(kept)} is missing; use another backup")
+    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError):
+        raise VaultError(f"{path} {_NOT_ONE}; use another backup") from None
+
+
+def _load(connection: Connection, archive: tarfile.TarFile, home: str) -> dict[str, str]:
+    """Fill the tables, and return the files that the entries name."""
+    lines = archive.extractfile("ledger.jsonl")
+    if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
+        raise ValueError("another format")
+    kept: dict[str, str] = {}
+    previous = START
+    for name, rows in _pages(lines):
+        for row in rows if name == ENTRIES.name else ():
+            entry = Entry(**{**row, "body": json.loads(row["body"])})
+            if entry.digest(previous) != entry.hash:
+                raise ValueError("a broken chain")
+            previous = entry.hash
+            kept |= files_in(entry.body)
+        connection.execute(_TABLES[name].insert(), rows)
+    connection.execute(VAULT.update().values(store=home))
+    if Reading(connection).head().head != previous:
+        raise ValueError("a broken head")
+    return kept
+
+
+def _pages(lines: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
+    """The rows of each table, some at a time."""
+    said = map(json.loads, lines)
+    for name, group in itertools.groupby(said, key=lambda pair: pair[0]):
+        while page := [row for _, row in itertools.islice(group, PAGE)]:
+            yield name, page
+
+
+def _restore(archive: tarfile.TarFile, member: tarfile.TarInfo, kept: dict[str, str], store: Store) -> None:
+    name = member.name.removeprefix("files/")
+    content = archive.extractfile(member)
+    if content is None or name not in kept:
+        raise ValueError("a file that no entry names")
+    digest = hashlib.sha256()
+
+    def write(path: Path) -> None:
+        with path.open("wb") as file:
+            while chunk := content.read(1 << 20):
+                digest.update(chunk)
+                file.write(chunk)
+        if digest.hexdigest() != kept[name]:
+            raise ValueError("an altered file")
+
+    store.put(name, write)
+    del kept[name]

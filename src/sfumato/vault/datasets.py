@@ -1,0 +1,176 @@
+"""Datasets: a table and its policy, the scheme that was fitted to its first version, and its later versions."""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.ipc
+import pyarrow.parquet
+
+from sfumato.errors import PolicyError, SourceError
+from sfumato.keys.key import Key
+from sfumato.ledger.chain import Entry
+from sfumato.models import GaussianNoise
+from sfumato.release.plan import TableScheme
+from sfumato.schema.policy import Policy
+from sfumato.schema.table import Source
+from sfumato.vault.marks import DIGITS
+from sfumato.vault.names import checked
+from sfumato.vault.records import changes, write_records
+from sfumato.vault.store import Store, altered
+
+DRIFT = 1.25
+"""Data that vary this many times as much as the noise was shaped for, in some direction, are reported."""
+
+Progress = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One version of a dataset, as the ledger has it."""
+
+    name: str
+    body: dict[str, Any]
+    store: Store
+
+    @classmethod
+    def of(cls, entry: Entry, store: Store) -> Dataset:
+        """The dataset that an entry speaks of."""
+        return cls(entry.dataset, entry.body, store)
+
+    @property
+    def version(self) -> int:
+        """Counted from 1."""
+        return int(self.body["version"])
+
+    @property
+    def traced(self) -> bool:
+        """Whether recipients of one level get copies that tell them apart."""
+        return bool(self.body["traced"])
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """The table's columns."""
+        return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.body["schema"])))
+
+    @cached_property
+    def scheme(self) -> TableScheme:
+        """The scheme of the first version, which stays in force."""
+        self.store.text(self.body["policy"])  # for people; the scheme holds it too
+        self.store.text(self.body["scheme"])
+        with self.store.fetch(self.body["scheme"]["name"]) as path:
+            return TableScheme.load(path)
+
+    @contextlib.contextmanager
+    def source(self) -> Iterator[Source]:
+        """The table itself, as it was kept."""
+        if not self.store.is_whole(self.body["source"]):
+            raise altered(self.body["source"]["name"])
+        with self.store.fetch(self.body["source"]["name"]) as path:
+            yield Source.of(path)
+
+
+def prepare(policy: Policy, table: Any, store: Store, *, traced: bool, progress: Progress | None) -> dict[str, Any]:
+    """Fit a policy to a table, keep everything in the store, and return what the ledger shall say of it."""
+    name = checked("dataset", policy.dataset)
+    policy = replace(policy, digits=max(policy.digits, DIGITS)) if traced else policy
+    source = Source.of(table)
+    scheme = policy.fit(source, progress=progress)
+    _check(scheme, source, traced=traced)
+    body = {
+        "version": 1,
+        "traced": traced,
+        "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
+        "levels": {level: value.fidelity for level, value in policy.ladder.levels.items()},
+        "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
+        "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
+    }
+    return body | _kept(name, 1, scheme, source, source.schema.remove_metadata(), store, progress)
+
+
+def succeed(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
+    """Keep the next version of a dataset, and return what the ledger shall say of it; nothing if it is the same."""
+    scheme, number = dataset.scheme, dataset.version + 1
+    source = Source.of(table, dataset.schema)
+    _check_columns(source.schema, dataset.schema)
+    _check(scheme, source, traced=False)
+    later = scheme.policy.fit(source, progress=progress)
+    kept = _kept(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
+    found = changes(dataset.store, dataset.body["records"]["name"], kept["records"]["name"])
+    if found.appended == found.deleted == found.changed == 0:
+        for file in (kept["source"], kept["records"]):
+            dataset.store.drop(file["name"])
+        return None
+    ratios = [one.drift(other) for one, other in zip(scheme.schemes, later.schemes, strict=True)]
+    drift = max([1.0, *ratios])
+    body = {name: dataset.body[name] for name in ("traced", "columns", "levels", "policy", "scheme")}
+    return body | kept | {"version": number, "changes": asdict(found), "drift": min(drift, 1e12)}
+
+
+def is_drifting(body: dict[str, Any]) -> bool:
+    """Whether a version varies more than the noise was shaped for."""
+    return float(body.get("drift", 1.0)) > DRIFT
+
+
+def left_by_drift(error: float, drift: float) -> float:
+    """The error left to the best attacker where the data vary `drift` times as much as the noise was shaped for.
+
+    With fidelity `f = 1/(1+σ²)` and noise `σ²/drift` in units of that variance.
+    """
+    noise = error / (1 - error) / drift
+    return noise / (1 + noise) if math.isfinite(drift) else 0.0
+
+
+def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
+    scheme.check(source, Key.from_bytes(bytes(32)))
+    shaped = [scheme.schemes[i].model(next(iter(scheme.policy.ladder))) for i in range(len(scheme.schemes))]
+    if traced and not any(isinstance(model, GaussianNoise) and model.chained for model in shaped):
+        raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave it out")
+
+
+def _check_columns(found: pa.Schema, first: pa.Schema) -> None:
+    """Refuse a later version that has not the columns of the first."""
+    for field in first:
+        if field.name not in found.names:
+            raise SourceError(f"a version must have the columns of the first one, and {field.name!r} is missing")
+        kind = found.field(field.name).type
+        if kind != field.type:
+            raise SourceError(f"column {field.name!r} must hold {field.type} as in the first version, got {kind}")
+    extra = [name for name in found.names if name not in first.names]
+    if extra:
+        raise SourceError(f"a version must have the columns of the first one, and {extra[0]!r} is new; leave it out")
+
+
+def _kept(
+    name: str,
+    number: int,
+    scheme: TableScheme,
+    source: Source,
+    schema: pa.Schema,
+    store: Store,
+    progress: Progress | None,
+) -> dict[str, Any]:
+    """Keep a version's table and the file of its records."""
+    rows = 0
+
+    def write(path: Path) -> None:
+        nonlocal rows
+        with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1) as file:
+            for batch in source.batches(schema.names):
+                file.write_batch(batch.cast(schema))
+                rows += batch.num_rows
+                if progress:
+                    progress(batch.num_rows)
+
+    table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
+    records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda path: write_records(scheme, source, path))
+    shown = base64.b64encode(schema.serialize()).decode()
+    return {"rows": rows, "source": table, "records": records, "schema": shown}

@@ -1,0 +1,99 @@
+"""Grants: which level of which dataset a recipient may have, and until when."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from sfumato.errors import GrantError, VaultError, nearest
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.ledger import Reading
+from sfumato.schema.levels import Level
+from sfumato.schema.view import View
+from sfumato.vault.datasets import Dataset
+from sfumato.vault.marks import marked
+
+
+@dataclass(frozen=True)
+class Grant:
+    """A grant in force."""
+
+    recipient: str
+    dataset: str
+    level: str | float
+    """As it was granted, a declared name or a fidelity."""
+    fidelity: float
+    """Of the copy that is made: never higher."""
+    columns: tuple[str, ...] | None
+    where: str | None
+    until: str | None
+
+    @classmethod
+    def of(cls, entry: Entry) -> Grant:
+        """The grant that an entry speaks of."""
+        said = entry.body
+        columns = None if said["columns"] is None else tuple(said["columns"])
+        return cls(
+            entry.recipient, entry.dataset, said["level"], said["fidelity"], columns, said["where"], said["until"]
+        )
+
+    @property
+    def view(self) -> View:
+        """The part of the table that the recipient sees."""
+        return View(self.columns, self.where)
+
+
+def terms(
+    reading: Reading, dataset: Dataset, recipient: str, asked: str | float | Level, view: View, until: str | None
+) -> dict[str, Any]:
+    """What the ledger shall say of a grant; refused if no copy could be made."""
+    ladder = dataset.scheme.policy.ladder
+    level = ladder.level(asked)
+    name = ladder.name(level)
+    before = reading.latest("grant", dataset.name, recipient)
+    mark = None if before is None else before.body.get("mark")
+    if dataset.traced and mark is None:
+        mark = len(reading.current("grant", dataset=dataset.name))
+    if dataset.traced and name is not None and mark is not None:
+        level = marked(ladder, level, mark)
+    scheme = dataset.scheme.seen(view)
+    scheme.check_view(dataset.schema)
+    scheme.models(dataset.schema, level)
+    return {
+        "level": name or level.fidelity,
+        "fidelity": scheme.given(level).fidelity,
+        "columns": None if view.columns is None else list(view.columns),
+        "where": view.where,
+        "until": until,
+        "mark": mark,
+    }
+
+
+def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> tuple[Grant, Entry]:
+    """The grant that allows a release now, with its entry; else the reason why there is none."""
+    known(reading, "recipient", recipient)
+    known(reading, "dataset", dataset)
+    entry = reading.latest("grant", dataset, recipient)
+    hint = f"grant it with `sfumato grant {recipient} {dataset} --level LEVEL`"
+    if entry is None:
+        raise GrantError(f"{recipient} must have a grant for {dataset}, and has none; {hint}")
+    if entry.action == "revoked":
+        raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}; {hint}")
+    grant = Grant.of(entry)
+    if grant.until is not None and now.isoformat() >= grant.until:
+        raise GrantError(f"the grant of {dataset} to {recipient} ended at {grant.until[:16]} UTC; {hint}")
+    return grant, entry
+
+
+def known(reading: Reading, kind: str, name: str) -> Entry:
+    """The latest entry of a dataset or a recipient; refused if there is none, or if it is disabled."""
+    names = {"dataset": name, "recipient": ""} if kind == "dataset" else {"dataset": "", "recipient": name}
+    entry = reading.latest(kind, **names)
+    if entry is None:
+        near = [getattr(found, kind) for found in reading.current(kind, first=1000)]
+        hint = nearest(name, near) if near else "there is none yet"
+        raise VaultError(f"there is no {kind} called {name!r}; {hint}")
+    if entry.action == "disabled":
+        raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}; enable it first")
+    return entry

@@ -1,0 +1,34 @@
+"""Names of datasets and recipients, and moments at which grants end."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, date, datetime, timedelta
+
+from sfumato.errors import VaultError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+def checked(kind: str, name: str) -> str:
+    """A name that can stand in a path."""
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
+        raise VaultError(
+            f"the name of a {kind} must be up to 100 letters, digits, dots, dashes and underscores, and begin with a "
+            f"letter or digit, got {name!r}; choose another"
+        )
+    return name
+
+
+def moment(until: str | date | datetime | None) -> str | None:
+    """The moment, in UTC, from which something is over; a day is over when it ends."""
+    if until is None:
+        return None
+    if isinstance(until, str):
+        try:
+            until = date.fromisoformat(until) if len(until) <= len("2025-01-31") else datetime.fromisoformat(until)
+        except ValueError:
+            raise VaultError(f"a date must be written like 2026-12-31, got {until!r}") from None
+    if not isinstance(until, datetime):
+        until = datetime(until.year, until.month, until.day, tzinfo=UTC) + timedelta(days=1)
+    return (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,0 +1,374 @@
+"""The vault: a dataset, its secret, its recipients and its history in one place; the use case that knows all parts."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import secrets
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict
+from datetime import UTC, date, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from sfumato.errors import CustodyError, VaultError
+from sfumato.keys.key import Key
+from sfumato.keys.lock import Secret
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.database import FILE, Database, is_url
+from sfumato.ledger.ledger import Ledger, Query
+from sfumato.release.manifest import Manifest
+from sfumato.schema.levels import Level
+from sfumato.schema.policy import Policy
+from sfumato.schema.view import View
+from sfumato.vault import custody
+from sfumato.vault.backup import read_backup, write_backup
+from sfumato.vault.datasets import Dataset, prepare, succeed
+from sfumato.vault.grants import Grant, in_force, known, terms
+from sfumato.vault.names import checked, moment
+from sfumato.vault.rekeying import cost
+from sfumato.vault.releases import Request, release
+from sfumato.vault.store import Store, open_store
+from sfumato.vault.suspects import issues
+from sfumato.vault.tracing import Trace, trace
+from sfumato.vault.verification import Report, verify
+
+Progress = Callable[[int], None]
+Clock = Callable[[], datetime]
+
+
+class Vault:
+    """A folder, or a database and a store, with everything that belongs to some datasets.
+
+        vault = Vault.create("vault")                      # its key lies beside it, in vault.key
+        vault.add(policy, table)
+        vault.recipient("university")
+        vault.grant("university", "clinic", "partner")
+        vault.release("university", "clinic", "clinic.parquet")
+
+    Reading needs no secret; writing, verifying and releasing do, and look for it in this order: the argument `secret`
+    (a passphrase or a `Key`), `SFUMATO_KEY`, `SFUMATO_KEY_FILE`, `SFUMATO_PASSPHRASE`, the key file beside the folder.
+    """
+
+    def __init__(
+        self, location: str | Path, database: Database, secret: Secret | None, clock: Clock | None = None
+    ) -> None:
+        self.location = str(location)
+        self._secret, self._now = secret, clock or (lambda: datetime.now(UTC))
+        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or getpass.getuser(), clock=self._now)
+
+    @classmethod
+    def create(
+        cls,
+        location: str | Path = "vault",
+        *,
+        secret: Secret | None = None,
+        store: str | None = None,
+        key: Key | None = None,
+        clock: Clock | None = None,
+    ) -> Vault:
+        """Make a vault.
+
+        Args:
+            location: a folder, or the URL of a PostgreSQL database.
+            secret: what locks it: a passphrase or a key. Without one, here or in the environment, a key file is made
+                beside the folder.
+            store: where tables are kept; by default in the folder. A path, or a URL that fsspec knows.
+            key: a master key that copies were made with already; by default a fresh one.
+
+        """
+        store = _prepared(location, store)
+        secret = secret if secret is not None else custody.find_secret(location)
+        if secret is None:
+            beside = custody.key_file(location)
+            if beside is None:
+                raise CustodyError("a vault in a database must be locked with a passphrase or a key; give a secret")
+            secret = Key.generate()
+            secret.save(beside)
+        master, name = key or Key.generate(), secrets.token_hex(16)
+        vault = cls(location, Database(location), secret, clock)
+        with vault.ledger.creating(master) as writing:
+            writing.begin(name, store)
+            writing.lock(custody.locked(name, 1, master, secret))
+            writing.append("created", "vault", {"key": master.fingerprint()})
+        return vault
+
+    @classmethod
+    def open(cls, location: str | Path = "vault", *, secret: Secret | None = None, clock: Clock | None = None) -> Vault:
+        """Open a vault that exists."""
+        if not is_url(location) and not (Path(location) / FILE).is_file():
+            raise VaultError(f"there is no vault in {location}; make one with `sfumato init {location}`")
+        database = Database(location)
+        database.check()
+        return cls(location, database, secret if secret is not None else custody.find_secret(location), clock)
+
+    def __repr__(self) -> str:
+        return f"Vault({self.ledger.database.name!r})"
+
+    @cached_property
+    def store(self) -> Store:
+        """The vault's files."""
+        with self.ledger.reading() as reading:
+            return open_store(reading.head().store, self.location)
+
+    @property
+    def outbox(self) -> Path | None:
+        """Where copies go that are released without saying where."""
+        return None if is_url(self.location) else Path(self.location) / "copies"
+
+    @property
+    def public_key(self) -> str:
+        """What recipients check certificates with."""
+        with self.ledger.reading() as reading:
+            return reading.generations()[-1].public
+
+    def keys(self) -> Mapping[int, Key]:
+        """The master keys by generation. Handle with care."""
+        with self.ledger.reading() as reading:
+            return custody.masters(reading.head(), reading.generations(), self._secret)
+
+    def add(
+        self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
+    ) -> Entry:
+        """Keep a table with its policy, under the policy's name for it; adding the same again changes nothing.
+
+        Args:
+            traced: give recipients of the same level copies that differ by a hair, so that a leak can be traced.
+
+        """
+        policy = policy if isinstance(policy, Policy) else Policy.load(policy)
+        key = self._key()
+        body = prepare(policy, table, self.store, traced=traced, progress=progress)
+        with self.ledger.writing(key) as writing:
+            before = writing.latest("dataset", policy.dataset)
+            if before is None:
+                return writing.append("added", "dataset", body, dataset=policy.dataset)
+            if before.body == body:
+                return before
+            raise VaultError(
+                f"there is a dataset called {policy.dataset!r} already, with another table or policy; bring a later "
+                f"version of its table with `sfumato update {policy.dataset} FILE`, or rename it in the policy"
+            )
+
+    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
+        """Keep the next version of a dataset; the same table again changes nothing."""
+        key = self._key()
+        with self.ledger.reading() as reading:
+            before = known(reading, "dataset", dataset)
+        body = succeed(Dataset.of(before, self.store), table, progress=progress)
+        if body is None:
+            return before
+        with self.ledger.writing(key) as writing:
+            latest = known(writing, "dataset", dataset)
+            if latest.body == body:
+                return latest
+            if latest.number != before.number:
+                raise VaultError(f"somebody else brought a version of {dataset} meanwhile; look at it, and try again")
+            return writing.append("updated", "dataset", body, dataset=dataset)
+
+    def dataset(self, name: str) -> Dataset:
+        """The latest version of a dataset."""
+        with self.ledger.reading() as reading:
+            return Dataset.of(known(reading, "dataset", name), self.store)
+
+    def recipient(self, name: str, *, note: str = "") -> Entry:
+        """Register a recipient; one that is registered already stays as it is."""
+        checked("recipient", name)
+        with self.ledger.writing(self._key()) as writing:
+            before = writing.latest("recipient", recipient=name)
+            if before is None or (before.action != "disabled" and note and before.body["note"] != note):
+                return writing.append("registered", "recipient", {"note": note}, recipient=name)
+            return known(writing, "recipient", name)
+
+    def disable(self, name: str, *, enable: bool = False) -> Entry:
+        """Let a recipient receive nothing more until it is enabled again."""
+        action = "enabled" if enable else "disabled"
+        with self.ledger.writing(self._key()) as writing:
+            before = writing.latest("recipient", recipient=name)
+            if before is None:
+                before = known(writing, "recipient", name)
+            if (before.action == "disabled") != enable:
+                return before
+            return writing.append(action, "recipient", before.body, recipient=name)
+
+    def grant(
+        self,
+        recipient: str,
+        dataset: str,
+        level: Level | float | str,
+        *,
+        columns: Iterable[str] | None = None,
+        where: str | None = None,
+        until: str | date | datetime | None = None,
+    ) -> Entry:
+        """Let a recipient have a dataset at a level; the same grant again changes nothing.
+
+        Args:
+            columns: only these.
+            where: only rows for which this holds, as in `region == 'north'`; it may speak of public columns only.
+            until: the last day, or the moment, of the grant.
+
+        """
+        view = View(None if columns is None else tuple(columns), where)
+        key, end = self._key(), moment(until)
+        with self.ledger.writing(key) as writing:
+            known(writing, "recipient", recipient)
+            entry = known(writing, "dataset", dataset)
+            body = terms(writing, Dataset.of(entry, self.store), recipient, level, view, end)
+            before = writing.latest("grant", dataset, recipient)
+            if before is not None and before.action == "granted" and before.body == body:
+                return before
+            return writing.append("granted", "grant", body, dataset=dataset, recipient=recipient)
+
+    def revoke(self, recipient: str, dataset: str) -> Entry:
+        """Let a recipient have a dataset no more; what it was given cannot be taken back."""
+        with self.ledger.writing(self._key()) as writing:
+            before = writing.latest("grant", dataset, recipient)
+            if before is None:
+                raise VaultError(f"{recipient} has no grant for {dataset} that could be revoked")
+            if before.action == "revoked":
+                return before
+            return writing.append("revoked", "grant", before.body, dataset=dataset, recipient=recipient)
+
+    def release(
+        self,
+        recipient: str,
+        dataset: str,
+        out: str | Path | None = None,
+        *,
+        threads: int | None = None,
+        progress: Progress | None = None,
+    ) -> tuple[Path, Manifest]:
+        """Make the copy that a recipient was granted, and record it before it appears.
+
+        Args:
+            out: the file to write (Parquet, CSV or Arrow by its ending); by default one in the vault's folder.
+
+        """
+        keys = self.keys()
+        with self.ledger.reading() as reading:
+            grant, entry = in_force(reading, recipient, dataset, self._now())
+            now = Dataset.of(known(reading, "dataset", dataset), self.store)
+            generation = reading.head().generation
+        if out is None and self.outbox is None:
+            raise VaultError("a vault in a database has no folder for copies; say where the copy shall be written")
+        path = Path(out) if out is not None else self._place(dataset, recipient, now.version)
+        request = Request(grant, entry, now, generation, keys[generation])
+        return path, release(request, self.ledger, path, self._now, progress, threads)
+
+    def _place(self, dataset: str, recipient: str, version: int) -> Path:
+        folder = Path(self.location) / "copies" / dataset
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return folder / f"{recipient}.v{version}.parquet"
+
+    def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
+        """Some of the ledger's entries, in order."""
+        with self.ledger.reading() as reading:
+            return reading.entries(query)
+
+    def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
+        """The grants that were not revoked, of a dataset or a recipient if named."""
+        with self.ledger.reading() as reading:
+            found = reading.current("grant", dataset=dataset, recipient=recipient)
+        return [Grant.of(entry) for entry in found if entry.action == "granted"]
+
+    def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
+        """Whose copy a file is, or was made from; it accuses nobody when it is not ours."""
+        keys = self.keys()
+        with self.ledger.reading() as reading:
+            known(reading, "dataset", dataset)
+            found = issues(reading, dataset, self.store, keys)
+        return trace(found, leaked, progress)
+
+    def verify(self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None) -> Report:
+        """Whether the ledger is whole, the state agrees with it, and every file and copy is as it was.
+
+        Args:
+            contains: the hash of an entry, written down earlier, that must still be there.
+            files: check tables and copies too, not the ledger alone.
+
+        """
+        keys = self.keys()
+        return verify(self.ledger, self.store, keys, self.outbox, contains=contains, files=files, progress=progress)
+
+    def backup(self, target: str | Path) -> str:
+        """Write everything but the released copies to one file, keys still locked; returns the last entry's hash."""
+        key = self._key()
+        with self.ledger.writing(key) as writing:
+            writing.append("backed-up", "vault", {})
+        with self.ledger.reading(snapshot=True) as reading:
+            return write_backup(reading, self.store, Path(target))
+
+    @classmethod
+    def restore(cls, backup: str | Path, location: str | Path, *, store: str | None = None) -> Vault:
+        """Make a vault from a backup, in a folder or a database, whichever it came from."""
+        if not Path(backup).is_file():
+            raise VaultError(f"a backup must be a file that exists, and {str(backup)!r} is none")
+        home = _prepared(location, store)
+        read_backup(Path(backup), Database(location), open_store(home, location), home)
+        return cls.open(location)
+
+    def relock(self, secret: Secret) -> None:
+        """Lock the vault with another passphrase or key from now on."""
+        with self.ledger.writing(self._key()) as writing:
+            self._relocked(writing, self.keys(), secret)
+            writing.append("relocked", "vault", {"opens": "passphrase" if isinstance(secret, str) else "key"})
+        self._secret = secret
+
+    def rekey_cost(self) -> list[dict[str, Any]]:
+        """What a new master key costs: who holds what, and what could then be averaged."""
+        with self.ledger.reading() as reading:
+            return cost(reading)
+
+    def rekey(self, *, secret: Secret | None = None, lost: bool = False) -> Entry:
+        """Take another master key: from now on, noise is independent of that in all copies already given.
+
+        Args:
+            secret: a new secret to lock it with; needed if the old one is lost.
+            lost: the old key is lost; the entries it vouched for can no longer be checked.
+
+        """
+        if lost and secret is None:
+            raise CustodyError("a vault whose key is lost must be locked with a new passphrase or key; give one")
+        old = {} if lost else dict(self.keys())
+        chosen = secret if secret is not None else self._secret
+        master = Key.generate()
+        with self.ledger.reading() as reading:
+            current = reading.head().generation
+        if chosen is None:
+            raise CustodyError("a vault must be locked with a passphrase or a key; give one")
+        with self.ledger.writing(old.get(current, master), sealed=not lost) as writing:
+            for generation in writing.generations() if lost else ():
+                writing.lock(type(generation)(**{**asdict(generation), "lock": None}))
+            self._relocked(writing, old | {current + 1: master}, chosen)
+            writing.turn(current + 1, master)
+            entry = writing.append("rekeyed", "vault", {"key": master.fingerprint(), "lost": lost})
+        self._secret = chosen
+        return entry
+
+    def _relocked(self, writing: Any, keys: Mapping[int, Key], secret: Secret) -> None:
+        name = writing.head().name
+        for number, master in keys.items():
+            writing.lock(custody.locked(name, number, master, secret))
+
+    def _key(self) -> Key:
+        keys = self.keys()
+        return keys[max(keys)]
+
+
+def _prepared(location: str | Path, store: str | None) -> str:
+    """Make the folder, if it is one that is new or empty, and say where the store is."""
+    if is_url(location):
+        if store is None:
+            raise VaultError("a vault in a database must be told where to keep tables; give a store, a path or a URL")
+        return store if is_url(store) else str(Path(store).absolute())
+    folder = Path(location)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        strange = [path.name for path in folder.iterdir() if not path.name.startswith(FILE)]
+    except OSError as error:
+        raise VaultError(f"the folder {folder} could not be made: {error.strerror}") from None
+    if strange and not (folder / FILE).exists():
+        raise VaultError(f"a vault needs a new or empty folder, and {folder} holds {strange[0]!r}; choose another name")
+    return "." if store is None else store
