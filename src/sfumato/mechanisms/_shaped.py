@@ -60,7 +60,7 @@ class ShapedNoise(Scheme):
         self._state = {"spread": spread, "step": step, "root": root}
         self.columns = tuple(spec.name for spec in specs)
         self._check()
-        self._step = np.array(step)
+        self.step = np.array(step)
         self._root = np.zeros((len(root), len(root)))
         for i, line in enumerate(root):
             self._root[i, : i + 1] = line
@@ -93,11 +93,11 @@ class ShapedNoise(Scheme):
             covariance=tuple(tuple(_coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
             noise=point.node.time,
             scale=tuple(spec.scale for spec in self._specs),
-            step=tuple(self._step.tolist()),
+            step=tuple(self.step.tolist()),
             clip=tuple(None if spec.clip is None else _plain(spec.clip) for spec in self._specs),
             rounding=tuple(
                 lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
-                for step, size in zip(self._step.tolist(), self._sizes.tolist(), strict=True)
+                for step, size in zip(self.step.tolist(), self._sizes.tolist(), strict=True)
             ),
             chained=True,
         )
@@ -113,7 +113,7 @@ class ShapedNoise(Scheme):
         records, streams = Stream(secret), [Stream(secret.derive("column", name)) for name in self.columns]
         nodes = ancestry(point.node for point in points)
         chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
-        factor = self._root * (self._sizes / self._step)[:, None]
+        factor = self._root * (self._sizes / self.step)[:, None]
         held = np.empty(max((len(points) + 1) * len(self.columns) * chunk, _ROOM))
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
@@ -127,7 +127,7 @@ class ShapedNoise(Scheme):
                 for noise, point in zip(paths, points, strict=True):
                     noise[i] = path[point.node.slot]
             for noise, copy in zip(paths, out, strict=True):
-                lattice.shape(factor, noise, whole, self._step, copy[:, part])
+                lattice.shape(factor, noise, whole, self.step, copy[:, part])
         results = [field.type for field in self.fields(batch.schema)]
         return [
             [
@@ -162,7 +162,7 @@ class ShapedNoise(Scheme):
             path = walk(Stream(secret.derive("column", name)), addresses, ancestry(nodes))
             for j, node in enumerate(nodes):
                 noise[j, i] = path[node.slot]
-        return whole * self._step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
+        return whole * self.step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
 
     @property
     def factor(self) -> Floats:
@@ -181,18 +181,18 @@ class ShapedNoise(Scheme):
         words = [np.empty(whole.shape[1], np.uint64) for _ in cells]
         for i, (values, null) in enumerate(cells):
             low, high = self._specs[i].bounds(kinds[i])
-            lost = lattice.place(values, null, low, high, self._step[i], whole[i], words[i])
+            lost = lattice.place(values, null, low, high, self.step[i], whole[i], words[i])
             if lost:
                 raise SourceError(
                     f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
-                    f"{self._step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
+                    f"{self.step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
                 )
         return words
 
     def _locate(self, level: Level) -> Point:
         """The place of a level, refused where some column's noise would be too few steps, or too many to be exact."""
         point = self._tree.locate(level)
-        steps = self._sizes / self._step * math.sqrt(point.node.time)
+        steps = self._sizes / self.step * math.sqrt(point.node.time)
         worst = int(steps.argmin())
         if steps[worst] < FEWEST_STEPS:
             advice = (
@@ -200,7 +200,7 @@ class ShapedNoise(Scheme):
             )
             raise LevelError(
                 f"the noise of column {self.columns[worst]!r} must be at least {FEWEST_STEPS} lattice steps of "
-                f"{self._step[worst]:g}, and at fidelity {point.level.fidelity:.6g} it is {steps[worst]:.2g}; {advice}"
+                f"{self.step[worst]:g}, and at fidelity {point.level.fidelity:.6g} it is {steps[worst]:.2g}; {advice}"
             )
         if not steps.max() < lattice.LARGEST / 64:
             raise LevelError(

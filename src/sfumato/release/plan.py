@@ -124,6 +124,12 @@ class TableScheme:
         shown = [plain | columns for columns in made]
         return [pa.RecordBatch.from_arrays([c[name] for name in schema.names], schema=schema) for c in shown]
 
+    def rows(self, source: Source, key: Key) -> Iterator[tuple[Words, pa.RecordBatch]]:
+        """The rows of the source that a copy shows, with their record ids, a batch at a time."""
+        secret = self._dataset(key)
+        for positions, batch in self._numbered(source):
+            yield record_ids(batch, self.ids, positions, secret), batch
+
     def records(self, source: Source) -> Iterator[tuple[Words, Words, Words]]:
         """What tells whether records of two versions are the same, a batch at a time, in words that need no key.
 

@@ -20,10 +20,9 @@ from sfumato.keys.key import Key
 from sfumato.mechanisms._shaped import ShapedNoise
 from sfumato.schema import numeric
 from sfumato.schema.levels import Level
+from sfumato.schema.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.marks import BAND
-
-WAYS = 2
 
 _SEARCHES = 128
 """How often at most the nearest rows are looked for."""
@@ -38,6 +37,8 @@ class Issue:
     holders: Mapping[float, list[str]]
     """Recipients by the fidelity of their copy."""
     names: Mapping[float, str | float]
+    conditions: frozenset[str | None]
+    """Of the rows that recipients see."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,7 @@ class Match:
 
 
 def alignments(issue: Issue, scheme: ShapedNoise, head: pa.Table, columns: Sequence[str]) -> Iterator[Match]:
-    """The ways in which the rows can be told, the surest first; at most `WAYS` for a copy."""
+    """The ways in which the rows can be told, the surest first."""
     every = frozenset(issue.holders)
     kinds = {field.name: field.type for field in issue.dataset.schema}
     cells = np.array([_numbers(head.column(name), kinds[name]) for name in columns])
@@ -66,9 +67,11 @@ def alignments(issue: Issue, scheme: ShapedNoise, head: pa.Table, columns: Seque
         found = _identified(issue, head, ids, kinds)
         if found is not None:
             yield Match(every, (), cells[:, found[0]], found[1].select(needed), found[2])
-    batch, rows = _whole(issue, needed)
-    if not ids and head.num_rows == len(rows):
-        yield Match(every, (), cells, batch, rows)
+    for condition in issue.conditions:
+        batch, rows = _whole(issue, needed, condition)
+        if head.num_rows == len(rows):
+            yield Match(every, (), cells, batch, rows)
+    batch, rows = _whole(issue, needed, None)
     if len(columns) > 1:
         for group in _groups(sorted(issue.holders)):
             probe = _probe(issue, group)
@@ -101,13 +104,15 @@ def _identified(
     return np.concatenate(places), pa.concat_batches(parts), np.concatenate(marks)
 
 
-def _whole(issue: Issue, needed: list[str]) -> tuple[pa.RecordBatch, Words]:
-    """The table with its record ids."""
+def _whole(issue: Issue, needed: list[str], condition: str | None) -> tuple[pa.RecordBatch, Words]:
+    """The rows of the table that fit a condition, with their record ids."""
+    scheme = issue.dataset.scheme.seen(View(None, condition))
     with issue.dataset.source() as source:
-        batch = pa.concat_batches(list(source.batches(needed)))
-    places = np.arange(batch.num_rows, dtype=np.uint64)
-    secret = issue.key.derive("dataset", issue.dataset.name)
-    return batch, record_ids(batch, issue.dataset.scheme.ids, places, secret)
+        parts = list(scheme.rows(source, issue.key))
+    rows = np.concatenate([rows for rows, _ in parts]) if parts else np.empty(0, np.uint64)
+    fields = pa.schema([issue.dataset.schema.field(name) for name in needed])
+    empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
+    return pa.concat_batches([empty, *(batch.select(needed) for _, batch in parts)]), rows
 
 
 def _groups(fidelities: list[float]) -> list[list[float]]:

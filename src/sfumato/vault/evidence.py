@@ -2,8 +2,9 @@
 
 Let `Z_j` be the noise of recipient `j`, and `Z_l`, `Z_r` that of the nearest other copies below and above it on the
 path (the original, `Z_0 = 0`, is one of them). Given those, `Z_j` is a Brownian bridge: `Z_j = mean + η`, with
-`η ~ N(0, v·K)` independent of the original and of every other copy. A file that was not made from `j`'s copy, whatever was done to it,
-depends on the others only, so any weights `a` computed from the file and the others are independent of `η`, and
+`η ~ N(0, v·K)` independent of the original and of every other copy. A file that was not made from `j`'s copy,
+whatever was done to it, depends on the others only, so any weights `a` computed from the file and the others are
+independent of `η`, and
 
     z = Σ a·η / sqrt(v·Σ a'K a)
 
@@ -23,19 +24,31 @@ _DEGREES = 3
 """Of the Student distribution by which altered cells are told from rounded ones."""
 
 
+_STRENGTH = 10.0
+"""How large `z` is expected to be in a file that was made from a copy, by order of magnitude."""
+
+
 @dataclass(frozen=True)
 class Score:
     """How much speaks for one copy."""
 
     z: float
     """Standard normal if the file was not made from it."""
-    log_ratio: float
-    """Decimal logarithm of the likelihood ratio: made from this copy, against made from its neighbours."""
 
     @property
     def chance(self) -> float:
         """The probability of so high a `z` for somebody innocent."""
         return 0.5 * math.erfc(self.z / math.sqrt(2))
+
+    @property
+    def log_ratio(self) -> float:
+        """The decimal logarithm of the likelihood ratio: made from this copy, against not.
+
+        Of `z ~ N(m, 1)` with `m > 0` half normal of size `_STRENGTH`, against `z ~ N(0, 1)`.
+        """
+        share = _STRENGTH**2 / (1 + _STRENGTH**2)
+        upward = max(math.erfc(-self.z * math.sqrt(share / 2)), 1e-300)
+        return (share * self.z**2 / 2 - math.log1p(_STRENGTH**2) / 2 + math.log(upward)) / math.log(10)
 
 
 def bridge(times: list[float], j: int) -> tuple[Floats, float]:
@@ -73,9 +86,7 @@ def score(cells: Floats, original: Floats, noise: Floats, times: list[float], j:
     pull = rest / size**2 / (1 + (rest / size) ** 2 / _DEGREES)  # a cell that is far off counts for little
     spread = v * float(np.einsum("ar,ab,br->", pull, shape, pull))
     z = float((pull * fresh).sum()) / math.sqrt(spread) if spread > 0 else 0.0
-    own = _sizes(rest - fresh, there)
-    gain = (_log_density(rest - fresh, own) - _log_density(rest, size))[there].sum()
-    return Score(z, float(gain) / math.log(10))
+    return Score(z)
 
 
 def _sizes(rest: Floats, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
@@ -85,9 +96,3 @@ def _sizes(rest: Floats, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]])
     ]
     sizes: Floats = np.maximum(np.array(typical), 1e-12)[:, None]
     return sizes
-
-
-def _log_density(rest: Floats, size: Floats) -> Floats:
-    """Of the Student distribution, up to a constant."""
-    density: Floats = -np.log(size) - (_DEGREES + 1) / 2 * np.log1p((rest / size) ** 2 / _DEGREES)
-    return density

@@ -32,3 +32,11 @@ def moment(until: str | date | datetime | None) -> str | None:
     if not isinstance(until, datetime):
         until = datetime(until.year, until.month, until.day, tzinfo=UTC) + timedelta(days=1)
     return (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def last_moment(until: str) -> str:
+    """The end of a grant as people say it: the last day, or a moment within one."""
+    end = datetime.fromisoformat(until)
+    if end == end.replace(hour=0, minute=0, second=0, microsecond=0):
+        return (end - timedelta(days=1)).date().isoformat()
+    return f"{end:%Y-%m-%d %H:%M} UTC"

@@ -20,14 +20,16 @@ def issues(reading: Reading, dataset: str, store: Store, keys: Mapping[int, Key]
     }
     holders: dict[tuple[int, int], dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
     names: dict[float, str | float] = {}
+    conditions: dict[tuple[int, int], set[str | None]] = defaultdict(set)
     for entry in reading.entries(Query(kind="release", dataset=dataset)):
         said = entry.body
         names[said["fidelity"]] = said["level"]
+        conditions[said["version"], said["generation"]].add(said["where"])
         given = holders[said["version"], said["generation"]][said["fidelity"]]
         if entry.recipient not in given:
             given.append(entry.recipient)
     return [
-        Issue(versions[version], keys[generation], given, names)
+        Issue(versions[version], keys[generation], given, names, frozenset(conditions[version, generation]))
         for (version, generation), given in sorted(holders.items())
         if generation in keys
     ]

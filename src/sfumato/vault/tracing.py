@@ -15,7 +15,7 @@ from sfumato.kernels.factor import gram
 from sfumato.mechanisms._shaped import ShapedNoise
 from sfumato.schema.levels import Level
 from sfumato.schema.table import BATCH, Source
-from sfumato.vault.alignment import WAYS, Issue, Match, alignments
+from sfumato.vault.alignment import Issue, Match, alignments
 from sfumato.vault.evidence import Score, score
 
 GUILT = 1e-6
@@ -52,6 +52,8 @@ class Trace:
     rows: int
     matched: int
     columns: tuple[str, ...]
+    original: float
+    """The share of its numbers that are those of the table itself, not of any copy."""
     suspects: tuple[Suspect, ...]
 
     @property
@@ -67,11 +69,13 @@ def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] 
     file = Source.of(leaked)
     head = pa.Table.from_batches(islice(file.batches(), -(-_ROWS // BATCH)), schema=file.schema)
     found: list[tuple[Issue, float, Score]] = []
-    tests = WAYS * sum(len(issue.holders) for issue in issues)
-    matched, columns = 0, tuple(name for name in _shaped(issues[0]).columns if name in head.column_names)
+    tests = sum((1 + len(issue.conditions) + 1) * len(issue.holders) for issue in issues)
+    matched, original = 0, 0.0
+    columns = tuple(name for name in _shaped(issues[0]).columns if name in head.column_names)
     for issue in issues if columns else ():
         for match in alignments(issue, _shaped(issue), head, columns):
-            scores = _scores(issue, match, columns)
+            scores, same = _scores(issue, match, columns)
+            original = max(original, same)
             matched = max(matched, match.cells.shape[1])
             found += [(issue, fidelity, one) for fidelity, one in scores.items()]
             if progress:
@@ -89,7 +93,7 @@ def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] 
         for issue, fidelity, one in found
     ]
     suspects.sort(key=lambda suspect: -suspect.score.z)
-    return Trace(head.num_rows, matched, columns, tuple(suspects))
+    return Trace(head.num_rows, matched, columns, original, tuple(suspects))
 
 
 def _shaped(issue: Issue) -> ShapedNoise:
@@ -99,10 +103,16 @@ def _shaped(issue: Issue) -> ShapedNoise:
     raise VaultError("a file is traced by its numbers, and this dataset has no column with the role gaussian")
 
 
-def _scores(issue: Issue, match: Match, columns: Sequence[str]) -> dict[float, Score]:
-    """What speaks for each copy that the match can tell of."""
+def _needed(levels: list[Level], fidelities: frozenset[float]) -> list[Level]:
+    """The copies in question and their neighbours, on which alone the scores depend."""
+    places = [i for i, level in enumerate(levels) if level.fidelity in fidelities]
+    return [level for i, level in enumerate(levels) if any(abs(i - place) <= 1 for place in places)]
+
+
+def _scores(issue: Issue, match: Match, columns: Sequence[str]) -> tuple[dict[float, Score], float]:
+    """What speaks for each copy that the match can tell of, and which share of the numbers are the table's own."""
     scheme = _shaped(issue)
-    levels = sorted([*map(Level, issue.holders), *match.probes], reverse=True)
+    levels = _needed(sorted([*map(Level, issue.holders), *match.probes], reverse=True), match.fidelities)
     room = max(2000, _NUMBERS // ((len(levels) + 1) * len(scheme.columns)))
     cells, rows, batch = match.cells[:, :room], match.rows[:room], match.batch.slice(0, room)
     secret = issue.key.derive("dataset", issue.dataset.name)
@@ -112,4 +122,6 @@ def _scores(issue: Issue, match: Match, columns: Sequence[str]) -> dict[float, S
     times = [0.0, *(level.noise for level in levels)]
     shape = gram(scheme.factor)[np.ix_(places, places)]
     chosen = {level.fidelity: j for j, level in enumerate(levels, 1) if level.fidelity in match.fidelities}
-    return {fidelity: score(cells, original[places], noise, times, j, shape) for fidelity, j in chosen.items()}
+    same = np.isclose(cells, original[places], rtol=1e-9, atol=0.51 * scheme.step[places][:, None])
+    scores = {fidelity: score(cells, original[places], noise, times, j, shape) for fidelity, j in chosen.items()}
+    return scores, float(same.mean()) if same.size else 0.0

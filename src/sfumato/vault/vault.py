@@ -123,6 +123,12 @@ class Vault:
         with self.ledger.reading() as reading:
             return reading.generations()[-1].public
 
+    @property
+    def opens_with(self) -> str:
+        """`passphrase` or `key`."""
+        with self.ledger.reading() as reading:
+            return str((reading.generations()[-1].lock or {"opens": "key"})["opens"])
+
     def keys(self) -> Mapping[int, Key]:
         """The master keys by generation. Handle with care."""
         with self.ledger.reading() as reading:

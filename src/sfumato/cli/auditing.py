@@ -1,0 +1,105 @@
+"""Commands about a vault's history: reading it, checking it, and tracing a leak."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import io
+import json
+from pathlib import Path
+
+import click
+
+from sfumato.cli.frame import as_json_option, progress, say
+from sfumato.cli.opening import location_option, open_vault, vault_options
+
+
+@click.command()
+@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="How many entries.")
+@click.option("--all", "everything", is_flag=True, help="All entries.")
+@click.option("--dataset", help="Only of this dataset.")
+@click.option("--recipient", help="Only of this recipient.")
+@click.option("--action", help="Only these: added, updated, granted, revoked, released, ...")
+@click.option("--since", help="From this day on, as in 2026-01-31.")
+@click.option("--until", help="Up to the end of this day.")
+@click.option("--csv", "as_csv", is_flag=True, help="Print the entries as CSV.")
+@location_option
+@as_json_option
+def log(
+    last: int,
+    everything: bool,
+    dataset: str | None,
+    recipient: str | None,
+    action: str | None,
+    since: str | None,
+    until: str | None,
+    as_csv: bool,
+    location: str,
+    as_json: bool,
+) -> None:
+    """Read the ledger: what was given to whom, and when."""
+    from sfumato.ledger.ledger import Query
+    from sfumato.vault import Vault
+    from sfumato.vault.names import moment
+    from sfumato.vault.words import line
+
+    query = Query(
+        dataset=dataset,
+        recipient=recipient,
+        action=action,
+        since=since and str(moment(f"{since}T00:00")),
+        until=moment(until),
+        last=None if everything else last,
+    )
+    entries = Vault.open(location).log(query)
+    if as_csv:
+        click.echo(_csv([{**entry.__dict__, "body": json.dumps(entry.body)} for entry in entries]), nl=False)
+        return
+    text = "\n".join(map(line, entries)) or "No entry fits."
+    say({"entries": [entry.__dict__ for entry in entries]}, as_json, text, "sfumato verify")
+
+
+def _csv(rows: list[dict[str, object]]) -> str:
+    from sfumato.ledger.chain import Entry
+
+    out = io.StringIO()
+    writer = csv.DictWriter(out, [field.name for field in dataclasses.fields(Entry)], lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return out.getvalue()
+
+
+@click.command()
+@click.option("--contains", metavar="HASH", help="The hash of an entry, written down earlier, that must be there.")
+@click.option("--quick", is_flag=True, help="Check the ledger only, not tables and copies.")
+@vault_options
+@as_json_option
+def verify(contains: str | None, quick: bool, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Find any edited, removed or reordered entry, any altered file, and any copy that is not as it was released."""
+    vault = open_vault(location, key_path)
+    with progress(quiet=as_json, unit="checked") as (stage, advance):
+        stage("verifying")
+        report = vault.verify(contains=contains, files=not quick, progress=advance)
+    head = f"{report.entries:,} entries, {report.files:,} files, {report.copies:,} copies"
+    text = [f"All is well: {head}." if report.sound else f"NOT AS IT SHOULD BE ({head}):"]
+    text += [f"! {problem}" for problem in report.problems] + [f"- {note}" for note in report.notes]
+    following = "sfumato log" if report.sound else "keep this vault as evidence, and restore a backup beside it"
+    say({**dataclasses.asdict(report), "sound": report.sound}, as_json, "\n".join(text), following)
+    if not report.sound:
+        raise click.exceptions.Exit(1)
+
+
+@click.command()
+@click.argument("dataset")
+@click.argument("leaked", type=click.Path(path_type=Path))
+@vault_options
+@as_json_option
+def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Say whose copy of a DATASET a LEAKED file is, or was made from; nobody's, when it is not ours."""
+    from sfumato.vault.words import trace_as_json, trace_in_words
+
+    vault = open_vault(location, key_path)
+    with progress(quiet=as_json, unit="copies") as (stage, advance):
+        stage("comparing")
+        found = vault.trace(dataset, leaked, progress=advance)
+    say(trace_as_json(found), as_json, trace_in_words(found, str(leaked)), f"sfumato log --dataset {dataset}")

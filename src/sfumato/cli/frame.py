@@ -1,0 +1,70 @@
+"""What all commands share: one sentence for a refusal, a progress bar, and a result in words or JSON."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+import click
+
+from sfumato.errors import SfumatoError
+
+as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
+
+
+class Group(click.Group):
+    """Turns a refusal into one sentence and exit code 1."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except SfumatoError as error:
+            click.echo(f"sfumato: {error}", err=True)
+            ctx.exit(1)
+        except OSError as error:
+            click.echo(
+                f"sfumato: {error.filename or 'the output'} could not be used: {error.strerror or error}", err=True
+            )
+            ctx.exit(1)
+        except Exception as error:  # Arrow's errors are about data that no check of ours foresaw
+            if not type(error).__module__.startswith("pyarrow"):
+                raise
+            click.echo(f"sfumato: the table could not be handled: {str(error).splitlines()[0]}", err=True)
+            ctx.exit(1)
+        except KeyboardInterrupt:
+            click.echo("sfumato: interrupted; no file was changed, run the same command again to finish", err=True)
+            ctx.exit(130)
+
+
+class Stage(Protocol):
+    """Begins a stage of long work."""
+
+    def __call__(self, text: str, total: int | None = None) -> None:
+        """Name the stage, and how much there is to do."""
+
+
+@contextlib.contextmanager
+def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callable[[int], None]]]:
+    """A progress bar on standard error: a function that begins a stage, and one that advances it by some rows."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    count = TextColumn("{task.completed:,.0f} " + unit)
+    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+    console = Console(stderr=True, quiet=quiet or not sys.stderr.isatty())
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=None)
+
+        def stage(text: str, total: int | None = None) -> None:
+            bar.reset(task, description=text, total=total)
+
+        yield stage, lambda rows: bar.advance(task, rows)
+
+
+def say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:
+    """The result, as JSON or as words with a next step."""
+    click.echo(json.dumps(data, indent=2) if as_json else f"{text}\n\nNext: {following}")

@@ -1,0 +1,66 @@
+"""Which vault a command works on, and what opens it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from sfumato.keys.lock import Secret
+    from sfumato.vault import Vault
+
+location_option = click.option(
+    "-v",
+    "--vault",
+    "location",
+    default="vault",
+    envvar="SFUMATO_VAULT",
+    show_default=True,
+    help="The vault: a folder, or the URL of a PostgreSQL database. Also SFUMATO_VAULT.",
+)
+
+key_option = click.option(
+    "--key-file",
+    "key_path",
+    type=click.Path(path_type=Path),
+    help="The key file; else SFUMATO_KEY, SFUMATO_KEY_FILE, SFUMATO_PASSPHRASE, or you are asked.",
+)
+
+
+def vault_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options of a command that needs the vault's secret."""
+    return location_option(key_option(command))
+
+
+def open_vault(location: str, key_path: Path | None) -> Vault:
+    """Open a vault with whatever opens it, asking for a passphrase if there is somebody to ask."""
+    from sfumato.keys.key import Key
+    from sfumato.vault import Vault
+    from sfumato.vault.custody import find_secret
+
+    if key_path is not None:
+        return Vault.open(location, secret=Key.load(key_path))
+    vault = Vault.open(location)
+    if find_secret(location) is None and sys.stdin.isatty() and vault.opens_with == "passphrase":
+        return Vault.open(location, secret=click.prompt("Passphrase", hide_input=True, err=True))
+    return vault
+
+
+def new_secret(key_path: Path | None, question: str, *, location: str | None = None) -> Secret | None:
+    """A secret to lock a vault with: from a key file, which is made if need be, the environment, or a question."""
+    from sfumato.keys.key import Key
+    from sfumato.vault.custody import find_secret
+
+    if key_path is not None:
+        if not key_path.exists():
+            Key.generate().save(key_path)
+        return Key.load(key_path)
+    found = None if location is None else find_secret(location)
+    if found is not None or not sys.stdin.isatty():
+        return found
+    typed: str = click.prompt(question, hide_input=True, confirmation_prompt=True, default="", show_default=False)
+    return typed or None
