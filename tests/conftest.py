@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import datetime as dt
 import decimal
+import os
 import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.postgres import Server, running
 
 import sfumato as sf
 
@@ -106,3 +112,45 @@ def tiny_policy() -> sf.Policy:
 @pytest.fixture(scope="session")
 def tiny_scheme(tiny: pa.Table, tiny_policy: sf.Policy) -> sf.TableScheme:
     return tiny_policy.fit(tiny)
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    with running() as server:
+        yield server
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _no_secret_from_outside() -> None:
+    """No vault opens by what happens to be set where the tests run."""
+    for name in [name for name in os.environ if name.startswith("SFUMATO_") and name != "SFUMATO_DATA"]:
+        del os.environ[name]
+
+
+@dataclass
+class Site:
+    """A place for vaults in one of the two databases."""
+
+    kind: str
+    folder: Path
+    server: Server | None
+    secret: sf.Key = field(default_factory=lambda: sf.Key.from_bytes(bytes(range(32))))
+
+    def new(self) -> tuple[str, str | None]:
+        """A location that holds nothing yet, and its store."""
+        number = len(list(self.folder.iterdir()))
+        if self.server is None:
+            return str(self.folder / f"vault{number}"), None
+        (self.folder / f"store{number}").mkdir()
+        return self.server.database(), str(self.folder / f"store{number}")
+
+    def create(self, **options: Any) -> sf.Vault:
+        location, store = self.new()
+        return sf.Vault.create(location, store=store, **{"secret": self.secret, **options})
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
+    (tmp_path / "site").mkdir()
+    server = None if request.param == "sqlite" else request.getfixturevalue("postgres")
+    return Site(request.param, tmp_path / "site", server)

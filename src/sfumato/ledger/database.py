@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
 
 from sfumato.errors import VaultError
 from sfumato.ledger.tables import REVISION, VERSIONS
@@ -28,7 +29,7 @@ def is_url(location: str | Path) -> bool:
 
 
 class Database:
-    """Where a ledger lies."""
+    """Where a ledger lies. A connection lives as long as its transaction, so that nothing has to be closed."""
 
     def __init__(self, location: str | Path) -> None:
         url = _url(location)
@@ -37,7 +38,7 @@ class Database:
         if self.is_file:
             self.engine = _sqlite(url)
         else:
-            self.engine = sa.create_engine(url, pool_pre_ping=True)
+            self.engine = sa.create_engine(url, poolclass=NullPool)
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
@@ -138,7 +139,7 @@ def _url(location: str | Path) -> URL:
 
 def _sqlite(url: URL) -> Engine:
     """SQLite with transactions of its own: the driver would begin them late."""
-    engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE})
+    engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE}, poolclass=NullPool)
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:

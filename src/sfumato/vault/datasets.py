@@ -170,7 +170,8 @@ def _kept(
                 if progress:
                     progress(batch.num_rows)
 
-    table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
+    # what is wrong with the table shows in the first pass, before anything is kept
     records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda path: write_records(scheme, source, path))
+    table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
     shown = base64.b64encode(schema.serialize()).decode()
     return {"rows": rows, "source": table, "records": records, "schema": shown}

@@ -81,7 +81,7 @@ def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> t
     if entry.action == "revoked":
         raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}; {hint}")
     grant = Grant.of(entry)
-    if grant.until is not None and now.isoformat() >= grant.until:
+    if grant.until is not None and now >= datetime.fromisoformat(grant.until):
         raise GrantError(f"the grant of {dataset} to {recipient} ended at {grant.until[:16]} UTC; {hint}")
     return grant, entry
 

@@ -1,0 +1,371 @@
+"""The vault in both databases: what it records, what it refuses, and that repeating a command changes nothing."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from tests import wards
+from tests.conftest import Site
+
+import sfumato as sf
+from sfumato.errors import CustodyError, GrantError, PolicyError, SourceError, VaultError
+from sfumato.ledger.ledger import Query
+
+
+@pytest.fixture
+def vault(site: Site) -> sf.Vault:
+    made = site.create()
+    made.add(wards.policy(), wards.table())
+    made.recipient("clinic", note="St. Mary's")
+    return made
+
+
+def test_a_release_is_the_copy_that_the_scheme_makes(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    loose = wards.policy().fit(wards.table()).release(wards.table(), "partner", vault.keys()[1])
+    assert sf.read_copy(path).equals(loose.replace_schema_metadata(None)) or manifest.digest == (
+        sf.Manifest.of(loose).digest
+    )
+    assert (manifest.recipient, manifest.version, manifest.level) == ("clinic", 1, "partner")
+
+
+def test_repeating_changes_nothing(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner", columns=["age"], until="2999-01-01")
+    first, _ = vault.release("clinic", "ward", tmp_path / "a.parquet")
+    before = vault.log()
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.recipient("clinic", note="St. Mary's")
+    vault.grant("clinic", "ward", "partner", columns=["age"], until="2999-01-01")
+    vault.update("ward", wards.table())
+    second, _ = vault.release("clinic", "ward", tmp_path / "b.parquet")
+    assert vault.log() == before
+    assert second.read_bytes() == first.read_bytes()
+
+
+def test_a_view_shows_its_part_and_lies_on_the_same_path(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.recipient("all")
+    vault.grant("all", "ward", "partner")
+    vault.grant("clinic", "ward", "partner", columns=["region", "income"], where="region == 'north' and id >= 1100")
+    whole = sf.read_copy(vault.release("all", "ward", tmp_path / "whole.parquet")[0])
+    part = sf.read_copy(vault.release("clinic", "ward", tmp_path / "part.csv")[0])
+    wanted = whole.filter((pc.field("region") == "north") & (pc.field("id") >= 1100)).select(["region", "income"])
+    assert part.replace_schema_metadata(None).equals(wanted.replace_schema_metadata(None))
+    manifest = sf.Manifest.of(tmp_path / "part.csv")
+    manifest.verify(tmp_path / "part.csv")
+    assert [model.columns for model in manifest.models] == [("income",), ("region",)]
+    assert any("Only the rows with region == 'north' and id >= 1100" in limit for limit in manifest.limits)
+
+
+@pytest.mark.parametrize(
+    ("where", "reason"),
+    [
+        ("age > 40", "may only speak of columns that are shown as they are"),
+        ("salary > 40", "may only speak of columns that are shown as they are"),
+        ("__import__('os').system('true')", "compares a column with constants"),
+        ("region == age", "compared with a number, a text"),
+        ("region =", "must be a comparison"),
+        ("1 < id < 3", "compares a column with constants"),
+    ],
+)
+def test_conditions_that_would_tell_or_make_no_sense(vault: sf.Vault, where: str, reason: str) -> None:
+    with pytest.raises(PolicyError, match=reason):
+        vault.grant("clinic", "ward", "partner", where=where)
+    assert vault.grants() == []
+
+
+def test_refusals(vault: sf.Vault, tmp_path: Path) -> None:
+    out = tmp_path / "copy.parquet"
+    entries = len(vault.log())
+    refused: list[tuple[Callable[[], object], type[Exception], str]] = [
+        (lambda: vault.release("clinic", "ward", out), GrantError, "has none"),
+        (lambda: vault.release("clinc", "ward", out), VaultError, "did you mean 'clinic'"),
+        (lambda: vault.grant("clinic", "wrad", "partner"), VaultError, "did you mean 'ward'"),
+        (lambda: vault.grant("clinic", "ward", "parner"), sf.SfumatoError, "did you mean 'partner'"),
+        (lambda: vault.grant("clinic", "ward", 1.5), sf.SfumatoError, "strictly between 0"),
+        (lambda: vault.grant("clinic", "ward", "partner", columns=["agee"]), PolicyError, "did you mean 'age'"),
+        (lambda: vault.grant("clinic", "ward", "partner", columns=[]), PolicyError, "at least one column"),
+        (lambda: vault.grant("clinic", "ward", "partner", until="soon"), VaultError, "written like 2026-12-31"),
+        (lambda: vault.recipient("../etc"), VaultError, "letters, digits"),
+        (lambda: vault.revoke("clinic", "ward"), VaultError, "no grant"),
+        (lambda: vault.add(wards.policy(), wards.table(seed=4)), VaultError, "sfumato update ward"),
+        (lambda: vault.add(wards.policy("a b"), wards.table()), VaultError, "letters, digits"),
+        (lambda: vault.update("ward", wards.table().drop(["age"])), SourceError, "'age' is missing"),
+        (lambda: vault.trace("ward", wards.table()), VaultError, "once copies were released"),
+    ]
+    for call, error, reason in refused:
+        with pytest.raises(error, match=reason):
+            call()
+    assert len(vault.log()) == entries
+    assert not out.exists()
+
+
+def test_an_update_with_an_unknown_category_changes_nothing(vault: sf.Vault) -> None:
+    bad = wards.changed(wards.table(), "diagnosis", slice(0, 1), "plague")
+    with pytest.raises(sf.SfumatoError, match="plague"):
+        vault.update("ward", bad)
+    assert vault.dataset("ward").version == 1
+    assert vault.verify().notes == []
+
+
+def test_grants_end(site: Site, tmp_path: Path) -> None:
+    now = [dt.datetime(2026, 5, 1, tzinfo=dt.UTC)]
+    vault = site.create(clock=lambda: now[0])
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", 0.37, until="2026-05-31")
+    now[0] = dt.datetime(2026, 5, 31, 23, 59, tzinfo=dt.UTC)
+    vault.release("clinic", "ward", tmp_path / "a.parquet")
+    now[0] = dt.datetime(2026, 6, 1, 0, 0, tzinfo=dt.UTC)
+    with pytest.raises(GrantError, match="ended at 2026-06-01"):
+        vault.release("clinic", "ward", tmp_path / "b.parquet")
+    vault.grant("clinic", "ward", 0.37)
+    vault.revoke("clinic", "ward")
+    assert vault.revoke("clinic", "ward").action == "revoked"
+    with pytest.raises(GrantError, match="was revoked on 2026-06-01"):
+        vault.release("clinic", "ward", tmp_path / "b.parquet")
+    vault.grant("clinic", "ward", 0.37)
+    vault.disable("clinic")
+    with pytest.raises(GrantError, match="was disabled"):
+        vault.release("clinic", "ward", tmp_path / "b.parquet")
+    with pytest.raises(GrantError, match="was disabled"):
+        vault.recipient("clinic")
+    vault.disable("clinic", enable=True)
+    vault.release("clinic", "ward", tmp_path / "b.parquet")
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
+def test_a_grant_that_is_revoked_while_the_copy_is_made_stops_it(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    out = tmp_path / "copy.parquet"
+
+    def revoke(_: int) -> None:
+        vault.revoke("clinic", "ward")
+
+    with pytest.raises(GrantError, match="was revoked"):
+        vault.release("clinic", "ward", out, progress=revoke)
+    assert list(tmp_path.glob("copy*")) == []
+    assert vault.log(Query(kind="release")) == []
+
+
+def test_versions_tell_what_changed_and_who_saw_what_twice(vault: sf.Vault, tmp_path: Path) -> None:
+    """Records: 10 deleted, 20 with another number, 5 with another category, 3 appended."""
+    vault.grant("clinic", "ward", "partner")
+    first = sf.read_copy(vault.release("clinic", "ward", tmp_path / "1.parquet")[0])
+    later = wards.changed(wards.table(), "age", slice(50, 70), 1.0)
+    later = wards.changed(later, "diagnosis", slice(100, 105), "flu")
+    moved = int(pc.sum(pc.not_equal(later["diagnosis"], wards.table()["diagnosis"])).as_py())
+    extra = wards.table(3, seed=9).set_column(0, "id", pa.array([1, 2, 3]))
+    later = pa.concat_tables([extra, later.slice(10)])
+    entry = vault.update("ward", later)
+    assert entry.body["changes"] == {
+        "appended": 3,
+        "deleted": 10,
+        "changed": 20 + moved,
+        "redrawn": 20,
+        "unchanged": 290 - 20 - moved,
+    }
+    second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
+    kept, again = (
+        dict(zip(copy["id"].to_pylist(), copy["income"].to_pylist(), strict=True)) for copy in (first, second)
+    )
+    same = [record for record in kept if record in again and kept[record] == again[record]]
+    assert len(same) == 270  # an unchanged record keeps its noise; a changed number redraws all of that record's
+    [_, release] = vault.log(Query(kind="release"))
+    assert release.body["exposure"]["draws"] == {"1": 283, "2": 20}
+    assert release.body["exposure"]["error"] == pytest.approx(1 / (1 + 2 / 1.0))
+    assert vault.log(Query(kind="release"))[0].body["exposure"] == {"draws": {"1": 300}, "error": 0.5}
+
+
+def test_a_value_that_returns_is_no_new_draw(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    there = wards.changed(wards.table(), "age", slice(0, 7), 1.0)
+    for number, version in enumerate([wards.table(), there, wards.table()]):
+        if number:
+            vault.update("ward", version)
+        vault.release("clinic", "ward", tmp_path / f"{number}.parquet")
+    assert vault.log(Query(kind="release"))[-1].body["exposure"]["draws"] == {"1": 293, "2": 7}
+    assert sf.read_copy(tmp_path / "0.parquet").equals(sf.read_copy(tmp_path / "2.parquet"))
+
+
+def test_drift_is_told_and_the_first_shape_stays(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    vault.release("clinic", "ward", tmp_path / "1.parquet")
+    ages = wards.table()["age"].to_numpy()
+    wide = wards.table().set_column(2, "age", pa.array(45 + 3 * (ages - 45)))
+    entry = vault.update("ward", wide)
+    assert entry.body["drift"] > 4
+    vault.release("clinic", "ward", tmp_path / "2.parquet")
+    one, two = (sf.Manifest.of(tmp_path / f"{i}.parquet") for i in (1, 2))
+    assert one.models == two.models
+    assert one.scheme == two.scheme
+    calm = vault.update("ward", wards.changed(wards.table(), "age", slice(0, 3), 1.0))
+    assert calm.body["drift"] < 1.25
+
+
+def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    master = sf.Key.generate()
+    vault = site.create(key=master, secret="correct horse")  # noqa: S106
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.backup(tmp_path / "backup.tar")
+    secrets = [master.expose(), master.expose().hex().encode(), b"correct horse"]
+    seen = [repr(vault).encode(), manifest.dumps().encode(), path.read_bytes(), (tmp_path / "backup.tar").read_bytes()]
+    seen += [file.read_bytes() for file in site.folder.rglob("*") if file.is_file()]
+    seen += [json.dumps([entry.__dict__ for entry in vault.log()]).encode(), caplog.text.encode()]
+    assert not [1 for content in seen for secret in secrets if secret in content]
+
+
+def test_a_wrong_secret_is_refused_in_the_same_words(site: Site) -> None:
+    location, store = site.new()
+    sf.Vault.create(location, store=store, secret="right")  # noqa: S106
+    said = set()
+    wrongs: list[str | sf.Key] = ["wrong", "rightly", "right ", "x" * 10_000, sf.Key.generate()]
+    for wrong in wrongs:
+        with pytest.raises(CustodyError) as refused:
+            sf.Vault.open(location, secret=wrong).recipient("clinic")
+        said.add(str(refused.value))
+        assert refused.value.__cause__ is None
+    assert len(said) == 1
+    assert sf.Vault.open(location, secret="right").recipient("clinic").recipient == "clinic"  # noqa: S106
+
+
+def test_no_secret_is_said_and_none_is_invented(site: Site) -> None:
+    location, store = site.new()
+    sf.Vault.create(location, store=store, secret=site.secret)
+    with pytest.raises(CustodyError, match="If it is lost, it is lost"):
+        sf.Vault.open(location).recipient("clinic")
+    with pytest.raises(VaultError, match="already"):
+        sf.Vault.create(location, store=store, secret=sf.Key.generate())
+    assert [entry.action for entry in sf.Vault.open(location).log()] == ["created"]
+
+
+@pytest.mark.parametrize("how", ["key", "file", "passphrase"])
+def test_secrets_come_from_the_environment(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    if how == "key":
+        monkeypatch.setenv("SFUMATO_KEY", os.urandom(32).hex())
+    elif how == "file":
+        sf.Key.generate().save(tmp_path / "k")
+        monkeypatch.setenv("SFUMATO_KEY_FILE", str(tmp_path / "k"))
+    else:
+        monkeypatch.setenv("SFUMATO_PASSPHRASE", "a long one")
+    location, store = site.new()
+    sf.Vault.create(location, store=store)
+    sf.Vault.open(location).recipient("clinic")
+    monkeypatch.delenv({"key": "SFUMATO_KEY", "file": "SFUMATO_KEY_FILE", "passphrase": "SFUMATO_PASSPHRASE"}[how])
+    with pytest.raises(CustodyError):
+        sf.Vault.open(location).recipient("clinic")
+    monkeypatch.setenv("SFUMATO_KEY", "zz")
+    with pytest.raises(CustodyError, match="64 hexadecimal digits") as refused:
+        sf.Vault.open(location)
+    assert "zz" not in str(refused.value)
+
+
+def test_another_secret_takes_over(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    before = vault.release("clinic", "ward", tmp_path / "a.parquet")[0].read_bytes()
+    vault.relock("new")
+    with pytest.raises(CustodyError):
+        sf.Vault.open(vault.location, secret=site.secret).verify()
+    again = sf.Vault.open(vault.location, secret="new")  # noqa: S106
+    assert again.verify().sound
+    assert again.release("clinic", "ward", tmp_path / "b.parquet")[0].read_bytes() == before
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_another_master_key_costs_what_it_says(vault: sf.Vault, tmp_path: Path, lost: bool) -> None:
+    vault.grant("clinic", "ward", "partner")
+    first = sf.read_copy(vault.release("clinic", "ward", tmp_path / "1.parquet")[0])
+    [cost] = vault.rekey_cost()
+    assert (cost["error"], cost["error after"]) == pytest.approx((1 / 2, 1 / 3))
+    if lost:
+        with pytest.raises(CustodyError, match="new passphrase or key"):
+            vault.rekey(lost=True)
+    vault.rekey(lost=lost, secret="fresh" if lost else None)
+    second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
+    assert sf.Manifest.of(first).key != sf.Manifest.of(second).key
+    truth = wards.table()["age"].to_numpy()
+    noise = [copy["age"].to_numpy() - truth for copy in (first, second)]
+    assert abs(np.corrcoef(noise)[0, 1]) < 0.4  # 300 independent rows: beyond 6.9 standard errors
+    exposure = vault.log(Query(kind="release"))[-1].body["exposure"]
+    assert exposure == {"draws": {"2": 300}, "error": pytest.approx(1 / 3)}
+    report = vault.verify()
+    assert report.sound
+    assert [note for note in report.notes if "lost" in note] == (
+        ["the key of generation 1 is lost: who wrote its entries cannot be checked"] if lost else []
+    )
+
+
+def test_a_vault_takes_a_key_that_copies_were_made_with(site: Site, tmp_path: Path) -> None:
+    master = sf.Key.generate()
+    scheme = wards.policy().fit(wards.table())
+    vault = site.create(key=master)
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "public")
+    _, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    assert manifest.digest == sf.Manifest.of(scheme.release(wards.table(), "public", master)).digest
+
+
+def test_a_vault_in_a_database_says_what_it_lacks(postgres: object, tmp_path: Path) -> None:
+    url = postgres.database()  # type: ignore[attr-defined]
+    with pytest.raises(VaultError, match="there is no vault in postgresql"):
+        sf.Vault.open(url)
+    with pytest.raises(VaultError, match="where to keep tables"):
+        sf.Vault.create(url, secret="x")  # noqa: S106
+    with pytest.raises(CustodyError, match="passphrase or a key"):
+        sf.Vault.create(url, store=str(tmp_path))
+    vault = sf.Vault.create(url, store=str(tmp_path), secret="x")  # noqa: S106
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    with pytest.raises(VaultError, match="say where the copy shall be written"):
+        vault.release("clinic", "ward")
+    with pytest.raises(VaultError) as refused:
+        sf.Vault.open(url.replace("owner@127.0.0.1", "owner:hunter2@127.0.0.1").replace(":", ":", 1) + "nowhere")
+    assert "hunter2" not in str(refused.value)
+    with pytest.raises(VaultError, match="a folder or a database"):
+        sf.Vault.open("mysql://owner:hunter2@127.0.0.1/x")
+
+
+def test_a_store_anywhere(postgres: object, tmp_path: Path) -> None:
+    """Tables on a path that only fsspec knows."""
+    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="x")  # type: ignore[attr-defined]  # noqa: S106
+    vault.add(wards.policy(), wards.table(), traced=True)
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    path, _ = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
+    assert vault.verify().files == 6
+    assert vault.verify().sound
+    assert vault.trace("ward", path).accused[0].recipients == ("clinic",)
+
+
+def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("mine")
+    with pytest.raises(VaultError, match=r"thesis\.txt"):
+        sf.Vault.create(tmp_path)
+    with pytest.raises(VaultError, match="there is no vault in"):
+        sf.Vault.open(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_by_default_the_key_lies_beside_the_folder(tmp_path: Path) -> None:
+    sf.Vault.create(tmp_path / "vault").recipient("clinic")
+    assert (tmp_path / "vault.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "vault").stat().st_mode & 0o777 == 0o700
+    assert [e.action for e in sf.Vault.open(tmp_path / "vault").log()] == ["created", "registered"]
