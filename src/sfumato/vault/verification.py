@@ -88,7 +88,7 @@ def _chain(
         yield entry
     if (report.entries, previous) != (head.entries, head.head):
         report.problems.append(f"the ledger must end with entry {head.entries}, and it ends with {report.entries}")
-    if head.generation in derived and head.seal != head.sealed(derived[head.generation]):
+    if head.generation not in derived or head.seal != head.sealed(derived[head.generation]):
         report.problems.append("the head of the ledger was not sealed by this vault")
     for number in sorted(lost):
         report.notes.append(f"the key of generation {number} is lost: who wrote its entries cannot be checked")

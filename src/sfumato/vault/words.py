@@ -168,7 +168,7 @@ def trace_in_words(found: Trace, leaked: str) -> str:
         who = " or ".join(suspect.recipients)
         out.append(
             f"{leaked} was made from the copy of {who} (version {suspect.version}, {suspect.level}).\n"
-            f"  likelihood ratio 10^{suspect.score.log_ratio:,.0f} against any other origin, z = {suspect.score.z:.1f};\n"
+            f"  likelihood ratio 10^{suspect.score.log_ratio:,.0f} against other origins (z = {suspect.score.z:.1f});\n"
             f"  an innocent would look so with probability {_tiny(suspect.false_accusation)}."
         )
         if len(suspect.recipients) > 1:

@@ -1,0 +1,78 @@
+"""Certificates: what a recipient can check with the public key alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from tests import wards
+
+import sfumato as sf
+from sfumato.errors import ManifestError
+from sfumato.release.certificate import check, signed
+from sfumato.release.manifest import attach, sidecar
+
+
+@pytest.fixture(scope="module")
+def vault(tmp_path_factory: pytest.TempPathFactory) -> sf.Vault:
+    made = sf.Vault.create(tmp_path_factory.mktemp("owner") / "vault")
+    made.add(wards.policy(), wards.table())
+    made.recipient("clinic")
+    made.grant("clinic", "ward", "partner", where="region == 'north'")
+    return made
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+def test_a_copy_is_checked_with_the_public_key(vault: sf.Vault, tmp_path: Path, ending: str) -> None:
+    path, manifest = vault.release("clinic", "ward", tmp_path / f"copy.{ending}")
+    assert check(path, vault.public_key) == manifest
+    (tmp_path / "public").write_text(vault.public_key + "\n")
+    assert check(path, str(tmp_path / "public")).recipient == "clinic"
+    assert check(path).signer == vault.public_key
+    with pytest.raises(ManifestError, match="signed it; do not trust"):
+        check(path, "0" * 64)
+    with pytest.raises(ManifestError, match="64 hexadecimal digits"):
+        check(path, "my friend")
+    assert json.loads(sidecar(path).read_text())["signature"] == manifest.signature
+
+
+def test_any_change_of_the_manifest_is_found(vault: sf.Vault, tmp_path: Path) -> None:
+    path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    table = pq.read_table(path)
+    for field in dataclasses.fields(manifest):
+        value = getattr(manifest, field.name)
+        if field.name in ("schema", "models", "columns"):
+            continue  # they are refused before, or change what is read
+        other = (
+            value + 1 if isinstance(value, int | float) else (*value, "x") if isinstance(value, tuple) else f"{value}0"
+        )
+        change: dict[str, Any] = {field.name: other}
+        forged = attach(table, dataclasses.replace(manifest, **change))
+        with pytest.raises(ManifestError):
+            check(forged, vault.public_key)
+    shorter = attach(table.slice(1), manifest)
+    with pytest.raises(ManifestError, match="has been changed"):
+        check(shorter, vault.public_key)
+    assert check(table, vault.public_key) == manifest
+
+
+def test_a_forger_with_a_key_of_his_own(vault: sf.Vault, tmp_path: Path) -> None:
+    path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    forged = signed(dataclasses.replace(manifest, given=0.2), sf.Key.generate())
+    table = attach(pq.read_table(path), forged)
+    assert check(table).given == 0.2  # it is signed, by somebody
+    with pytest.raises(ManifestError, match="do not trust"):
+        check(table, vault.public_key)
+
+
+def test_a_loose_copy_has_no_certificate(tmp_path: Path) -> None:
+    table = pa.table({"x": [1.0, 2.0, 4.0]})
+    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nx = "gaussian"\n')
+    copy = policy.fit(table).release(table, "a", sf.Key.generate())
+    with pytest.raises(ManifestError, match="not released from a vault"):
+        check(copy)

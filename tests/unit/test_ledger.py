@@ -1,0 +1,291 @@
+"""The ledger: what verification finds, that the schema is what the migrations build, and backups."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import shutil
+import tarfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from tests import wards
+from tests.conftest import Site
+
+import sfumato as sf
+from sfumato.errors import CustodyError, TamperedError, VaultError
+from sfumato.ledger.database import Database, migrate, revision
+from sfumato.ledger.ledger import Query
+from sfumato.ledger.tables import ENTRIES, GENERATIONS, METADATA, REVISION, SUBJECTS, VAULT, VERSIONS
+
+
+@pytest.fixture
+def vault(site: Site) -> sf.Vault:
+    """Two recipients, three grants, two releases and a revocation: 11 entries."""
+    made = site.create()
+    made.add(wards.policy(), wards.table())
+    for name in ("clinic", "lab"):
+        made.recipient(name)
+        made.grant(name, "ward", "partner")
+    for name in ("clinic", "lab"):
+        made.release(name, "ward", Path(site.folder) / f"{name}.parquet")
+    made.grant("lab", "ward", 0.3)
+    made.revoke("clinic", "ward")
+    made.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
+    return made
+
+
+def _tamper(vault: sf.Vault, *statements: sa.Executable) -> None:
+    """Change the tables behind the vault's back, as somebody with rights over the database can."""
+    is_file = vault.ledger.database.is_file
+    engine = sa.create_engine(vault.ledger.database.engine.url, poolclass=sa.pool.NullPool)  # without our settings
+    with engine.begin() as connection:
+        if is_file:
+            for verb in ("update", "delete"):
+                connection.execute(sa.text(f"DROP TRIGGER IF EXISTS sfumato_entries_no_{verb}"))
+        else:
+            connection.execute(sa.text("ALTER TABLE sfumato_entries DISABLE TRIGGER ALL"))
+            connection.execute(sa.text("ALTER TABLE sfumato_subjects DISABLE TRIGGER ALL"))
+        for statement in statements:
+            connection.execute(statement)
+
+
+def _numbered(number: int) -> sa.ColumnElement[bool]:
+    return ENTRIES.c.number == number
+
+
+def test_all_is_well(vault: sf.Vault) -> None:
+    report = vault.verify()
+    assert report.sound
+    assert (report.entries, report.files) == (11, 6)
+
+
+@pytest.mark.parametrize("column", [c.name for c in ENTRIES.columns])
+def test_an_edited_entry_is_found(vault: sf.Vault, column: str) -> None:
+    """Any column, by as little as can be."""
+    for number in (1, 6, 11):
+        [row] = [entry for entry in vault.log(Query()) if entry.number == number]
+        old = row.__dict__[column]
+        new = {**old, "x": 1} if isinstance(old, dict) else old + 100 if isinstance(old, int) else f"{old}"[:-1] + "!"
+        stored = json.dumps(new) if isinstance(new, dict) else new
+        _tamper(vault, ENTRIES.update().where(_numbered(number)).values({column: stored}))
+        assert not vault.verify(files=False).sound, (column, number)
+        now = 100 + number if column == "number" else number
+        back = json.dumps(old, sort_keys=True, separators=(",", ":")) if isinstance(old, dict) else old
+        _tamper(vault, ENTRIES.update().where(_numbered(now)).values({column: back}))
+        assert vault.verify(files=False).sound
+
+
+@pytest.mark.parametrize("number", [1, 2, 6, 10, 11])
+def test_a_removed_entry_is_found(vault: sf.Vault, number: int) -> None:
+    _tamper(vault, SUBJECTS.delete().where(SUBJECTS.c.entry == number), ENTRIES.delete().where(_numbered(number)))
+    assert not vault.verify(files=False).sound
+
+
+def test_reordered_entries_are_found(vault: sf.Vault) -> None:
+    swap = [ENTRIES.update().where(_numbered(a)).values(number=b) for a, b in ((7, 99), (8, 7), (99, 8))]
+    _tamper(vault, *swap)
+    assert not vault.verify(files=False).sound
+
+
+def test_a_rewritten_history_is_found_without_the_key(vault: sf.Vault) -> None:
+    """Somebody recomputes all hashes after an edit, but has not the key for the codes."""
+    from sfumato.ledger.chain import START, canonical
+
+    previous = START
+    statements: list[sa.Executable] = []
+    for entry in vault.log(Query()):
+        body = {**entry.body, "level": "internal"} if entry.number == 6 else entry.body
+        forged = type(entry)(**{**entry.__dict__, "body": body})
+        previous = forged.digest(previous)
+        values = {"body": canonical(body), "hash": previous}
+        statements.append(ENTRIES.update().where(_numbered(entry.number)).values(values))
+    statements.append(VAULT.update().values(head=previous))
+    _tamper(vault, *statements)
+    problems = vault.verify(files=False).problems
+    assert any("not written by this vault" in problem for problem in problems)
+    assert any("not sealed" in problem for problem in problems)
+    with pytest.raises(TamperedError, match="seal"):
+        vault.recipient("another")
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        SUBJECTS.update().where(SUBJECTS.c.kind == "grant", SUBJECTS.c.recipient == "clinic").values(entry=4),
+        SUBJECTS.delete().where(SUBJECTS.c.kind == "grant", SUBJECTS.c.recipient == "clinic"),
+        SUBJECTS.insert().values(kind="grant", dataset="ward", recipient="thief", entry=4),
+        VAULT.update().values(counts='{"dataset":1}'),
+        VAULT.update().values(entries=10),
+        VAULT.update().values(generation=2),
+    ],
+    ids=["revived grant", "removed grant", "invented grant", "counts", "entries", "generation"],
+)
+def test_a_state_that_the_ledger_does_not_say_is_found(vault: sf.Vault, statement: sa.Executable) -> None:
+    _tamper(vault, statement)
+    assert not vault.verify(files=False).sound
+
+
+def test_the_database_itself_refuses_to_change_entries(vault: sf.Vault) -> None:
+    engine = vault.ledger.database.engine
+    for statement in (ENTRIES.update().values(actor="nobody"), ENTRIES.delete()):
+        with (
+            pytest.raises(sa.exc.DBAPIError, match="append-only"),
+            engine.connect().execution_options(sfumato_writes=True) as connection,
+            connection.begin(),
+        ):
+            connection.execute(statement)
+    assert vault.verify(files=False).sound
+
+
+def test_a_hash_that_was_written_down_is_missed_after_a_rollback(vault: sf.Vault, tmp_path: Path, site: Site) -> None:
+    """A whole older state is consistent; only what was written down elsewhere tells."""
+    vault.backup(tmp_path / "old.tar")
+    vault.recipient("third")
+    noted = vault.log()[-1].hash
+    location, store = site.new()
+    sf.Vault.restore(tmp_path / "old.tar", location, store=store)
+    older = sf.Vault.open(location, secret=site.secret)
+    assert older.verify().sound
+    assert not older.verify(contains=noted).sound
+    assert vault.verify(contains=noted).sound
+
+
+def test_altered_files_and_copies_are_found(tmp_path: Path) -> None:
+    vault = sf.Vault.create(tmp_path / "vault")
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    copy, _ = vault.release("clinic", "ward")
+    sound = vault.verify()
+    assert (sound.files, sound.copies, sound.problems) == (4, 1, [])
+    for path in [*(tmp_path / "vault/datasets/ward").iterdir(), copy]:
+        before = path.read_bytes()
+        path.write_bytes(before[:-3] + bytes([before[-3] ^ 1]) + before[-2:])
+        assert len(vault.verify().problems) == 1, path
+        path.write_bytes(before)
+    (tmp_path / "vault/datasets/ward/left.parquet").write_bytes(b"")
+    assert vault.verify().sound
+    assert "left.parquet" in vault.verify().notes[0]
+    stranger = sf.Vault.create(tmp_path / "other")
+    stranger.add(wards.policy(), wards.table())
+    stranger.recipient("clinic")
+    stranger.grant("clinic", "ward", "internal")
+    smuggled, _ = stranger.release("clinic", "ward")
+    shutil.copy(smuggled, copy.with_name("lab.v1.parquet"))
+    assert "not in the ledger" in vault.verify().problems[0]
+    next((tmp_path / "vault/datasets/ward").glob("1-*.parquet")).unlink()
+    with pytest.raises(VaultError, match=r"is gone|was altered"):
+        vault.release("clinic", "ward")
+
+
+@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+def test_migrations_build_the_tables(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    from alembic.autogenerate import compare_metadata
+    from alembic.migration import MigrationContext
+
+    url = str(tmp_path) if kind == "sqlite" else request.getfixturevalue("postgres").database()
+    database = Database(url)
+    with database.creation() as connection:
+        pass
+    with database.transaction(writes=True) as connection:
+        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
+        assert compare_metadata(context, METADATA) == []
+        assert revision(connection) == REVISION
+        migrate(connection, "base")
+        assert [n for n in sa.inspect(connection).get_table_names() if n != VERSIONS] == []
+        migrate(connection)
+        assert compare_metadata(context, METADATA) == []
+        connection.execute(sa.text(f"UPDATE {VERSIONS} SET version_num = '9999'"))  # noqa: S608
+    with pytest.raises(VaultError, match="schema 9999"):
+        database.check()
+
+
+def test_the_chain_is_what_the_documentation_says(vault: sf.Vault, site: Site) -> None:
+    """The hash by plain means, from the exported entries alone; the code with the key."""
+    previous = "0" * 64
+    key = vault.keys()[1].derive("ledger").expose()
+    for entry in vault.log(Query()):
+        said = {name: value for name, value in entry.__dict__.items() if name not in ("hash", "mac")}
+        text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        previous = hashlib.sha256((previous + text).encode()).hexdigest()
+        assert entry.hash == previous
+        assert entry.mac == hmac.new(key, json.dumps([previous]).encode(), "sha256").hexdigest()
+
+
+@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
+def test_a_backup_is_restored_in_either_database(
+    vault: sf.Vault, site: Site, target: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    vault.grant("clinic", "ward", "partner")
+    before = vault.release("clinic", "ward", tmp_path / "a.parquet")[0].read_bytes()
+    vault.backup(tmp_path / "backup.tar")
+    location, store = str(tmp_path / "again"), None
+    if target == "postgresql":
+        location, store = request.getfixturevalue("postgres").database(), str(tmp_path / "store")
+    sf.Vault.restore(tmp_path / "backup.tar", location, store=store)
+    again = sf.Vault.open(location, secret=site.secret)
+    assert again.verify().sound
+    assert again.log(Query()) == vault.log(Query())
+    assert again.release("clinic", "ward", tmp_path / "b.parquet")[0].read_bytes() == before
+    assert again.recipient("more").number == 15
+    with pytest.raises(VaultError, match="already"):
+        sf.Vault.restore(tmp_path / "backup.tar", location, store=store)
+
+
+def _without(path: Path, out: Path, spoil: Callable[[str, bytes], bytes | None]) -> Path:
+    """A backup with some of its files spoilt."""
+    import io
+
+    with tarfile.open(path) as old, tarfile.open(out, "w") as new:
+        for member in old:
+            content = old.extractfile(member)
+            assert content is not None
+            data = spoil(member.name, content.read())
+            if data is not None:
+                member.size = len(data)
+                new.addfile(member, io.BytesIO(data))
+    return out
+
+
+@pytest.mark.parametrize("part", ["ledger.jsonl", ".records", ".parquet", "policy-"])
+@pytest.mark.parametrize("how", ["altered", "missing"])
+def test_a_damaged_backup_restores_nothing(site: Site, tmp_path: Path, part: str, how: str) -> None:
+    vault = site.create()
+    vault.add(wards.policy(), wards.table())
+    vault.backup(tmp_path / "good.tar")
+
+    def spoil(name: str, data: bytes) -> bytes | None:
+        if part not in name:
+            return data
+        return None if how == "missing" else data.replace(b'"', b"'", 1) if b'"' in data else data[:-1] + b"!"
+
+    bad = _without(tmp_path / "good.tar", tmp_path / "bad.tar", spoil)
+    location, store = site.new()
+    with pytest.raises(VaultError, match="must be a backup of a vault, whole and unaltered"):
+        sf.Vault.restore(bad, location, store=store)
+    with pytest.raises(VaultError, match="there is no vault"):
+        sf.Vault.open(location)
+    sf.Vault.restore(tmp_path / "good.tar", location, store=store)
+    assert sf.Vault.open(location, secret=site.secret).verify().sound
+
+
+def test_a_file_that_is_no_backup(tmp_path: Path) -> None:
+    (tmp_path / "x.tar").write_bytes(b"no")
+    with pytest.raises(VaultError, match="must be a backup"):
+        sf.Vault.restore(tmp_path / "x.tar", tmp_path / "v")
+    with pytest.raises(VaultError, match="file that exists"):
+        sf.Vault.restore(tmp_path / "y.tar", tmp_path / "v")
+
+
+def test_locks_of_another_vault_do_not_fit(site: Site) -> None:
+    """A wrapped key is bound to its vault and its generation."""
+    one, two = site.create(), site.create()
+    with one.ledger.reading() as reading:
+        [held] = reading.generations()
+    _tamper(two, GENERATIONS.update().values(lock=json.dumps(held.lock)))
+    with pytest.raises(CustodyError):
+        two.verify()
