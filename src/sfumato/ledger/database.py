@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -91,8 +92,9 @@ class Database:
         """A driver's errors as one sentence, without a password or a statement's values."""
         try:
             yield
-        except DBAPIError as error:
-            reason = str(error.orig).strip().splitlines()[0] if str(error.orig).strip() else "the connection was lost"
+        except (DBAPIError, sqlite3.Error) as error:
+            said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+            reason = said.splitlines()[0] if said else "the connection was lost"
             raise VaultError(
                 f"the ledger in {self.name} could not be used, and nothing was changed: {reason}; see to it and run "
                 "the same command again"

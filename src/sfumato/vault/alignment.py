@@ -163,7 +163,8 @@ def _grain(numbers: Floats) -> float:
     grain = np.zeros_like(whole)
     for power in range(-9, 10):
         steps = whole / 10.0**power
-        grain[np.abs(steps - np.rint(steps)) < 1e-6] = 10.0**power
+        exact = np.abs(steps - np.rint(steps)) <= 1e-13 * np.abs(steps)
+        grain[exact & (np.abs(steps) > 0.5)] = 10.0**power
     return float(np.median(grain)) if grain.size else 0.0
 
 

@@ -302,7 +302,9 @@ class Vault:
         """Write everything but the released copies to one file, keys still locked; returns the last entry's hash."""
         key = self._key()
         with self.ledger.writing(key) as writing:
-            writing.append("backed-up", "vault", {})
+            [last] = writing.entries(Query(last=1))
+            if last.action != "backed-up":
+                writing.append("backed-up", "vault", {})
         with self.ledger.reading(snapshot=True) as reading:
             return write_backup(reading, self.store, Path(target))
 

@@ -1,0 +1,369 @@
+"""Runs one operation of a vault again and again, killed a step later each time.
+
+`python -m tests.crash.zygote NAME [SERVER]`. Everything is imported and compiled once; then each attempt is a forked
+child. A step is whatever can be seen to change something: opening a file to write, renaming, removing, making a folder,
+fsync, a statement or a commit in the database, a call of the Parquet writer (of many alike, the first three). After
+each kill the vault must open and be sound, a repetition (killed as well, at another step) and a second one must finish
+the job, and everything must equal a run that was left alone.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import psycopg
+import pyarrow.parquet
+import sqlalchemy as sa
+from sqlalchemy import event
+from tests import wards
+
+import sfumato as sf
+from sfumato.errors import SfumatoError, VaultError
+from sfumato.ledger.ledger import Query
+from sfumato.release import formats
+
+SECRET, OTHER = sf.Key.from_bytes(b"s" * 32), sf.Key.from_bytes(b"t" * 32)
+MASTER = sf.Key.from_bytes(b"m" * 32)
+
+
+def _clock() -> dt.datetime:
+    return dt.datetime(2026, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass
+class World:
+    """A vault, or the place for one, and a folder for what it gives out."""
+
+    folder: Path
+    url: str | None
+
+    @property
+    def location(self) -> str:
+        return self.url or str(self.folder / "vault")
+
+    @property
+    def store(self) -> str | None:
+        return str(self.folder / "store") if self.url else None
+
+    def open(self, secret: sf.Key = SECRET) -> sf.Vault:
+        return sf.Vault.open(self.location, secret=secret, clock=_clock)
+
+    def create(self) -> None:
+        sf.Vault.create(self.location, store=self.store, secret=SECRET, key=MASTER, clock=_clock)
+
+
+def _filled(world: World) -> None:
+    world.create()
+    vault = world.open()
+    vault.add(wards.policy(), wards.table())
+    for name in ("clinic", "lab"):
+        vault.recipient(name)
+        vault.grant(name, "ward", "partner")
+    vault.release("lab", "ward", world.folder / "lab.parquet")
+
+
+def _with_backup(world: World) -> None:
+    other = World(world.folder / "old", None)
+    other.folder.mkdir()
+    _filled(other)
+    other.open().backup(world.folder / "backup.tar")
+
+
+def _create(world: World) -> None:
+    try:
+        world.create()
+    except VaultError as error:
+        if "already" not in str(error):
+            raise
+
+
+def _restore(world: World) -> None:
+    try:
+        sf.Vault.restore(world.folder / "backup.tar", world.location, store=world.store)
+    except VaultError as error:
+        if "already" not in str(error):
+            raise
+
+
+def _relock(world: World) -> None:
+    try:
+        world.open(OTHER).verify(files=False)
+    except SfumatoError:
+        world.open().relock(OTHER)
+
+
+def _rekey(world: World) -> None:
+    vault = world.open()
+    with vault.ledger.reading() as reading:
+        done = reading.head().generation == 2
+    if not done:
+        vault.rekey()
+
+
+def _later() -> Any:
+    return wards.changed(wards.table().slice(3), "age", slice(0, 9), 1.0)
+
+
+def _release_again(world: World) -> None:
+    world.open().release("clinic", "ward", world.folder / "clinic.csv")
+
+
+Operation = tuple[Callable[[World], None], Callable[[World], object]]
+"""What comes before, and what is killed."""
+
+OPERATIONS: dict[str, Operation] = {
+    "create": (lambda _: None, _create),
+    "add": (World.create, lambda world: world.open().add(wards.policy(), wards.table())),
+    "update": (_filled, lambda world: world.open().update("ward", _later())),
+    "recipient": (_filled, lambda world: world.open().recipient("third", note="x")),
+    "disable": (_filled, lambda world: world.open().disable("lab")),
+    "grant": (_filled, lambda world: world.open().grant("lab", "ward", 0.3, columns=["age"])),
+    "revoke": (_filled, lambda world: world.open().revoke("lab", "ward")),
+    "release": (
+        _filled,
+        lambda world: world.open().release("clinic", "ward", world.folder / "clinic.parquet") and None,
+    ),
+    "release-csv": (_filled, _release_again),
+    "relock": (_filled, _relock),
+    "rekey": (_filled, _rekey),
+    "backup": (_filled, lambda world: world.open().backup(world.folder / "out.tar")),
+    "restore": (_with_backup, _restore),
+}
+
+
+class Steps:
+    """Counts steps, and kills this process before one of them."""
+
+    def __init__(self, last: int | None) -> None:
+        self.count, self._last = 0, last
+
+    def tick(self, *_: object) -> None:
+        self.count += 1
+        if self.count == self._last:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def watch(self, folder: Path) -> None:
+        def audit(name: str, args: tuple[Any, ...]) -> None:
+            changes = name in ("os.rename", "os.remove", "os.mkdir", "os.chmod") or (
+                name == "open" and isinstance(args[1], str) and any(mark in args[1] for mark in "wxa+")
+            )
+            if changes and isinstance(args[0], str | os.PathLike) and str(folder) in str(args[0]):
+                self.tick()
+
+        sys.addaudithook(audit)
+        for moment in ("before_cursor_execute", "commit"):
+            event.listen(sa.Engine, moment, self.tick)
+        self._around(os, "fsync")
+        self._around(sa.engine.base.RootTransaction, "_do_commit")
+        for method in ("__init__", "write_table", "write_batch", "close"):
+            self._around(pyarrow.parquet.ParquetWriter, method)
+        self._around(formats._Slot, "fill")
+
+    def _around(self, holder: Any, name: str) -> None:
+        inner = getattr(holder, name)
+
+        calls = 0
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal calls
+            calls += 1
+            if name == "write_table" and calls > 3:
+                return inner(*args, **kwargs)
+            self.tick()
+            result = inner(*args, **kwargs)
+            self.tick()
+            return result
+
+        setattr(holder, name, call)
+
+
+class Zygote:
+    """One operation in one kind of database."""
+
+    def __init__(self, name: str, server: str | None, folder: Path) -> None:
+        self.before, self.act = OPERATIONS[name]
+        self._server, self._folder, self._worlds = server, folder, 0
+        self._template = self._world()
+        self._check(self._in_child(lambda: self.before(self._template)))
+        self.reference = self._said(self.fresh(), self.act)
+
+    def _world(self) -> World:
+        self._worlds += 1
+        folder = self._folder / f"world{self._worlds}"
+        folder.mkdir()
+        return World(folder, self._database(None))
+
+    def fresh(self) -> World:
+        """A world in which everything that comes before has happened."""
+        self._worlds += 1
+        folder = self._folder / f"world{self._worlds}"
+        shutil.copytree(self._template.folder, folder)
+        world = World(folder, self._database(self._template.url))
+        if world.url:
+            with psycopg.connect(world.url, autocommit=True) as connection:
+                found = connection.execute("SELECT to_regclass('sfumato_vault')").fetchone()
+                if found is not None and found[0] is not None:
+                    connection.execute("UPDATE sfumato_vault SET store = %s", (world.store,))
+        return world
+
+    def forget(self, world: World) -> None:
+        shutil.rmtree(world.folder)
+        if world.url:
+            with psycopg.connect(f"{self._server}/postgres", autocommit=True) as connection:
+                connection.execute(f"DROP DATABASE {world.url.rpartition('/')[2]} WITH (FORCE)")
+
+    def _database(self, template: str | None) -> str | None:
+        if self._server is None:
+            return None
+        name = f"crash{os.getpid()}x{self._worlds}"
+        with psycopg.connect(f"{self._server}/postgres", autocommit=True) as connection:
+            like = "" if template is None else f" TEMPLATE {template.rpartition('/')[2]}"
+            connection.execute(f"CREATE DATABASE {name}{like}")
+        return f"{self._server}/{name}"
+
+    def kill(self, world: World, step: int) -> bool:
+        """Run the operation, killed at a step; whether it was."""
+
+        def run() -> None:
+            Steps(step).watch(world.folder)
+            self.act(world)
+
+        status = self._in_child(run)
+        if status == -signal.SIGKILL:
+            return True
+        self._check(status)
+        return False
+
+    def fill(self, world: World, room: int) -> bool:
+        """Run the operation where no file can grow beyond some bytes; whether that stopped it, as it should."""
+
+        def run() -> None:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (room, room))
+            try:
+                self.act(world)
+            except SfumatoError as error:
+                os._exit(7 if "Traceback" not in str(error) else 1)
+
+        status = self._in_child(run)
+        if status == 7:
+            return True
+        self._check(status)
+        return False
+
+    def is_sound(self, world: World) -> None:
+        """What must hold after a kill: the vault opens and agrees with itself, or is not there yet."""
+        self._check(self._in_child(lambda: _look(world)))
+
+    def finish(self, world: World) -> None:
+        """A repetition finishes the job, and everything is as if nothing had happened."""
+        said = self._said(world, self.act)
+        assert said == self.reference, (said, self.reference)
+        assert list(world.folder.rglob("*.part")) == []
+
+    def _said(self, world: World, act: Callable[[World], object]) -> Any:
+        """All that the vault says after an operation, and the bytes that it gave out, whatever its keys."""
+        out = world.folder / "said.json"
+
+        def say() -> None:
+            act(world)
+            _look(world)
+            entries = sf.Vault.open(world.location).log(Query())
+            said = [[e.action, e.kind, e.dataset, e.recipient, e.generation, _known(e.body)] for e in entries]
+            given = [p for p in sorted(world.folder.iterdir()) if p.suffix in (".parquet", ".csv")]
+            out.write_text(json.dumps([said, {path.name: path.read_bytes().hex() for path in given}]))
+
+        self._check(self._in_child(say))
+        return json.loads(out.read_text())
+
+    @staticmethod
+    def _check(status: int) -> None:
+        if status:
+            raise AssertionError(f"a child ended with {status}; see above")
+
+    @staticmethod
+    def _in_child(work: Callable[[], object]) -> int:
+        child = os.fork()
+        if child == 0:
+            _run(work)
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _look(world: World) -> None:
+    try:
+        vault = world.open()
+    except VaultError as error:
+        if "there is no vault" not in str(error):
+            raise
+        return
+    try:
+        report = vault.verify()
+    except SfumatoError:
+        report = world.open(OTHER).verify()
+    assert report.sound, report.problems
+
+
+def _known(body: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in body.items() if name != "key"}
+
+
+def _run(work: Callable[[], object]) -> NoReturn:
+    try:
+        work()
+    except BaseException:
+        traceback.print_exc()
+        os._exit(1)
+    os._exit(0)
+
+
+def _warm(folder: Path) -> None:
+    """Compile and load everything once, before any fork."""
+    world = World(folder / "warm", None)
+    world.folder.mkdir()
+    _filled(world)
+    world.open().release("clinic", "ward", world.folder / "clinic.csv")
+    world.open().update("ward", _later())
+
+
+def main(name: str, server: str | None) -> None:
+    with tempfile.TemporaryDirectory() as made:
+        folder = Path(made)
+        _warm(folder)
+        zygote = Zygote(name, server, folder)
+        step = kills = 0
+        while True:
+            step += 1
+            world = zygote.fresh()
+            if not zygote.kill(world, step):
+                break
+            kills += 1
+            zygote.is_sound(world)
+            if zygote.kill(world, 1 + step * 7 % 23):  # a repetition that is killed as well
+                kills += 1
+                zygote.is_sound(world)
+            zygote.finish(world)
+            zygote.forget(world)
+        full = 0
+        for room in [0, 1, 100, 700, 4000, 4096, 9000, 12_288, 20_000, 32_768, 41_000, 60_000, 80_000]:
+            world = zygote.fresh()
+            full += zygote.fill(world, room)
+            zygote.is_sound(world)
+            zygote.finish(world)
+            zygote.forget(world)
+        print(json.dumps({"steps": step - 1, "kills": kills, "full": full}))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
