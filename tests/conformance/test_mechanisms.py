@@ -174,3 +174,39 @@ def test_a_changed_cell_gets_fresh_noise_and_others_keep_theirs(
         pa.concat_tables([table, table.set_column(0, "id", pa.array(range(10_000, 13_000)))]), "b", key
     )
     assert grown.column(column).to_pylist()[:3000] == before
+
+
+def test_it_tells_fresh_randomness_and_drift(policy: sf.Policy, table: pa.Table, key: sf.Key) -> None:
+    """`draws` changes for a row exactly when its value does; the same data have not drifted."""
+    scheme = policy.fit(table)
+    [part] = scheme.schemes
+    [name] = part.columns
+    rows = table["id"].to_numpy().astype(np.uint64)
+    [batch] = table.combine_chunks().to_batches()
+    before = part.draws(batch, rows, key)
+    assert len(np.unique(before)) == len(rows)
+    order = np.random.default_rng(1).permutation(len(rows))
+    assert (part.draws(batch.take(pa.array(order)), rows[order], key) == before[order]).all()
+    moved = batch.column(name).to_pylist()[1:] + batch.column(name).to_pylist()[:1]
+    other = pa.record_batch({**{n: batch.column(n) for n in batch.schema.names}, name: pa.array(moved)})
+    same = np.array([a == b for a, b in zip(moved, batch.column(name).to_pylist(), strict=True)])
+    assert ((part.draws(other, rows, key) == before) == same).all()
+    assert part.drift(policy.fit(table).schemes[0]) == pytest.approx(1.0)
+
+
+def test_drift_is_a_ratio_of_variances(table: pa.Table) -> None:
+    policy = sf.Policy.loads(
+        'dataset = "d"\ndefault = "drop"\n[levels]\na = 0.5\n[columns]\nid = "id"\nn = "gaussian"\nm = "gaussian"\n'
+    )
+    draw = np.random.default_rng(2)
+    base = draw.normal(size=(2, 3000))
+    fits = []
+    for spread in (1.0, 3.0):
+        columns = {"id": np.arange(3000), "n": base[0] + 10 * base[1], "m": base[1] * 10 - spread * base[0]}
+        fits.append(policy.fit(pa.table(columns)).schemes[0])
+    truth = [np.cov(np.array([base[0] + 10 * base[1], base[1] * 10 - s * base[0]])) for s in (1.0, 3.0)]
+    worst = max(np.linalg.eigvals(np.linalg.solve(truth[0], truth[1])).real)
+    assert worst > 3  # each column alone hardly changes; their difference does
+    assert fits[0].drift(fits[1]) == pytest.approx(worst, rel=0.02)
+    line = {"id": np.arange(3000), "n": base[1], "m": 2 * base[1]}  # noise on a line does not cover a plane
+    assert policy.fit(pa.table(line)).schemes[0].drift(fits[1]) > 1e3

@@ -242,6 +242,9 @@ def test_the_demonstration_shows_that_pooling_gains_nothing(tmp_path: Path) -> N
         assert naive < best - 0.05, column
     names = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     assert {"picture.png", "README.md", "clinic.parquet", "policy.toml", "copies/insurer.parquet"} <= names
+    assert {"vault/ledger.sqlite", "vault.key", "leaked.csv"} <= names
+    assert json.loads(result.stdout)["leaked by"] == ["insurer"]
+    assert sf.Vault.open(folder / "vault").verify().sound
     again = run("demo", str(folder), "--rows", "20000")
     assert again.exit_code == 0
     assert "hospital" in again.stdout

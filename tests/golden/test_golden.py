@@ -19,8 +19,13 @@ import sfumato as sf
 from sfumato.kernels.replacement import replace
 from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.identity import record_ids
+from sfumato.keys.lock import unwrap
 from sfumato.keys.path import PathTree, ancestry
+from sfumato.keys.signature import public_key, sign
 from sfumato.keys.stream import Stream
+from sfumato.ledger.chain import START, Codes, Entry
+from sfumato.ledger.ledger import Head
+from sfumato.vault.marks import marked
 
 FILE = Path(__file__).with_name("golden.json")
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -44,8 +49,36 @@ def computed() -> dict[str, Any]:
         "text ids": record_ids(_people(), ("name",), np.zeros(2, np.uint64), KEY).tolist(),
         "pair ids": record_ids(_people(), ("name", "born"), np.zeros(2, np.uint64), KEY).tolist(),
         "path": {str(f): _point(f) for f in (0.8, 0.2, 0.37, 0.9, 0.05, 0.999)},
+        "marks": [
+            marked(sf.Ladder.of({"a": 0.8, "b": 0.5}), sf.Level(f), n).fidelity.hex()
+            for f in (0.8, 0.5)
+            for n in range(5)
+        ],
+        "chain": _chain(),
+        "signature": [public_key(KEY), sign(KEY, b"golden")],
+        "lock": unwrap(LOCK, "correct horse", "owner/1").fingerprint(),
         "copies": {str(level): _copy(level) for level in ("high", "middle", "low", 0.4, 0.9, 0.1)},
     }
+
+
+LOCK = {
+    "opens": "passphrase",
+    "salt": "000102030405060708090a0b0c0d0e0f",
+    "nonce": "000102030405060708090a0b",
+    "argon2id": {"iterations": 3, "lanes": 4, "memory_cost": 65536},
+    "sealed": "d021d795adba76eb99d9441d2bbbb79e8b4fe44713e19cfa589cfe1f6a7b2ce92a011a009dc22e81e348f7bdaf940baa",
+}
+"""A master key that was wrapped once, and must be found again by every later version."""
+
+
+def _chain() -> list[list[str]]:
+    """Two entries and a head."""
+    codes = Codes(KEY)
+    first = Entry(1, "2026-01-01T00:00:00.000000+00:00", "é", "created", "vault", "", "", {"key": "x", "a": 0.1}, 1)
+    first = first.linked(START, codes)
+    second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).linked(first.hash, codes)
+    head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "")
+    return [[first.hash, first.mac], [second.hash, second.mac], [head.sealed(codes)]]
 
 
 def _hash(array: Any) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests.leaks import DAMAGES, damaged, patients, two_digits, vault_of
+from tests.leaks import DAMAGES, POLICY, damaged, patients, two_digits, vault_of
 
 import sfumato as sf
 from sfumato.vault.evidence import score
@@ -112,6 +112,37 @@ def test_thieves_who_pool_are_both_named(rng: np.random.Generator, tmp_path: Pat
         }
         found = vault.trace("clinic", pa.table({"id": one["id"], **cells}))
         assert {suspect.recipients[0] for suspect in found.accused} == {"r2", "r5"}, mix
+
+
+def test_versions_share_the_noise_of_unchanged_records(rng: np.random.Generator, tmp_path: Path) -> None:
+    """One recipient holds the second version too; the other's copy of the first must not look like hers."""
+    table = patients(3000, rng)
+    vault = vault_of(str(tmp_path), table, 2)
+    ages = np.array(table["age"].to_numpy())
+    ages[:10] += 1
+    vault.update("clinic", table.set_column(1, "age", pa.array(ages)))
+    vault.release("r0", "clinic")
+    copies = {name: sf.read_copy(Path(vault.location) / f"copies/clinic/{name}.parquet") for name in ("r0.v2", "r1.v1")}
+    for name, copy in copies.items():
+        for damages in (set(), set(DAMAGES)):
+            found = vault.trace("clinic", damaged(copy, damages, rng))
+            assert [suspect.recipients for suspect in found.accused] == [(name[:2],)], (name, damages)
+
+
+def test_who_holds_the_same_copy_is_suspected_together(rng: np.random.Generator, tmp_path: Path) -> None:
+    """Without marks, of two versions that differ in a few records."""
+    table = patients(2000, rng)
+    vault = sf.Vault.create(tmp_path / "vault")
+    vault.add(sf.Policy.loads(POLICY), table)
+    for name in ("early", "late", "other"):
+        vault.recipient(name)
+        vault.grant(name, "clinic", "public" if name == "other" else "partner")
+    path, _ = vault.release("early", "clinic")
+    vault.release("other", "clinic")
+    vault.update("clinic", table.slice(5))
+    vault.release("late", "clinic")
+    [suspect] = vault.trace("clinic", path).accused
+    assert set(suspect.recipients) == {"early", "late"}
 
 
 @pytest.mark.slow

@@ -215,7 +215,7 @@ def test_drift_is_told_and_the_first_shape_stays(vault: sf.Vault, tmp_path: Path
 def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
     master = sf.Key.generate()
-    vault = site.create(key=master, secret="correct horse")  # noqa: S106
+    vault = site.create(key=master, secret="correct horse")
     vault.add(wards.policy(), wards.table())
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
@@ -230,7 +230,7 @@ def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.
 
 def test_a_wrong_secret_is_refused_in_the_same_words(site: Site) -> None:
     location, store = site.new()
-    sf.Vault.create(location, store=store, secret="right")  # noqa: S106
+    sf.Vault.create(location, store=store, secret="right")
     said = set()
     wrongs: list[str | sf.Key] = ["wrong", "rightly", "right ", "x" * 10_000, sf.Key.generate()]
     for wrong in wrongs:
@@ -239,7 +239,7 @@ def test_a_wrong_secret_is_refused_in_the_same_words(site: Site) -> None:
         said.add(str(refused.value))
         assert refused.value.__cause__ is None
     assert len(said) == 1
-    assert sf.Vault.open(location, secret="right").recipient("clinic").recipient == "clinic"  # noqa: S106
+    assert sf.Vault.open(location, secret="right").recipient("clinic").recipient == "clinic"
 
 
 def test_no_secret_is_said_and_none_is_invented(site: Site) -> None:
@@ -281,7 +281,7 @@ def test_another_secret_takes_over(vault: sf.Vault, site: Site, tmp_path: Path) 
     vault.relock("new")
     with pytest.raises(CustodyError):
         sf.Vault.open(vault.location, secret=site.secret).verify()
-    again = sf.Vault.open(vault.location, secret="new")  # noqa: S106
+    again = sf.Vault.open(vault.location, secret="new")
     assert again.verify().sound
     assert again.release("clinic", "ward", tmp_path / "b.parquet")[0].read_bytes() == before
 
@@ -326,10 +326,10 @@ def test_a_vault_in_a_database_says_what_it_lacks(postgres: object, tmp_path: Pa
     with pytest.raises(VaultError, match="there is no vault in postgresql"):
         sf.Vault.open(url)
     with pytest.raises(VaultError, match="where to keep tables"):
-        sf.Vault.create(url, secret="x")  # noqa: S106
+        sf.Vault.create(url, secret="x")
     with pytest.raises(CustodyError, match="passphrase or a key"):
         sf.Vault.create(url, store=str(tmp_path))
-    vault = sf.Vault.create(url, store=str(tmp_path), secret="x")  # noqa: S106
+    vault = sf.Vault.create(url, store=str(tmp_path), secret="x")
     vault.add(wards.policy(), wards.table())
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
@@ -344,7 +344,7 @@ def test_a_vault_in_a_database_says_what_it_lacks(postgres: object, tmp_path: Pa
 
 def test_a_store_anywhere(postgres: object, tmp_path: Path) -> None:
     """Tables on a path that only fsspec knows."""
-    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="x")  # type: ignore[attr-defined]  # noqa: S106
+    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="x")  # type: ignore[attr-defined]
     vault.add(wards.policy(), wards.table(), traced=True)
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")

@@ -59,7 +59,7 @@ def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: P
     with progress(quiet=as_json) as (stage, advance):
         stage("measuring and keeping")
         entry = vault.add(policy_path, table, traced=traced, progress=advance)
-    level = next(iter(entry.body["levels"]))
+    level = entry.body["levels"][0][0]
     following = f"sfumato recipient add NAME, then sfumato grant NAME {entry.dataset} --level {level}"
     say(entry.__dict__, as_json, sentence(entry), following)
 

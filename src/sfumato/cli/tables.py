@@ -95,4 +95,4 @@ def demo(folder: Path, rows: int, as_json: bool) -> None:
 
     with progress(quiet=as_json) as (stage, _):
         story = tell(folder, rows, stage)
-    say(story.summary(), as_json, story.text(), f"open {folder}/picture.png, then read {folder}/README.md")
+    say(story.summary(), as_json, story.text(), f"open {folder}/picture.png, then cd {folder} and read README.md")

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato.demo import attack
@@ -19,10 +20,14 @@ from sfumato.errors import ReleaseError
 from sfumato.kernels import Floats, Rows
 from sfumato.keys.key import Key
 from sfumato.release.atomic import replace_text
+from sfumato.release.manifest import Manifest
 from sfumato.release.run import release_file
 from sfumato.schema import numeric
 from sfumato.schema.domain import Domain
 from sfumato.schema.policy import Policy
+from sfumato.vault import Vault
+from sfumato.vault.tracing import Trace
+from sfumato.vault.words import trace_in_words
 
 NUMBERS = ("age", "income", "systolic", "diastolic", "visit")
 CATEGORIES = ("diagnosis", "region")
@@ -35,9 +40,11 @@ _README = """\
 | `picture.png` | everything below, in one picture |
 | `clinic.parquet` | the original: {rows:,} invented patients |
 | `policy.toml` | what becomes of each column, and the trust levels |
-| `sfumato.key` | the owner's secret |
-| `copies/` | what each recipient was given, with its manifest beside it, and the fitted scheme |
+| `vault/` | the owner's vault: the table, its policy, the recipients, and the ledger of what was given to whom |
+| `vault.key` | the owner's secret, which opens the vault |
+| `copies/` | what each recipient was given, signed, with its manifest beside it |
 | `independent/` | what they would have been given by a tool that blurs each copy by itself |
+| `leaked.csv` | a file found in public: one copy, half of its rows in another order, rounded to two digits |
 
 What is left to an attacker who already knows the truth about every second patient and has learnt from them how best
 to combine the copies: for numbers, the error of the best linear estimate as a share of the column's variance (more is
@@ -47,7 +54,16 @@ safer); for categories, how often the likeliest value is wrong. Measured on the 
 
 Pooling Sfumato's three copies gives no more than the hospital's copy alone. Pooling independent ones does.
 
-Look into a copy with `sfumato show copies/insurer.parquet`.
+Who leaked `leaked.csv`? {leak}
+
+Go on in this folder:
+
+```console
+sfumato check copies/insurer.parquet     # what a recipient can verify, and what is promised
+sfumato log                              # what was given to whom
+sfumato verify                           # that nobody has touched the ledger, the table or the copies
+sfumato trace clinic leaked.csv          # whose copy that is
+```
 """
 
 
@@ -68,6 +84,7 @@ class Story:
     folder: Path
     recipients: tuple[str, ...]
     rows: tuple[Row, ...]
+    leak: Trace
 
     def summary(self) -> dict[str, Any]:
         """As JSON."""
@@ -78,6 +95,7 @@ class Story:
                 | {"all three, Sfumato": row.pooled, "all three, independent": row.independent}
                 for row in self.rows
             },
+            "leaked by": [name for suspect in self.leak.accused for name in suspect.recipients],
         }
 
     def heads(self) -> list[str]:
@@ -103,9 +121,10 @@ class Story:
         out = Console(file=io.StringIO(), width=110)
         out.print(table)
         shown: str = out.file.getvalue()  # type: ignore[attr-defined]
+        leak = trace_in_words(self.leak, "leaked.csv")
         return (
             f"{shown}\nAll three pooled know no more than the {self.recipients[0]} alone. Had the noise been "
-            f"independent, they would.\nEverything is in {self.folder}/."
+            f"independent, they would.\n\n{leak}\n\nEverything is in {self.folder}/."
         )
 
     def markdown(self) -> str:
@@ -122,18 +141,45 @@ def tell(folder: Path, rows: int, stage: Callable[[str], None]) -> Story:
     table = clinic(rows)
     pyarrow.parquet.write_table(table, folder / "clinic.parquet")
     replace_text(folder / "policy.toml", POLICY)
-    if not (folder / "sfumato.key").exists():
-        Key.generate().save(folder / "sfumato.key")
-    policy, key = Policy.load(folder / "policy.toml"), Key.load(folder / "sfumato.key")
-    stage("making the copies")
-    safe = _copies(policy, table, key, folder / "copies")
-    naive = _copies(_naive(policy), table, key, folder / "independent")
+    policy = Policy.load(folder / "policy.toml")
+    stage("filling the vault")
+    vault = _vault(folder, policy, table)
+    stage("releasing the copies")
+    paths = [vault.release(name, "clinic", folder / f"copies/{name}.parquet")[0] for name in policy.ladder.levels]
+    safe = [pyarrow.parquet.read_table(path) for path in paths]
+    naive = _independent(_naive(policy), table, [Manifest.of(path).given for path in paths], folder / "independent")
     stage("attacking them")
-    story, guesses = _attack(folder, policy, table, safe, naive)
+    errors, guesses = _attack(table, safe, naive)
+    stage("tracing a leak")
+    pyarrow.csv.write_csv(_stolen(safe[-1]), folder / "leaked.csv")
+    leak = vault.trace("clinic", folder / "leaked.csv")
+    story = Story(folder, tuple(policy.ladder.levels), errors, leak)
     stage("drawing")
     draw(folder / "picture.png", Panel(table, dict(zip(policy.ladder.levels, safe, strict=True)), story, guesses))
-    replace_text(folder / "README.md", _README.format(rows=rows, table=story.markdown()))
+    said = " ".join(trace_in_words(leak, "It").split())
+    replace_text(folder / "README.md", _README.format(rows=rows, table=story.markdown(), leak=said))
     return story
+
+
+def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
+    """A vault with the table, and a recipient for each level; that of an earlier demonstration is used again."""
+    new = not (folder / "vault.key").exists()
+    vault = Vault.create(folder / "vault") if new else Vault.open(folder / "vault")
+    if new:
+        vault.add(policy, table, traced=True)
+    else:
+        vault.update("clinic", table)
+    for name in policy.ladder.levels:
+        vault.recipient(name)
+        vault.grant(name, "clinic", name)
+    return vault
+
+
+def _stolen(copy: pa.Table) -> pa.Table:
+    """Every second row of a copy, backwards, its numbers rounded to two digits, without ids, dates and categories."""
+    rows = np.arange(copy.num_rows)[::-2]
+    columns = {name: copy.column(name).to_numpy()[rows] for name in NUMBERS if name != "visit"}
+    return pa.table({name: [float(f"{value:.2g}") for value in column] for name, column in columns.items()})
 
 
 def _prepare(folder: Path) -> None:
@@ -159,17 +205,18 @@ def _naive(policy: Policy) -> Policy:
     return Policy.loads(text)
 
 
-def _copies(policy: Policy, table: pa.Table, key: Key, folder: Path) -> list[pa.Table]:
-    scheme = policy.fit(table)
-    scheme.save(folder / "scheme.json")
-    for name in policy.ladder.levels:
-        release_file(scheme, table, folder / f"{name}.parquet", name, key)
-    return [pyarrow.parquet.read_table(folder / f"{name}.parquet") for name in policy.ladder.levels]
+def _independent(policy: Policy, table: pa.Table, levels: list[float], folder: Path) -> list[pa.Table]:
+    """Copies as good as the others, each blurred by itself; their key is not kept."""
+    scheme, key = policy.fit(table), Key.generate()
+    paths = [folder / f"{name}.parquet" for name in policy.ladder.levels]
+    for path, level in zip(paths, levels, strict=True):
+        release_file(scheme, table, path, level, key)
+    return [pyarrow.parquet.read_table(path) for path in paths]
 
 
 def _attack(
-    folder: Path, policy: Policy, table: pa.Table, safe: Sequence[pa.Table], naive: Sequence[pa.Table]
-) -> tuple[Story, dict[str, Floats]]:
+    table: pa.Table, safe: Sequence[pa.Table], naive: Sequence[pa.Table]
+) -> tuple[tuple[Row, ...], dict[str, Floats]]:
     """The errors left to the attackers on the records they do not know, and their pooled estimates of all numbers."""
     sets = [[copy] for copy in safe] + [list(safe), list(naive)]
     truth = _numbers(table)
@@ -181,8 +228,7 @@ def _attack(
         real = _codes(table, name, domain)
         found = [attack.guess([_codes(copy, name, domain) for copy in copies], len(domain), real) for copies in sets]
         rows.append(_row(name, [float((guess != real)[1::2].mean()) for guess in found]))
-    story = Story(folder, tuple(policy.ladder.levels), tuple(rows))
-    return story, {"pooled": guesses[-2], "independent": guesses[-1]}
+    return tuple(rows), {"pooled": guesses[-2], "independent": guesses[-1]}
 
 
 def _row(column: str, errors: list[float]) -> Row:

@@ -30,7 +30,7 @@ _SEARCHES = 128
 
 @dataclass(frozen=True)
 class Issue:
-    """The copies of one version that were made with one key: who has which level."""
+    """One version, and who has which level of this or another version that was made with the same key."""
 
     dataset: Dataset
     key: Key

@@ -89,7 +89,7 @@ def prepare(policy: Policy, table: Any, store: Store, *, traced: bool, progress:
         "version": 1,
         "traced": traced,
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
-        "levels": {level: value.fidelity for level, value in policy.ladder.levels.items()},
+        "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],  # in their order
         "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
     }

@@ -29,7 +29,7 @@ def marked(ladder: Ladder, level: Level, mark: int) -> Level:
     number = mark + 1
     if halvings + number.bit_length() > DIGITS:
         raise GrantError(
-            f"no more than {2 ** (DIGITS - halvings) - 1} recipients can be told apart at the level "
+            f"no more than {(1 << max(DIGITS - halvings, 0)) - 1} recipients can be told apart at the level "
             f"{ladder.name(level)}; give a numeric level, or declare the next level nearer to it"
         )
     return Level.from_noise(start + gap * _halving(number) / 2**halvings)

@@ -35,7 +35,7 @@ def of_vault(vault: Vault) -> dict[str, Any]:
                 "dataset": entry.dataset,
                 "version": entry.body["version"],
                 "rows": entry.body["rows"],
-                "levels": ", ".join(f"{name} {value:g}" for name, value in entry.body["levels"].items()),
+                "levels": ", ".join(f"{name} {value:g}" for name, value in entry.body["levels"]),
                 "traced": "yes" if entry.body["traced"] else "no",
                 "last change": entry.at[:16].replace("T", " "),
             }

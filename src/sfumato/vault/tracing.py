@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sfumato.errors import VaultError
 from sfumato.kernels.factor import gram
+from sfumato.keys.key import Key
 from sfumato.mechanisms._shaped import ShapedNoise
 from sfumato.schema.levels import Level
 from sfumato.schema.table import BATCH, Source
@@ -34,6 +35,7 @@ class Suspect:
 
     recipients: tuple[str, ...]
     version: int
+    """The one that the file is most like."""
     level: str | float
     score: Score
     false_accusation: float
@@ -68,7 +70,7 @@ def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] 
         raise VaultError("a file can be traced once copies were released, and none of this dataset was")
     file = Source.of(leaked)
     head = pa.Table.from_batches(islice(file.batches(), -(-_ROWS // BATCH)), schema=file.schema)
-    found: list[tuple[Issue, float, Score]] = []
+    found: dict[tuple[Key, float], tuple[Issue, Score]] = {}
     tests = sum((1 + len(issue.conditions) + 1) * len(issue.holders) for issue in issues)
     matched, original = 0, 0.0
     columns = tuple(name for name in _shaped(issues[0]).columns if name in head.column_names)
@@ -77,7 +79,10 @@ def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] 
             scores, same = _scores(issue, match, columns)
             original = max(original, same)
             matched = max(matched, match.cells.shape[1])
-            found += [(issue, fidelity, one) for fidelity, one in scores.items()]
+            for fidelity, one in scores.items():
+                best = found.get((issue.key, fidelity))
+                if best is None or one.z > best[1].z:
+                    found[issue.key, fidelity] = issue, one
             if progress:
                 progress(len(scores))
             if not match.probes and min(one.chance for one in scores.values()) * tests < GUILT:
@@ -90,7 +95,7 @@ def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] 
             one,
             min(1.0, one.chance * tests),
         )
-        for issue, fidelity, one in found
+        for (_, fidelity), (issue, one) in found.items()
     ]
     suspects.sort(key=lambda suspect: -suspect.score.z)
     return Trace(head.num_rows, matched, columns, original, tuple(suspects))

@@ -25,7 +25,8 @@ def sentence(entry: Entry) -> str:
 def _added(entry: Entry) -> str:
     said = entry.body
     traced = ", leaks can be traced" if said["traced"] else ""
-    return f"Added {entry.dataset}: {said['rows']:,} rows, levels {', '.join(said['levels'])}{traced}."
+    levels = ", ".join(level for level, _ in said["levels"])
+    return f"Added {entry.dataset}: {said['rows']:,} rows, levels {levels}{traced}."
 
 
 def _updated(entry: Entry) -> str:
@@ -101,7 +102,7 @@ def drift_warning(entry: Entry) -> list[str]:
     drift = entry.body["drift"]
     left = ", ".join(
         f"{level} {left_by_drift(1 - fidelity, drift):.1%} instead of {1 - fidelity:.1%}"
-        for level, fidelity in entry.body["levels"].items()
+        for level, fidelity in entry.body["levels"]
     )
     return [
         f"DRIFT: in some direction the numbers now vary {drift:.3g} times as much as the noise was shaped for. What is "
@@ -167,7 +168,7 @@ def trace_in_words(found: Trace, leaked: str) -> str:
     for suspect in found.accused:
         who = " or ".join(suspect.recipients)
         out.append(
-            f"{leaked} was made from the copy of {who} (version {suspect.version}, {suspect.level}).\n"
+            f"{leaked} was made from the copy of {who} (version {suspect.version}, level {suspect.level}).\n"
             f"  likelihood ratio 10^{suspect.score.log_ratio:,.0f} against other origins (z = {suspect.score.z:.1f});\n"
             f"  an innocent would look so with probability {_tiny(suspect.false_accusation)}."
         )

@@ -1,0 +1,131 @@
+"""A vault of 1,000 datasets, 10,000 recipients and 1,000,000 entries against a small one, in both databases."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from typing import Any
+
+from tests import wards
+from tests.postgres import running
+
+import sfumato as sf
+from measure import Line, at_most, duel
+from sfumato.ledger.chain import Codes, Entry, canonical
+from sfumato.ledger.ledger import Head, Query
+from sfumato.ledger.tables import ENTRIES, SUBJECTS, VAULT
+from sfumato.vault.overview import of_vault
+
+SECRET = sf.Key.from_bytes(bytes(32))
+SMALL, LARGE = (5, 20, 100), (1_000, 10_000, 1_000_000)
+
+_CHILD = r"""
+import re, sys
+from pathlib import Path
+import sfumato as sf
+report = sf.Vault.open(sys.argv[1], secret=sf.Key.from_bytes(bytes(32))).verify(files=False)
+assert report.sound, report.problems
+print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
+"""
+
+
+def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.Vault:
+    """A vault with so many datasets, recipients and entries, written as the vault writes them, many at a time."""
+    vault = sf.Vault.create(location, store=store, secret=SECRET)
+    first = vault.add(wards.policy(), wards.table(100))
+    codes = Codes(vault.keys()[1])
+    with vault.ledger.database.transaction(writes=True) as connection, vault.ledger.reading() as reading:
+        head = reading.head()
+        counts, number, previous = dict(head.counts), head.entries, head.head
+        latest: dict[tuple[str, str, str], int] = {}
+        said = itertools.islice(_story(first, *size[:2]), size[2] - number)
+        while page := list(itertools.islice(said, 10_000)):
+            rows = []
+            for action, kind, dataset, recipient, body in page:
+                number += 1
+                entry = Entry(number, first.at, "bench", action, kind, dataset, recipient, body, 1)
+                entry = entry.linked(previous, codes)
+                previous = entry.hash
+                rows.append({**entry.__dict__, "body": canonical(body)})
+                latest[kind, dataset, recipient] = number
+            connection.execute(ENTRIES.insert(), rows)
+        subjects = [{"kind": k, "dataset": d, "recipient": r, "entry": n} for (k, d, r), n in latest.items()]
+        connection.execute(SUBJECTS.insert(), subjects)
+        for kind, _, _ in latest:
+            counts[kind] = counts.get(kind, 0) + 1
+        final = Head(head.name, head.store, 1, number, previous, counts, "")
+        values = {"entries": number, "head": previous, "counts": canonical(counts), "seal": final.sealed(codes)}
+        connection.execute(VAULT.update().values(**values))
+    return vault
+
+
+def _story(first: Entry, datasets: int, recipients: int) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
+    """Datasets and recipients, then grants and releases without end."""
+    for d in range(1, datasets):
+        yield "added", "dataset", f"d{d}", "", first.body
+    for r in range(recipients):
+        yield "registered", "recipient", "", f"r{r}", {"note": "somebody"}
+    grant = {"level": "partner", "fidelity": 0.5, "columns": None, "where": None, "until": None, "mark": None}
+    copy = {
+        "version": 1,
+        "generation": 1,
+        "rows": 100,
+        "digest": "0" * 64,
+        "exposure": {"draws": {"1": 100}, "error": 0.5},
+    }
+    for turn in itertools.count():
+        for r in range(recipients):
+            dataset = f"d{1 + (r + turn) % (datasets - 1)}"
+            yield "granted", "grant", dataset, f"r{r}", grant
+            yield "released", "release", dataset, f"r{r}", {**grant, **copy}
+
+
+def answers() -> Iterator[Line]:
+    """Status, a grant and the last 20 entries, in the large vault against the small one."""
+    with tempfile.TemporaryDirectory() as folder, running() as server:
+        places: dict[str, list[tuple[str, str | None]]] = {
+            "SQLite": [(f"{folder}/small", None), (f"{folder}/large", None)],
+            "PostgreSQL": [(server.database(), f"{folder}/store1"), (server.database(), f"{folder}/store2")],
+        }
+        for name, (small_place, large_place) in places.items():
+            small, large = filled(*small_place, SMALL), filled(*large_place, LARGE)
+            against = "a vault of 100 entries"
+            yield at_most(f"status, 1,000,000 entries, {name}", duel(_status(large), _status(small), 15), against, 1.5)
+            yield at_most(f"grant, {name}", duel(_grant(large), _grant(small), 15), against, 1.5)
+            yield at_most(f"log --last 20, {name}", duel(_log(large), _log(small), 15), against, 1.5)
+            peaks = [_peak(vault.location) for vault in (large, small)]
+            yield Line(
+                f"peak memory of verify, {name}",
+                peaks[0],
+                peaks[1],
+                against,
+                "at most 1.5 times",
+                met=peaks[0] <= 1.5 * peaks[1],
+                unit="MiB",
+            )
+
+
+def _status(vault: sf.Vault) -> Any:
+    return lambda: of_vault(sf.Vault.open(vault.location))
+
+
+def _log(vault: sf.Vault) -> Any:
+    return lambda: sf.Vault.open(vault.location).log(Query(last=20))
+
+
+def _grant(vault: sf.Vault) -> Any:
+    levels = itertools.cycle(["internal", "partner", "public"])
+    return lambda: sf.Vault.open(vault.location, secret=SECRET).grant("r7", "d3", next(levels))
+
+
+def _peak(location: str) -> float:
+    command = [sys.executable, "-c", _CHILD, location]
+    return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+
+
+if __name__ == "__main__":
+    for line in answers():
+        print(line.what, round(line.ours, 4), round(line.rival, 4), round(line.ratio, 2), line.met, flush=True)

@@ -1,0 +1,115 @@
+"""Parts of a table, and levels a hair apart."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import GrantError, PolicyError, SourceError
+from sfumato.keys.path import PathTree
+from sfumato.models import GaussianNoise, UniformReplacement, narrowed
+from sfumato.schema.table import BATCH
+from sfumato.schema.view import View
+from sfumato.vault.evidence import bridge
+from sfumato.vault.marks import BAND, DIGITS, marked
+
+BATCHES = pa.record_batch(
+    {"town": ["A", None, "B", "A"], "year": [2019, 2020, None, 2021], "free": [True, False, True, None]}
+)
+
+
+@pytest.mark.parametrize(
+    ("where", "rows"),
+    [
+        ("town == 'A'", [0, 3]),
+        ("town != 'A'", [2]),
+        ("not town == 'A'", [2]),
+        ("year >= 2020 and town == 'A'", [3]),
+        ("year < 2020 or town == 'B'", [0, 2]),
+        ("town in ['A', 'B'] and year > -5", [0, 3]),
+        ("town not in ('A',)", [1, 2]),
+        ("free == True", [0, 2]),
+        ("year <= 2019.5", [0]),
+        ("town == 'Z'", []),
+    ],
+)
+def test_conditions(where: str, rows: list[int]) -> None:
+    found = View(None, where).filter(BATCHES)
+    assert found.equals(BATCHES.take(pa.array(rows, pa.int64())))
+
+
+def test_a_condition_that_does_not_fit_the_types() -> None:
+    with pytest.raises(SourceError, match=r"must fit the types of its columns: year \(int64\)"):
+        View(None, "year == 'x'").filter(BATCHES)
+    with pytest.raises(PolicyError, match="at least one column"):
+        View(())
+
+
+def test_rows_keep_their_noise_in_any_view_of_a_table_without_ids(key: sf.Key) -> None:
+    """Without an id column a row's place is its id, also where earlier rows are not shown."""
+    rows = 2 * BATCH + 100
+    draw = np.random.default_rng(1)
+    table = pa.table({"half": np.arange(rows) % 3, "n": draw.normal(size=rows)})
+    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nhalf = "keep"\nn = "gaussian"\n')
+    scheme = policy.fit(table)
+    whole = scheme.release(table, "a", key)
+    part = scheme.seen(View(("n",), "half == 1")).release(table, "a", key)
+    expected = whole["n"].to_numpy()[np.arange(rows) % 3 == 1]
+    assert (part["n"].to_numpy() == expected).all()
+    sf.Manifest.of(part).verify(part)
+    assert sf.Manifest.of(part).scheme == sf.Manifest.of(whole).scheme
+
+
+def test_the_model_of_some_columns_is_the_marginal() -> None:
+    noise = GaussianNoise(
+        ("a", "b", "c"),
+        ((1.0,), (2.0, 5.0), (3.0, 7.0, 9.0)),
+        1.0,
+        (1.0, 2.0, 3.0),
+        (0.1, 0.2, 0.3),
+        (None,) * 3,
+        (0.0,) * 3,
+        True,
+    )
+    part = narrowed(noise, ["c", "a"])
+    assert isinstance(part, GaussianNoise)
+    assert (part.columns, part.covariance, part.scale) == (("a", "c"), ((1.0,), (3.0, 9.0)), (1.0, 3.0))
+    pair = UniformReplacement(("x", "y"), ({"count": 2}, {"count": 5}), 0.4, False, True)
+    assert narrowed(pair, ["y"]) == UniformReplacement(("y",), ({"count": 5},), 0.4, False, True)
+    assert narrowed(noise, ["q"]).columns == ()
+
+
+@pytest.mark.parametrize("levels", [(0.8, 0.5, 0.2), (0.99, 0.01), (0.5,), (0.5, 0.4999)])
+def test_marks_are_places_of_their_own_a_hair_below_the_level(levels: tuple[float, ...]) -> None:
+    ladder = sf.Ladder.of({f"l{i}": level for i, level in enumerate(levels)})
+    tree = PathTree(ladder, DIGITS)
+    for level in ladder:
+        found = [marked(ladder, level, number) for number in range(300)]
+        assert [tree.locate(mark).level for mark in found] == found  # they are on the grid, exactly
+        assert len(set(found)) == len(found)
+        below = [other for other in ladder if other < level]
+        for mark in found:
+            assert mark < level
+            assert mark.noise <= level.noise * (1 + 1 / BAND)
+            assert not below or mark > below[0]
+        times = np.sort([mark.noise for mark in found[:127]])
+        assert np.diff(times).min() == pytest.approx(np.diff(times).max(), rel=1e-3)  # evenly dealt
+
+
+def test_there_is_an_end_to_marks() -> None:
+    wide, wider = (sf.Ladder.of({"a": 1 - rest, "b": rest}) for rest in (0.001, 0.000001))
+    assert marked(wide, sf.Level(0.999), 30) < sf.Level(0.999)
+    with pytest.raises(GrantError, match="no more than 31 recipients can be told apart"):
+        marked(wide, sf.Level(0.999), 31)
+    with pytest.raises(GrantError, match="no more than 0 recipients"):
+        marked(wider, sf.Level(1 - 0.000001), 0)
+
+
+def test_the_bridge_between_neighbours() -> None:
+    weights, v = bridge([0.0, 1.0, 1.5, 3.0], 2)
+    assert weights.tolist() == [0.0, 0.75, 0.0, 0.25]
+    assert v == pytest.approx(0.5 * 1.5 / 2)
+    weights, v = bridge([0.0, 1.0, 1.5], 2)
+    assert (weights.tolist(), v) == ([0.0, 1.0, 0.0], 0.5)
