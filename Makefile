@@ -21,7 +21,7 @@ sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is p
 	$(BIN)/python -m pytest -n auto -m slow --seed random
 
 bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/benchmarks.md
-	$(BIN)/python benchmarks/run.py
+	PYTHONPATH=. $(BIN)/python benchmarks/run.py
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

@@ -15,6 +15,7 @@ import pyarrow as pa
 import files
 import kernels
 import peers
+import vaults
 from measure import Line
 
 ROOT = Path(__file__).parents[1]
@@ -26,6 +27,7 @@ ALL = [
     peers.gaussian,
     files.speed,
     files.memory,
+    vaults.answers,
 ]
 
 PAGE = """\
@@ -49,6 +51,9 @@ includes the copy's digest and manifest.
 
 Algorithm 3 must keep the noise of every earlier copy and solves a system that grows with their number; ours keeps
 nothing, and a copy costs what it costs. The rows from 30 to 1,000 levels show the crossing.
+
+The last rows ask a vault of 1,000 datasets, 10,000 recipients and 1,000,000 ledger entries what a small one is asked: it
+takes no longer.
 """
 
 
