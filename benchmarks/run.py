@@ -52,8 +52,8 @@ includes the copy's digest and manifest.
 Algorithm 3 must keep the noise of every earlier copy and solves a system that grows with their number; ours keeps
 nothing, and a copy costs what it costs. The rows from 30 to 1,000 levels show the crossing.
 
-The last rows ask a vault of 1,000 datasets, 10,000 recipients and 1,000,000 ledger entries what a small one is asked: it
-takes no longer.
+The last rows ask a vault of 1,000 datasets, 10,000 recipients and 1,000,000 ledger entries what a small one is asked:
+it takes no longer.
 """
 
 

@@ -284,6 +284,7 @@ def test_a_file_that_is_no_backup(tmp_path: Path) -> None:
 def test_locks_of_another_vault_do_not_fit(site: Site) -> None:
     """A wrapped key is bound to its vault and its generation."""
     one, two = site.create(), site.create()
+    assert two.verify().sound
     with one.ledger.reading() as reading:
         [held] = reading.generations()
     _tamper(two, GENERATIONS.update().values(lock=json.dumps(held.lock)))

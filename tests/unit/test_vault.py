@@ -18,6 +18,7 @@ from tests.conftest import Site
 import sfumato as sf
 from sfumato.errors import CustodyError, GrantError, PolicyError, SourceError, VaultError
 from sfumato.ledger.ledger import Query
+from sfumato.release.certificate import check
 
 
 @pytest.fixture
@@ -32,9 +33,11 @@ def test_a_release_is_the_copy_that_the_scheme_makes(vault: sf.Vault, tmp_path: 
     vault.grant("clinic", "ward", "partner")
     path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
     loose = wards.policy().fit(wards.table()).release(wards.table(), "partner", vault.keys()[1])
-    assert sf.read_copy(path).equals(loose.replace_schema_metadata(None)) or manifest.digest == (
-        sf.Manifest.of(loose).digest
-    )
+    assert sf.read_copy(path).equals(loose)
+    assert manifest.digest == sf.Manifest.of(loose).digest
+    assert check(path, vault.public_key) == manifest
+    [entry] = vault.log(Query(action="released"))
+    assert (entry.recipient, entry.body["digest"], entry.body["rows"]) == ("clinic", manifest.digest, wards.ROWS)
     assert (manifest.recipient, manifest.version, manifest.level) == ("clinic", 1, "partner")
 
 
@@ -193,7 +196,8 @@ def test_a_value_that_returns_is_no_new_draw(vault: sf.Vault, tmp_path: Path) ->
         if number:
             vault.update("ward", version)
         vault.release("clinic", "ward", tmp_path / f"{number}.parquet")
-    assert vault.log(Query(kind="release"))[-1].body["exposure"]["draws"] == {"1": 293, "2": 7}
+    exposure = vault.log(Query(kind="release"))[-1].body["exposure"]
+    assert exposure == {"draws": {"1": 293, "2": 7}, "error": pytest.approx(1 / 3)}
     assert sf.read_copy(tmp_path / "0.parquet").equals(sf.read_copy(tmp_path / "2.parquet"))
 
 
@@ -269,10 +273,11 @@ def test_secrets_come_from_the_environment(
     monkeypatch.delenv({"key": "SFUMATO_KEY", "file": "SFUMATO_KEY_FILE", "passphrase": "SFUMATO_PASSPHRASE"}[how])
     with pytest.raises(CustodyError):
         sf.Vault.open(location).recipient("clinic")
-    monkeypatch.setenv("SFUMATO_KEY", "zz")
-    with pytest.raises(CustodyError, match="64 hexadecimal digits") as refused:
-        sf.Vault.open(location)
-    assert "zz" not in str(refused.value)
+    if how == "key":
+        monkeypatch.setenv("SFUMATO_KEY", "zz")
+        with pytest.raises(CustodyError, match="64 hexadecimal digits") as refused:
+            sf.Vault.open(location)
+        assert "zz" not in str(refused.value)
 
 
 def test_another_secret_takes_over(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
@@ -362,6 +367,35 @@ def test_a_folder_that_holds_something_else(tmp_path: Path) -> None:
     with pytest.raises(VaultError, match="there is no vault in"):
         sf.Vault.open(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["thesis.txt"]
+
+
+def test_making_a_vault_again_makes_no_key_for_it(tmp_path: Path) -> None:
+    sf.Vault.create(tmp_path / "vault", secret="mine")
+    with pytest.raises(VaultError, match="already"):
+        sf.Vault.create(tmp_path / "vault")
+    assert not (tmp_path / "vault.key").exists()
+
+
+def test_a_key_file_of_another_time_does_not_get_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sf.Vault.create(tmp_path / "vault").relock("mine")
+    assert (tmp_path / "vault.key").exists()
+    monkeypatch.setenv("SFUMATO_PASSPHRASE", "mine")
+    monkeypatch.setenv("SFUMATO_KEY", "00" * 32)
+    assert sf.Vault.open(tmp_path / "vault").verify().sound
+
+
+def test_a_key_taken_by_somebody_else_meanwhile(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+    """A copy that was made with the old key is not given out any more."""
+    vault.grant("clinic", "ward", "partner")
+
+    def rekey(_: int) -> None:
+        sf.Vault.open(vault.location, secret=site.secret).rekey()
+
+    with pytest.raises(VaultError, match="another master key meanwhile"):
+        vault.release("clinic", "ward", tmp_path / "copy.parquet", progress=rekey)
+    assert list(tmp_path.glob("copy*")) == []
+    vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    assert vault.verify().sound
 
 
 def test_by_default_the_key_lies_beside_the_folder(tmp_path: Path) -> None:

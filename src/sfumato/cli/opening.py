@@ -45,7 +45,7 @@ def open_vault(location: str, key_path: Path | None) -> Vault:
     if key_path is not None:
         return Vault.open(location, secret=Key.load(key_path))
     vault = Vault.open(location)
-    if find_secret(location) is None and sys.stdin.isatty() and vault.opens_with == "passphrase":
+    if vault.opens_with == "passphrase" and find_secret(location, "passphrase") is None and sys.stdin.isatty():
         return Vault.open(location, secret=click.prompt("Passphrase", hide_input=True, err=True))
     return vault
 

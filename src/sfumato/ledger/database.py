@@ -65,10 +65,18 @@ class Database:
         with self.transaction(writes=True) as connection:
             if not self.is_file:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
-            if revision(connection) is not None:
-                raise VaultError(f"there is a vault in {self.name} already; open it, or choose another place")
+            self._refuse_a_vault(connection)
             migrate(connection)
             yield connection
+
+    def check_empty(self) -> None:
+        """Refuse a database that holds a vault."""
+        with self.transaction(writes=False) as connection:
+            self._refuse_a_vault(connection)
+
+    def _refuse_a_vault(self, connection: Connection) -> None:
+        if revision(connection) is not None:
+            raise VaultError(f"there is a vault in {self.name} already; open it, or choose another place")
 
     def _write_ahead(self) -> None:
         """Let readers and a writer work at once; SQLite remembers it in the file."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -12,7 +12,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from sfumato.errors import TamperedError
+from sfumato.errors import TamperedError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Codes, Entry, canonical
 from sfumato.ledger.database import Database
@@ -179,23 +179,26 @@ class Ledger:
             yield Reading(connection)
 
     @contextlib.contextmanager
-    def writing(self, key: Key, *, sealed: bool = True) -> Iterator[Writing]:
+    def writing(self, keys: Mapping[int, Key], *, sealed: bool = True) -> Iterator[Writing]:
         """Write, after every earlier writer and before every later one; what is said takes effect at the end.
 
         Args:
+            keys: the master keys by generation; the one in force must be among them.
             sealed: refuse a head that this key did not seal. Without it, only a lost key is replaced.
 
         """
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
-            writing = Writing(connection, key, self._clock, self._actor)
-            head = writing.head()
+            head = Reading(connection).head()
+            if head.generation not in keys:
+                raise VaultError("the vault took another master key meanwhile; run the same command again")
+            key = keys[head.generation]
             if sealed and head.seal != head.sealed(Codes(key)):
                 raise TamperedError(
                     "the head of the ledger must carry the vault's own seal, and it does not: somebody else wrote it; "
                     "run `sfumato verify`, and restore a backup"
                 )
-            yield writing
+            yield Writing(connection, key, self._clock, self._actor)
 
     @contextlib.contextmanager
     def creating(self, key: Key) -> Iterator[Writing]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 from sfumato.errors import CustodyError
@@ -21,16 +20,23 @@ _LOST = (
 )
 
 
-def find_secret(location: str | Path, environment: Mapping[str, str] = os.environ) -> Secret | None:
-    """The secret that the environment hands over, else the one in the key file beside the vault's folder."""
-    if environment.get(KEY):
-        return _from_digits(environment[KEY])
-    if environment.get(KEY_FILE):
-        return Key.load(environment[KEY_FILE])
-    if environment.get(PASSPHRASE):
+def find_secret(location: str | Path, opens_with: str | None = None) -> Secret | None:
+    """The secret that the environment hands over, else the one in the key file beside the vault's folder.
+
+    Args:
+        opens_with: look only for a `passphrase`, or only for a `key`.
+
+    """
+    environment = os.environ
+    if opens_with != "passphrase":
+        if environment.get(KEY):
+            return _from_digits(environment[KEY])
+        if environment.get(KEY_FILE):
+            return Key.load(environment[KEY_FILE])
+    if environment.get(PASSPHRASE) and opens_with != "key":
         return environment[PASSPHRASE]
     beside = key_file(location)
-    return Key.load(beside) if beside is not None and beside.exists() else None
+    return Key.load(beside) if opens_with != "passphrase" and beside is not None and beside.exists() else None
 
 
 def key_file(location: str | Path) -> Path | None:

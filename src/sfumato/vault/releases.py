@@ -71,7 +71,7 @@ class Recorded(Seal):
         grant, dataset = request.grant, request.dataset
         said = {**request.terms(), "rows": manifest.rows, "digest": manifest.digest}
         seen = self._exposure()
-        with self._ledger.writing(request.key) as writing:
+        with self._ledger.writing({request.generation: request.key}) as writing:
             _, entry = in_force(writing, grant.recipient, grant.dataset, self._now())
             if entry.number != request.entry.number or known(writing, "dataset", dataset.name).body != dataset.body:
                 raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")

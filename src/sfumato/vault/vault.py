@@ -56,7 +56,7 @@ class Vault:
     ) -> None:
         self.location = str(location)
         self._secret, self._now = secret, clock or (lambda: datetime.now(UTC))
-        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or getpass.getuser(), clock=self._now)
+        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or _user(), clock=self._now)
 
     @classmethod
     def create(
@@ -79,6 +79,8 @@ class Vault:
 
         """
         store = _prepared(location, store)
+        database = Database(location)
+        database.check_empty()
         secret = secret if secret is not None else custody.find_secret(location)
         if secret is None:
             beside = custody.key_file(location)
@@ -87,7 +89,7 @@ class Vault:
             secret = Key.generate()
             secret.save(beside)
         master, name = key or Key.generate(), secrets.token_hex(16)
-        vault = cls(location, Database(location), secret, clock)
+        vault = cls(location, database, secret, clock)
         with vault.ledger.creating(master) as writing:
             writing.begin(name, store)
             writing.lock(custody.locked(name, 1, master, secret))
@@ -101,7 +103,10 @@ class Vault:
             raise VaultError(f"there is no vault in {location}; make one with `sfumato init {location}`")
         database = Database(location)
         database.check()
-        return cls(location, database, secret if secret is not None else custody.find_secret(location), clock)
+        vault = cls(location, database, secret, clock)
+        if secret is None:
+            vault._secret = custody.find_secret(location, vault.opens_with)
+        return vault
 
     def __repr__(self) -> str:
         return f"Vault({self.ledger.database.name!r})"
@@ -144,9 +149,9 @@ class Vault:
 
         """
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
-        key = self._key()
+        keys = self.keys()
         body = prepare(policy, table, self.store, traced=traced, progress=progress)
-        with self.ledger.writing(key) as writing:
+        with self.ledger.writing(keys) as writing:
             before = writing.latest("dataset", policy.dataset)
             if before is None:
                 return writing.append("added", "dataset", body, dataset=policy.dataset)
@@ -159,13 +164,13 @@ class Vault:
 
     def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
         """Keep the next version of a dataset; the same table again changes nothing."""
-        key = self._key()
+        keys = self.keys()
         with self.ledger.reading() as reading:
             before = known(reading, "dataset", dataset)
         body = succeed(Dataset.of(before, self.store), table, progress=progress)
         if body is None:
             return before
-        with self.ledger.writing(key) as writing:
+        with self.ledger.writing(keys) as writing:
             latest = known(writing, "dataset", dataset)
             if latest.body == body:
                 return latest
@@ -181,7 +186,7 @@ class Vault:
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient; one that is registered already stays as it is."""
         checked("recipient", name)
-        with self.ledger.writing(self._key()) as writing:
+        with self.ledger.writing(self.keys()) as writing:
             before = writing.latest("recipient", recipient=name)
             if before is None or (before.action != "disabled" and note and before.body["note"] != note):
                 return writing.append("registered", "recipient", {"note": note}, recipient=name)
@@ -190,7 +195,7 @@ class Vault:
     def disable(self, name: str, *, enable: bool = False) -> Entry:
         """Let a recipient receive nothing more until it is enabled again."""
         action = "enabled" if enable else "disabled"
-        with self.ledger.writing(self._key()) as writing:
+        with self.ledger.writing(self.keys()) as writing:
             before = writing.latest("recipient", recipient=name)
             if before is None:
                 before = known(writing, "recipient", name)
@@ -217,8 +222,8 @@ class Vault:
 
         """
         view = View(None if columns is None else tuple(columns), where)
-        key, end = self._key(), moment(until)
-        with self.ledger.writing(key) as writing:
+        keys, end = self.keys(), moment(until)
+        with self.ledger.writing(keys) as writing:
             known(writing, "recipient", recipient)
             entry = known(writing, "dataset", dataset)
             body = terms(writing, Dataset.of(entry, self.store), recipient, level, view, end)
@@ -229,7 +234,7 @@ class Vault:
 
     def revoke(self, recipient: str, dataset: str) -> Entry:
         """Let a recipient have a dataset no more; what it was given cannot be taken back."""
-        with self.ledger.writing(self._key()) as writing:
+        with self.ledger.writing(self.keys()) as writing:
             before = writing.latest("grant", dataset, recipient)
             if before is None:
                 raise VaultError(f"{recipient} has no grant for {dataset} that could be revoked")
@@ -300,8 +305,8 @@ class Vault:
 
     def backup(self, target: str | Path) -> str:
         """Write everything but the released copies to one file, keys still locked; returns the last entry's hash."""
-        key = self._key()
-        with self.ledger.writing(key) as writing:
+        keys = self.keys()
+        with self.ledger.writing(keys) as writing:
             [last] = writing.entries(Query(last=1))
             if last.action != "backed-up":
                 writing.append("backed-up", "vault", {})
@@ -319,7 +324,7 @@ class Vault:
 
     def relock(self, secret: Secret) -> None:
         """Lock the vault with another passphrase or key from now on."""
-        with self.ledger.writing(self._key()) as writing:
+        with self.ledger.writing(self.keys()) as writing:
             self._relocked(writing, self.keys(), secret)
             writing.append("relocked", "vault", {"opens": "passphrase" if isinstance(secret, str) else "key"})
         self._secret = secret
@@ -346,7 +351,7 @@ class Vault:
             current = reading.head().generation
         if chosen is None:
             raise CustodyError("a vault must be locked with a passphrase or a key; give one")
-        with self.ledger.writing(old.get(current, master), sealed=not lost) as writing:
+        with self.ledger.writing(old or {current: master}, sealed=not lost) as writing:
             for generation in writing.generations() if lost else ():
                 writing.lock(type(generation)(**{**asdict(generation), "lock": None}))
             self._relocked(writing, old | {current + 1: master}, chosen)
@@ -360,9 +365,12 @@ class Vault:
         for number, master in keys.items():
             writing.lock(custody.locked(name, number, master, secret))
 
-    def _key(self) -> Key:
-        keys = self.keys()
-        return keys[max(keys)]
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return f"user {os.getuid()}"
 
 
 def _prepared(location: str | Path, store: str | None) -> str:
