@@ -57,7 +57,12 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
         for kind, _, _ in latest:
             counts[kind] = counts.get(kind, 0) + 1
         final = Head(head.name, head.store, 1, number, previous, counts, "")
-        values = {"entries": number, "head": previous, "counts": canonical(counts), "seal": final.sealed(codes)}
+        values = {
+            "entries": number,
+            "head": previous,
+            "counts": canonical(counts),
+            "seal": final.sealed(codes, reading.generations()),
+        }
         connection.execute(VAULT.update().values(**values))
     return vault
 

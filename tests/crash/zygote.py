@@ -93,7 +93,7 @@ def _create(world: World) -> None:
 
 def _restore(world: World) -> None:
     try:
-        sf.Vault.restore(world.folder / "backup.tar", world.location, store=world.store)
+        sf.Vault.restore(world.folder / "backup.tar", world.location, store=world.store, secret=SECRET, clock=_clock)
     except VaultError as error:
         if "already" not in str(error):
             raise
@@ -174,7 +174,7 @@ class Steps:
                 self.tick()
             return handle
 
-        builtins.open = io.open = just_opened  # type: ignore[assignment]
+        builtins.open = io.open = just_opened
         for moment in ("before_cursor_execute", "commit"):
             event.listen(sa.Engine, moment, self.tick)
         self._around(os, "fsync")
@@ -335,7 +335,7 @@ def _given(world: World) -> list[Path]:
 
 
 def _known(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name != "key"}
+    return {name: value for name, value in body.items() if name not in ("key", "marks")}
 
 
 def _run(work: Callable[[], object]) -> NoReturn:

@@ -24,7 +24,7 @@ from sfumato.keys.path import PathTree, ancestry
 from sfumato.keys.signature import public_key, sign
 from sfumato.keys.stream import Stream
 from sfumato.ledger.chain import START, Codes, Entry
-from sfumato.ledger.ledger import Head
+from sfumato.ledger.ledger import Generation, Head
 from sfumato.vault.marks import marked
 
 FILE = Path(__file__).with_name("golden.json")
@@ -78,7 +78,7 @@ def _chain() -> list[list[str]]:
     first = first.linked(START, codes)
     second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).linked(first.hash, codes)
     head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "")
-    return [[first.hash, first.mac], [second.hash, second.mac], [head.sealed(codes)]]
+    return [[first.hash, first.mac], [second.hash, second.mac], [head.sealed(codes, [Generation(1, "f", "p", {}, 0)])]]
 
 
 def _hash(array: Any) -> str:

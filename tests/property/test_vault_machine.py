@@ -154,9 +154,8 @@ class VaultMachine(RuleBasedStateMachine):
         before = vault.log(Query(last=1))[0].action
         vault.backup(self.folder / "backup.tar")
         self.count += before != "backed-up"
-        sf.Vault.restore(self.folder / "backup.tar", self.folder / "again")
-        again = sf.Vault.open(self.folder / "again", secret=self.secret)
-        assert again.log(Query()) == vault.log(Query())
+        again = sf.Vault.restore(self.folder / "backup.tar", self.folder / "again", secret=self.secret)
+        assert again.log(Query())[:-1] == vault.log(Query())
         assert again.verify().sound
         shutil.rmtree(self.folder / "again")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import hmac
 import json
@@ -121,12 +122,47 @@ def test_a_rewritten_history_is_found_without_the_key(vault: sf.Vault) -> None:
         VAULT.update().values(counts='{"dataset":1}'),
         VAULT.update().values(entries=10),
         VAULT.update().values(generation=2),
+        VAULT.update().values(store="/elsewhere"),
+        GENERATIONS.update().values(public="0" * 64),
+        GENERATIONS.insert().values(number=2, fingerprint="0" * 16, public="0" * 64, lock="{}", lost=1),
     ],
-    ids=["revived grant", "removed grant", "invented grant", "counts", "entries", "generation"],
+    ids=["revived grant", "removed grant", "invented grant", "counts", "entries", "generation", "store", "key", "more"],
 )
 def test_a_state_that_the_ledger_does_not_say_is_found(vault: sf.Vault, statement: sa.Executable) -> None:
     _tamper(vault, statement)
-    assert not vault.verify(files=False).sound
+    with contextlib.suppress(TamperedError, CustodyError):  # or it is refused even to look
+        assert not vault.verify(files=False).sound
+
+
+def test_what_is_acted_upon_must_be_as_it_was_written(vault: sf.Vault, tmp_path: Path) -> None:
+    """A grant that somebody raised in the database is not believed, even if it is put back before anybody verifies."""
+    [entry] = [e for e in vault.log(Query(kind="grant", recipient="lab")) if e.body["fidelity"] == 0.3][-1:] or [
+        vault.log(Query(kind="grant", recipient="lab"))[-1]
+    ]
+    body = json.dumps({**entry.body, "fidelity": 0.99}, sort_keys=True, separators=(",", ":"))
+    _tamper(vault, ENTRIES.update().where(_numbered(entry.number)).values(body=body))
+    with pytest.raises(TamperedError, match=f"entry {entry.number}"):
+        vault.release("lab", "ward", tmp_path / "copy.parquet")
+    assert not (tmp_path / "copy.parquet").exists()
+
+
+def test_a_backup_that_leads_out_of_the_store(site: Site, tmp_path: Path) -> None:
+    """Files named by a forged backup are not written where it says."""
+    vault = site.create()
+    vault.add(wards.policy(), wards.table())
+    vault.backup(tmp_path / "good.tar")
+    for name in ("../../out.txt", str(tmp_path / "out.txt"), "datasets/../../out.txt"):
+        forged = _without(
+            tmp_path / "good.tar",
+            tmp_path / "forged.tar",
+            lambda _, data, name=name: data.replace(b"datasets/ward/policy-", name.encode() + b"-"),  # type: ignore[misc]
+        )
+        location, store = site.new()
+        with pytest.raises(VaultError):
+            sf.Vault.restore(forged, location, store=store, secret=site.secret)
+        with pytest.raises(VaultError, match="do not trust it"):
+            vault.store.put_text(name, "x")
+    assert not list(tmp_path.rglob("out.txt*"))
 
 
 def test_the_database_itself_refuses_to_change_entries(vault: sf.Vault) -> None:
@@ -147,8 +183,7 @@ def test_a_hash_that_was_written_down_is_missed_after_a_rollback(vault: sf.Vault
     vault.recipient("third")
     noted = vault.log()[-1].hash
     location, store = site.new()
-    sf.Vault.restore(tmp_path / "old.tar", location, store=store)
-    older = sf.Vault.open(location, secret=site.secret)
+    older = sf.Vault.restore(tmp_path / "old.tar", location, store=store, secret=site.secret)
     assert older.verify().sound
     assert not older.verify(contains=noted).sound
     assert vault.verify(contains=noted).sound
@@ -177,6 +212,9 @@ def test_altered_files_and_copies_are_found(tmp_path: Path) -> None:
     smuggled, _ = stranger.release("clinic", "ward")
     shutil.copy(smuggled, copy.with_name("lab.v1.parquet"))
     assert "not in the ledger" in vault.verify().problems[0]
+    shutil.copy(copy, copy.with_name("lab.v1.parquet"))
+    assert "not what its name says" in vault.verify().problems[0]
+    copy.with_name("lab.v1.parquet").unlink()
     next((tmp_path / "vault/datasets/ward").glob("1-*.parquet")).unlink()
     with pytest.raises(VaultError, match=r"is gone|was altered"):
         vault.release("clinic", "ward")
@@ -226,14 +264,14 @@ def test_a_backup_is_restored_in_either_database(
     location, store = str(tmp_path / "again"), None
     if target == "postgresql":
         location, store = request.getfixturevalue("postgres").database(), str(tmp_path / "store")
-    sf.Vault.restore(tmp_path / "backup.tar", location, store=store)
-    again = sf.Vault.open(location, secret=site.secret)
+    again = sf.Vault.restore(tmp_path / "backup.tar", location, store=store, secret=site.secret)
     assert again.verify().sound
-    assert again.log(Query()) == vault.log(Query())
+    assert again.log(Query())[:-1] == vault.log(Query())
+    assert again.log()[-1].action == "restored"
     assert again.release("clinic", "ward", tmp_path / "b.parquet")[0].read_bytes() == before
-    assert again.recipient("more").number == 15
+    assert again.recipient("more").number == 16
     with pytest.raises(VaultError, match="already"):
-        sf.Vault.restore(tmp_path / "backup.tar", location, store=store)
+        sf.Vault.restore(tmp_path / "backup.tar", location, store=store, secret=site.secret)
 
 
 def _without(path: Path, out: Path, spoil: Callable[[str, bytes], bytes | None]) -> Path:
@@ -266,11 +304,26 @@ def test_a_damaged_backup_restores_nothing(site: Site, tmp_path: Path, part: str
     bad = _without(tmp_path / "good.tar", tmp_path / "bad.tar", spoil)
     location, store = site.new()
     with pytest.raises(VaultError, match="must be a backup of a vault, whole and unaltered"):
-        sf.Vault.restore(bad, location, store=store)
+        sf.Vault.restore(bad, location, store=store, secret=site.secret)
     with pytest.raises(VaultError, match="there is no vault"):
         sf.Vault.open(location)
-    sf.Vault.restore(tmp_path / "good.tar", location, store=store)
+    with pytest.raises(CustodyError):
+        sf.Vault.restore(tmp_path / "good.tar", location, store=store, secret="wrong")
+    sf.Vault.restore(tmp_path / "good.tar", location, store=store, secret=site.secret)
     assert sf.Vault.open(location, secret=site.secret).verify().sound
+
+
+def test_a_backup_replaces_nothing_else(tmp_path: Path) -> None:
+    vault = sf.Vault.create(tmp_path / "vault")
+    before = (tmp_path / "vault.key").read_bytes()
+    for target in (tmp_path / "vault.key", tmp_path / "vault/ledger.sqlite", tmp_path):
+        with pytest.raises(VaultError, match="replaces nothing but an older backup"):
+            vault.backup(target)
+    assert (tmp_path / "vault.key").read_bytes() == before
+    vault.backup(tmp_path / "b.tar")
+    vault.recipient("lab")
+    vault.backup(tmp_path / "b.tar")
+    assert vault.verify().sound
 
 
 def test_a_file_that_is_no_backup(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ HEAD = 'dataset = "d"\n[levels]\na = 0.5\n[columns]\n'
         ),
         (HEAD + 'x = "independent"', "needs `of`"),
         (HEAD + 'x = { role = "independent", of = "gaussian", domain = [1] }', "cannot have"),
-        ("digits = 0\n" + HEAD + 'x = "keep"', "1 to 20"),
+        ("digits = 0\n" + HEAD + 'x = "keep"', "1 to 32"),
         ('default = "id"\n' + HEAD + 'x = "keep"', "'keep' or 'drop'"),
     ],
 )

@@ -13,7 +13,7 @@ from sfumato.models import GaussianNoise, UniformReplacement, narrowed
 from sfumato.schema.table import BATCH
 from sfumato.schema.view import View
 from sfumato.vault.evidence import bridge
-from sfumato.vault.marks import BAND, DIGITS, marked
+from sfumato.vault.marks import BAND, DIGITS, marked, unmarked
 
 BATCHES = pa.record_batch(
     {"town": ["A", None, "B", "A"], "year": [2019, 2020, None, 2021], "free": [True, False, True, None]}
@@ -29,7 +29,8 @@ BATCHES = pa.record_batch(
         ("year >= 2020 and town == 'A'", [3]),
         ("year < 2020 or town == 'B'", [0, 2]),
         ("town in ['A', 'B'] and year > -5", [0, 3]),
-        ("town not in ('A',)", [1, 2]),
+        ("town not in ('A',)", [2]),
+        ("not (town in ['A'])", [2]),
         ("free == True", [0, 2]),
         ("year <= 2019.5", [0]),
         ("town == 'Z'", []),
@@ -100,11 +101,22 @@ def test_marks_are_places_of_their_own_a_hair_below_the_level(levels: tuple[floa
 
 def test_there_is_an_end_to_marks() -> None:
     wide, wider = (sf.Ladder.of({"a": 1 - rest, "b": rest}) for rest in (0.001, 0.000001))
-    assert marked(wide, sf.Level(0.999), 30) < sf.Level(0.999)
-    with pytest.raises(GrantError, match="no more than 31 recipients can be told apart"):
-        marked(wide, sf.Level(0.999), 31)
+    assert marked(wide, sf.Level(0.999), 126) < sf.Level(0.999)
+    with pytest.raises(GrantError, match="no more than 127 recipients can be told apart"):
+        marked(wide, sf.Level(0.999), 127)
+    with pytest.raises(GrantError, match="too near"):
+        marked(sf.Ladder.of({"a": 0.5, "b": 0.49999}), sf.Level(0.5), 0)
     with pytest.raises(GrantError, match="no more than 0 recipients"):
         marked(wider, sf.Level(1 - 0.000001), 0)
+
+
+@pytest.mark.parametrize("asked", [0.5001, 0.499, 0.497, 0.496, 0.37, 0.79, 0.05])
+def test_a_numeric_level_is_nobodys_mark(asked: float) -> None:
+    ladder = sf.Ladder.of({"a": 0.8, "b": 0.5, "c": 0.2})
+    given = unmarked(ladder, sf.Level(asked))
+    assert given <= sf.Level(asked)
+    assert PathTree(ladder, DIGITS).locate(given).level.fidelity == pytest.approx(given.fidelity, rel=1e-12)
+    assert not {given} & {marked(ladder, level, number) for level in ladder for number in range(2000)}
 
 
 def test_the_bridge_between_neighbours() -> None:

@@ -50,17 +50,27 @@ def open_vault(location: str, key_path: Path | None) -> Vault:
     return vault
 
 
-def new_secret(key_path: Path | None, question: str, *, location: str | None = None) -> Secret | None:
-    """A secret to lock a vault with: from a key file, which is made if need be, the environment, or a question."""
+def new_secret(
+    key_path: Path | None, question: str, *, location: str | None = None, known: bool = False
+) -> Secret | None:
+    """A secret to lock a vault with: from a key file, which is made if need be, the environment, or a question.
+
+    Args:
+        location: a vault whose secret the environment, or the file beside it, may hold.
+        known: it opens a vault that exists, so that none is made, and it is asked for once.
+
+    """
     from sfumato.keys.key import Key
     from sfumato.vault.custody import find_secret
 
     if key_path is not None:
-        if not key_path.exists():
+        if not key_path.exists() and not known:
             Key.generate().save(key_path)
         return Key.load(key_path)
     found = None if location is None else find_secret(location)
     if found is not None or not sys.stdin.isatty():
         return found
-    typed: str = click.prompt(question, hide_input=True, confirmation_prompt=True, default="", show_default=False)
+    typed: str = click.prompt(
+        question, hide_input=True, confirmation_prompt=not known, default="", show_default=False, err=True
+    )
     return typed or None

@@ -111,21 +111,23 @@ def backup(target: Path, location: str, key_path: Path | None, as_json: bool) ->
         f"Wrote {target}. Write down the hash of its last entry, apart from the vault: with it, nobody can replace the "
         f"history unseen.\n{head}"
     )
-    say({"path": str(target), "head": head}, as_json, text, f"sfumato verify --contains {head[:12]}…")
+    say({"path": str(target), "head": head}, as_json, text, f"sfumato verify --contains {head[:16]}")
 
 
 @click.command()
 @click.argument("file", type=_FILE)
 @click.argument("location", metavar="VAULT")
 @_STORE
+@key_option
 @as_json_option
-def restore(file: Path, location: str, store: str | None, as_json: bool) -> None:
-    """Make a VAULT, in a new folder or an empty database, from a backup FILE."""
+def restore(file: Path, location: str, store: str | None, key_path: Path | None, as_json: bool) -> None:
+    """Make a VAULT, in a new folder or an empty database, from a backup FILE, with the secret that opens it."""
     from sfumato.vault import Vault
 
-    vault = Vault.restore(file, location, store=store)
+    secret = new_secret(key_path, "Passphrase of the vault", location=location, known=True)
+    vault = Vault.restore(file, location, secret=secret, store=store)
     name = vault.ledger.database.name
-    text = f"Restored {name} from {file}. The same passphrase or key opens it."
+    text = f"Restored {name} from {file}: its keys vouch for every entry and every file. The same secret opens it."
     key = " --key-file KEY" if vault.opens_with == "key" else ""
     say({"vault": name, "public key": vault.public_key}, as_json, text, f"sfumato verify --vault {name}{key}")
 
@@ -161,8 +163,8 @@ def rekey(
 
     vault = Vault.open(location) if lost else open_vault(location, key_path)
     cost = vault.rekey_cost()
+    click.echo(rekey_cost(cost, lost=lost), err=True)
     if not yes:
-        click.echo(rekey_cost(cost, lost=lost), err=True)
         click.confirm("Go on?", abort=True, err=True)
     secret = _new(new_key_file) if lost or new_key_file is not None else None
     entry = vault.rekey(secret=secret, lost=lost)

@@ -70,23 +70,24 @@ class Key:
     def save(self, path: str | Path) -> None:
         """Write a key file that only its owner can read; an existing file is never overwritten."""
         path = Path(path)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
-            handle = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+                file.write(f"{_HEADER}{self._secret.hex()}\n")
+                file.flush()
+                os.fsync(file.fileno())
+            path.hardlink_to(part)  # whole or not at all, and never over another file
         except FileExistsError:
             raise CustodyError(
                 f"a key file is never overwritten, and {path} exists; a lost key cannot be made again, so choose "
                 "another name"
             ) from None
-        except OSError as error:
-            raise CustodyError(f"the key file {path} could not be written: {error.strerror}") from None
-        try:
-            with os.fdopen(handle, "w") as file:
-                file.write(f"{_HEADER}{self._secret.hex()}\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            path.unlink(missing_ok=True)
-            raise CustodyError(f"the key file {path} could not be written: {error.strerror}") from None
+        except (OSError, ValueError) as error:
+            raise CustodyError(
+                f"the key file {path} could not be written: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        finally:
+            part.unlink(missing_ok=True)
 
     def derive(self, *labels: str | bytes) -> Key:
         """The key of a purpose: HKDF-SHA256 over the labels, each with its length, so that no two lists agree."""

@@ -32,8 +32,10 @@ def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
     salt, nonce = secrets.token_bytes(_SALT), secrets.token_bytes(_NONCE)
     lock: dict[str, Any] = {"opens": "key", "salt": salt.hex(), "nonce": nonce.hex()}
     if isinstance(secret, str):
-        if not secret:
-            raise CustodyError("a passphrase must not be empty; choose a long one that nobody guesses")
+        if not secret or not secret.isprintable():
+            raise CustodyError(
+                "a passphrase must be text that can be typed, and not empty; choose a long one that nobody guesses"
+            )
         lock |= {"opens": "passphrase", "argon2id": _COST}
     sealed = AESGCM(_wrapping(lock, secret)).encrypt(nonce, master.expose(), owner.encode())
     return lock | {"sealed": sealed.hex()}
@@ -41,12 +43,12 @@ def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
 
 def unwrap(lock: dict[str, Any], secret: Secret, owner: str) -> Key:
     """The master key that a lock holds."""
-    if isinstance(secret, str) == (lock["opens"] == "key"):
+    if isinstance(secret, str) == (lock.get("opens") == "key"):
         raise CustodyError(WRONG)
     try:
         opened = AESGCM(_wrapping(lock, secret))
         return Key(opened.decrypt(bytes.fromhex(lock["nonce"]), bytes.fromhex(lock["sealed"]), owner.encode()))
-    except (InvalidTag, ValueError, KeyError):
+    except (InvalidTag, ValueError, KeyError):  # a passphrase that is no text is a ValueError too
         raise CustodyError(WRONG) from None
 
 

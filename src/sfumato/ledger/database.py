@@ -104,8 +104,8 @@ class Database:
             said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
             reason = said.splitlines()[0] if said else "the connection was lost"
             raise VaultError(
-                f"the ledger in {self.name} could not be used, and nothing was changed: {reason}; see to it and run "
-                "the same command again"
+                f"the ledger in {self.name} could not be used: {reason}; what was not finished is undone, so see to "
+                "it and run the same command again"
             ) from None
         except SQLAlchemyError as error:
             raise VaultError(f"the ledger in {self.name} could not be used: {type(error).__name__}") from None

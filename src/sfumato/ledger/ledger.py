@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -35,19 +35,22 @@ class Head:
     """How many subjects there are of each kind."""
     seal: str
 
-    def sealed(self, codes: Codes) -> str:
-        """The seal that the head must have. Where the store is may change: its files have digests of their own."""
-        return codes.of("head", self.name, self.generation, self.entries, self.head, self.counts)
+    def sealed(self, codes: Codes, generations: list[Generation]) -> str:
+        """The seal that the head must have, with the public marks of all keys."""
+        marks = [[one.number, one.fingerprint, one.public, one.lost] for one in generations]
+        return codes.of("head", self.name, self.store, self.generation, self.entries, self.head, self.counts, marks)
 
 
 @dataclass(frozen=True)
 class Generation:
-    """A master key: its public marks, and the lock it lies in; without one it is lost."""
+    """A master key: its public marks, and the lock it lies in."""
 
     number: int
     fingerprint: str
     public: str
-    lock: dict[str, Any] | None
+    lock: dict[str, Any]
+    lost: int = 0
+    """1 where nobody can open the lock any more."""
 
 
 @dataclass(frozen=True)
@@ -64,10 +67,11 @@ class Query:
 
 
 class Reading:
-    """A transaction that reads."""
+    """A transaction that reads; with the codes of the master keys, it believes only what the vault itself wrote."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: Connection, codes: Mapping[int, Codes] | None = None) -> None:
         self.connection = connection
+        self._codes = codes or {}
 
     def head(self) -> Head:
         """The vault as a whole."""
@@ -77,14 +81,31 @@ class Reading:
     def generations(self) -> list[Generation]:
         """All master keys, the first one first."""
         rows = self.connection.execute(sa.select(GENERATIONS).order_by(GENERATIONS.c.number))
-        return [Generation(r.number, r.fingerprint, r.public, r.lock and json.loads(r.lock)) for r in rows]
+        return [Generation(r.number, r.fingerprint, r.public, json.loads(r.lock), r.lost) for r in rows]
 
     def latest(self, kind: str, dataset: str = "", recipient: str = "") -> Entry | None:
         """The latest entry about a subject."""
-        found = SUBJECTS.c.kind == kind, SUBJECTS.c.dataset == dataset, SUBJECTS.c.recipient == recipient
-        query = sa.select(ENTRIES).join(SUBJECTS, SUBJECTS.c.entry == ENTRIES.c.number).where(*found)
+        about = ENTRIES.c.kind == kind, ENTRIES.c.dataset == dataset, ENTRIES.c.recipient == recipient
+        query = sa.select(ENTRIES).where(*about).order_by(ENTRIES.c.number.desc()).limit(1)
         row = self.connection.execute(query).one_or_none()
-        return None if row is None else _entry(row)
+        return None if row is None else self._believed(_entry(row))
+
+    def _believed(self, entry: Entry) -> Entry:
+        """An entry that is acted upon; refused if it is not as the vault wrote it."""
+        if entry.generation in self._codes:
+            before = sa.select(ENTRIES.c.hash).where(ENTRIES.c.number == entry.number - 1)
+            previous = self.connection.execute(before).scalar() or START
+            if (entry.digest(previous), self._codes[entry.generation].of(entry.hash)) != (entry.hash, entry.mac):
+                raise TamperedError(
+                    f"entry {entry.number} of the ledger must be as the vault wrote it, and it was altered; run "
+                    "`sfumato verify`, and restore a backup"
+                )
+        return entry
+
+    def count(self, kind: str, dataset: str) -> int:
+        """How many subjects of a kind a dataset has."""
+        about = SUBJECTS.c.kind == kind, SUBJECTS.c.dataset == dataset
+        return int(self.connection.execute(sa.select(sa.func.count()).where(*about)).scalar_one())
 
     def current(self, kind: str, *, dataset: str = "", recipient: str = "", first: int | None = None) -> list[Entry]:
         """The latest entries about all subjects of a kind, of a dataset or a recipient if named, by their names."""
@@ -122,14 +143,16 @@ class Reading:
 class Writing(Reading):
     """A transaction that writes: it alone, until it ends."""
 
-    def __init__(self, connection: Connection, key: Key, clock: Callable[[], datetime], actor: str) -> None:
-        super().__init__(connection)
-        self._codes, self._clock, self._actor = Codes(key), clock, actor
+    def __init__(
+        self, connection: Connection, codes: Mapping[int, Codes], clock: Callable[[], datetime], actor: str
+    ) -> None:
+        super().__init__(connection, dict(codes))
+        self._clock, self._actor = clock, actor
 
     def begin(self, name: str, store: str) -> None:
         """The first row of a new vault."""
         head = Head(name, store, 1, 0, START, {}, "")
-        self.connection.execute(VAULT.insert().values(id=1, **_row(head, head.sealed(self._codes))))
+        self.connection.execute(VAULT.insert().values(id=1, **_row(head)))
 
     def append(self, action: str, kind: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
         """Add an entry, and let its subject point to it."""
@@ -137,7 +160,7 @@ class Writing(Reading):
         at = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
         plain = json.loads(canonical(body))
         entry = Entry(head.entries + 1, at, self._actor, action, kind, dataset, recipient, plain, head.generation)
-        entry = entry.linked(head.head, self._codes)
+        entry = entry.linked(head.head, self._codes[head.generation])
         self.connection.execute(ENTRIES.insert().values({**entry.__dict__, "body": canonical(plain)}))
         subject = {"kind": kind, "dataset": dataset, "recipient": recipient}
         place = sa.and_(*(SUBJECTS.c[name] == value for name, value in subject.items()))
@@ -145,24 +168,29 @@ class Writing(Reading):
         if not self.connection.execute(SUBJECTS.update().where(place).values(entry=entry.number)).rowcount:
             self.connection.execute(SUBJECTS.insert().values(**subject, entry=entry.number))
             counts[kind] = counts.get(kind, 0) + 1
-        self._put(Head(head.name, head.store, head.generation, entry.number, entry.hash, counts, ""))
+        self._put(replace(head, entries=entry.number, head=entry.hash, counts=counts))
         return entry
 
     def lock(self, generation: Generation) -> None:
         """Keep a master key's lock, a new one or the new one of an old key."""
-        values = {**generation.__dict__, "lock": generation.lock and canonical(generation.lock)}
+        values = {**generation.__dict__, "lock": canonical(generation.lock)}
         known = GENERATIONS.c.number == generation.number
         if not self.connection.execute(GENERATIONS.update().where(known).values(**values)).rowcount:
             self.connection.execute(GENERATIONS.insert().values(**values))
+        self._put(self.head())
 
     def turn(self, generation: int, key: Key) -> None:
         """Let another generation of the master key be in force from the next entry on."""
-        head = self.head()
-        self._codes = Codes(key)
-        self._put(Head(head.name, head.store, generation, head.entries, head.head, head.counts, ""))
+        self._codes = {**self._codes, generation: Codes(key)}
+        self._put(replace(self.head(), generation=generation))
+
+    def move(self, store: str) -> None:
+        """Keep files elsewhere from now on."""
+        self._put(replace(self.head(), store=store))
 
     def _put(self, head: Head) -> None:
-        self.connection.execute(VAULT.update().values(**_row(head, head.sealed(self._codes))))
+        sealed = head.sealed(self._codes[head.generation], self.generations())
+        self.connection.execute(VAULT.update().values(**_row(replace(head, seal=sealed))))
 
 
 class Ledger:
@@ -173,10 +201,11 @@ class Ledger:
         self._actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
 
     @contextlib.contextmanager
-    def reading(self, *, snapshot: bool = False) -> Iterator[Reading]:
-        """Read."""
+    def reading(self, keys: Mapping[int, Key] | None = None, *, snapshot: bool = False) -> Iterator[Reading]:
+        """Read; with the master keys, believing only what the vault itself wrote."""
+        codes = {number: Codes(key) for number, key in (keys or {}).items()}
         with self.database.transaction(writes=False, snapshot=snapshot) as connection:
-            yield Reading(connection)
+            yield Reading(connection, codes)
 
     @contextlib.contextmanager
     def writing(self, keys: Mapping[int, Key], *, sealed: bool = True) -> Iterator[Writing]:
@@ -189,22 +218,33 @@ class Ledger:
         """
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
-            head = Reading(connection).head()
-            if head.generation not in keys:
+            codes = {number: Codes(key) for number, key in keys.items()}
+            writing = Writing(connection, codes, self._clock, self._actor)
+            head = writing.head()
+            if head.generation not in codes:
                 raise VaultError("the vault took another master key meanwhile; run the same command again")
-            key = keys[head.generation]
-            if sealed and head.seal != head.sealed(Codes(key)):
+            if sealed and head.seal != head.sealed(codes[head.generation], writing.generations()):
                 raise TamperedError(
                     "the head of the ledger must carry the vault's own seal, and it does not: somebody else wrote it; "
                     "run `sfumato verify`, and restore a backup"
                 )
-            yield Writing(connection, key, self._clock, self._actor)
+            yield writing
 
     @contextlib.contextmanager
     def creating(self, key: Key) -> Iterator[Writing]:
         """Build the tables and write to them, all at once."""
         with self.database.creation() as connection:
-            yield Writing(connection, key, self._clock, self._actor)
+            yield Writing(connection, {1: Codes(key)}, self._clock, self._actor)
+
+    @contextlib.contextmanager
+    def filling(self) -> Iterator[tuple[Connection, Callable[[Mapping[int, Key]], Writing]]]:
+        """Build the tables, fill them from elsewhere, and then, with the keys that were found there, write to them."""
+        with self.database.creation() as connection:
+
+            def write(keys: Mapping[int, Key]) -> Writing:
+                return Writing(connection, {n: Codes(key) for n, key in keys.items()}, self._clock, self._actor)
+
+            yield connection, write
 
 
 def _entry(row: Row[Any]) -> Entry:
@@ -212,5 +252,5 @@ def _entry(row: Row[Any]) -> Entry:
     return Entry(**{**said, "body": json.loads(said["body"])})
 
 
-def _row(head: Head, seal: str) -> dict[str, Any]:
-    return {**head.__dict__, "counts": canonical(head.counts), "seal": seal}
+def _row(head: Head) -> dict[str, Any]:
+    return {**head.__dict__, "counts": canonical(head.counts)}

@@ -31,7 +31,8 @@ GENERATIONS = Table(
     Column("number", Integer, primary_key=True),
     Column("fingerprint", String(16), nullable=False),
     Column("public", String(64), nullable=False),
-    Column("lock", Text),  # without one, the key is lost
+    Column("lock", Text, nullable=False),
+    Column("lost", Integer, nullable=False),  # 1 where nobody can open the lock any more
 )
 
 ENTRIES = Table(

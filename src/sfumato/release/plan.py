@@ -94,6 +94,7 @@ class TableScheme:
         """Refuse a view of columns that a copy does not show, or of rows by what it hides."""
         whole = self.seen(EVERYTHING).schema(source).names
         self.view.check(whole, [name for name in whole if self._role(name) in ("keep", "id")])
+        self.view.filter(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source], schema=source))
 
     def blurred(
         self, source: Source, levels: Sequence[Level], key: Key, threads: int | None
@@ -130,23 +131,31 @@ class TableScheme:
         for positions, batch in self._numbered(source):
             yield record_ids(batch, self.ids, positions, secret), batch
 
-    def records(self, source: Source) -> Iterator[tuple[Words, Words, Words]]:
+    @property
+    def units(self) -> list[Scheme]:
+        """What is drawn together, and so again for a cell that stays when its neighbour changes: see `records`."""
+        return [scheme for scheme in self.schemes if len(scheme.columns) > 1 or self._is_shaped(scheme)]
+
+    def _is_shaped(self, scheme: Scheme) -> bool:
+        return isinstance(scheme.model(next(iter(self.policy.ladder))), GaussianNoise)
+
+    def records(self, source: Source) -> Iterator[Words]:
         """What tells whether records of two versions are the same, a batch at a time, in words that need no key.
 
         Returns:
-            The ids, what the noise of the numbers depends on, and everything else that a copy shows.
+            One row a record: its id, what the noise of each of the `units` depends on, numbers first, and everything
+            else that a copy shows.
 
         """
         plain = Key.from_bytes(bytes(32))
+        units = sorted(self.units, key=self._is_shaped, reverse=True)
         for positions, batch in self._numbered(source):
             rows = record_ids(batch, self.ids, positions, plain)
-            numbers, rest = np.zeros_like(rows), np.zeros_like(rows)
+            drawn = [scheme.draws(batch, rows, plain) for scheme in units]
+            rest = hashed(batch, [name for name in batch.schema.names if self._role(name) == "keep"], plain)
             for scheme in self.schemes:
-                shaped = isinstance(scheme.model(next(iter(self.policy.ladder))), GaussianNoise)
-                target = numbers if shaped else rest
-                target ^= scheme.draws(batch, rows, plain)
-            public = [name for name in batch.schema.names if self._role(name) == "keep"]
-            yield rows, numbers, rest ^ hashed(batch, public, plain)
+                rest = rest if scheme in units else rest ^ scheme.draws(batch, rows, plain)
+            yield np.column_stack([rows, *drawn, rest])
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, without its metadata."""

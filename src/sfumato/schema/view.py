@@ -6,10 +6,14 @@ import ast
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import PolicyError, SourceError, nearest
+
+Mask = npt.NDArray[np.bool_]
 
 _EXAMPLE = "as in `region == 'north' and year >= 2020`"
 
@@ -55,12 +59,21 @@ class View:
             return set()
         return {node.id for node in ast.walk(_parse(self.where)) if isinstance(node, ast.Name)}
 
+    def holds(self, batch: pa.RecordBatch) -> Mask:
+        """Which rows are seen."""
+        places = pa.array(np.arange(batch.num_rows))
+        left = self.filter(batch.append_column("sfumato.place", places)).column("sfumato.place")
+        seen = np.zeros(batch.num_rows, np.bool_)
+        seen[left.to_numpy()] = True
+        return seen
+
     def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The rows that are seen; a condition that is neither true nor false, because of a null, does not hold."""
         if self.where is None:
             return batch
         try:
-            table = pa.Table.from_batches([batch]).filter(_expression(_parse(self.where).body)).combine_chunks()
+            whole = pa.Table.from_batches([batch], schema=batch.schema)
+            table = whole.filter(_expression(_parse(self.where).body)).combine_chunks()
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
             kinds = ", ".join(f"{name} ({batch.schema.field(name).type})" for name in sorted(self.needs()))
             raise SourceError(f"the condition {self.where!r} must fit the types of its columns: {kinds}") from None
@@ -78,7 +91,10 @@ def _parse(where: str) -> ast.Expression:
         tree = ast.parse(where, mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise PolicyError(f"a condition must be a comparison, {_EXAMPLE}, got {where!r}") from None
-    _expression(tree.body)
+    try:
+        _expression(tree.body)
+    except (OverflowError, RecursionError):
+        raise PolicyError("a condition must be short, and its numbers within 64 bits; write it simpler") from None
     return tree
 
 
@@ -95,7 +111,8 @@ def _expression(node: ast.expr) -> pc.Expression:
     if isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.left, ast.Name):
         column, kind, right = pc.field(node.left.id), type(node.ops[0]), node.comparators[0]
         if kind in (ast.In, ast.NotIn) and isinstance(right, ast.List | ast.Tuple | ast.Set):
-            found = column.isin([_constant(item) for item in right.elts])
+            listed = column.isin([_constant(item) for item in right.elts])
+            found = pc.if_else(column.is_valid(), listed, pa.scalar(None, pa.bool_()))  # unknown where there is a null
             return found if kind is ast.In else ~found
         if kind in _COMPARISONS:
             return getattr(column, _COMPARISONS[kind])(pa.scalar(_constant(right)))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from sfumato.keys.key import Key
 from sfumato.mechanisms._shaped import ShapedNoise
 from sfumato.schema import numeric
 from sfumato.schema.levels import Level
+from sfumato.schema.table import Source
 from sfumato.schema.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.marks import BAND
@@ -27,26 +29,34 @@ from sfumato.vault.marks import BAND
 _SEARCHES = 128
 """How often at most the nearest rows are looked for."""
 
+_MOST_ROWS = 5_000_000
+"""Of a table in which rows are looked for by their numbers: it is held in memory."""
+
+
+Copy = tuple[float, View]
+"""A fidelity, and the part of the table that is shown."""
+
 
 @dataclass(frozen=True)
 class Issue:
-    """One version, and who has which level of this or another version that was made with the same key."""
+    """The copies of one version that were made with one key."""
 
     dataset: Dataset
     key: Key
-    holders: Mapping[float, list[str]]
-    """Recipients by the fidelity of their copy."""
-    names: Mapping[float, str | float]
-    conditions: frozenset[str | None]
-    """Of the rows that recipients see."""
+    holders: Mapping[Copy, list[str]]
+    """Who has which copy of this version."""
+    levels: frozenset[float]
+    """The fidelities of all copies of any version: a record that did not change has the same noise in all."""
 
 
 @dataclass(frozen=True)
 class Match:
     """Rows of a file beside the rows of the table that they are."""
 
-    fidelities: frozenset[float]
-    """The copies that it can tell of."""
+    how: str
+    """By `ids`, `places` or `numbers`."""
+    copies: frozenset[Copy]
+    """What it can tell of."""
     probes: tuple[Level, ...]
     """Levels that nobody was given, whose noise was used to find the match."""
     cells: Floats
@@ -56,27 +66,48 @@ class Match:
     """The table's rows and their record ids."""
 
 
-def alignments(issue: Issue, scheme: ShapedNoise, head: pa.Table, columns: Sequence[str]) -> Iterator[Match]:
+WAYS = 3
+"""In how many ways rows are told, at most, for a copy."""
+
+
+def alignments(issue: Issue, scheme: ShapedNoise, leak: Leak, columns: Sequence[str]) -> Iterator[Match]:
     """The ways in which the rows can be told, the surest first."""
-    every = frozenset(issue.holders)
     kinds = {field.name: field.type for field in issue.dataset.schema}
-    cells = np.array([_numbers(head.column(name), kinds[name]) for name in columns])
+    cells = np.array([_numbers(leak.head.column(name), kinds[name]) for name in columns])
     ids = issue.dataset.scheme.ids
-    needed = [*scheme.columns, *ids]
-    if ids and all(name in head.column_names for name in ids):
-        found = _identified(issue, head, ids, kinds)
+    if ids and all(name in leak.head.column_names for name in ids):
+        found = _identified(issue, leak.head, ids, kinds)
         if found is not None:
-            yield Match(every, (), cells[:, found[0]], found[1].select(needed), found[2])
-    for condition in issue.conditions:
-        batch, rows = _whole(issue, needed, condition)
-        if head.num_rows == len(rows):
-            yield Match(every, (), cells, batch, rows)
-    batch, rows = _whole(issue, needed, None)
-    if len(columns) > 1:
-        for group in _groups(sorted(issue.holders)):
+            yield Match("ids", frozenset(issue.holders), (), cells[:, found[0]], found[1], found[2])
+    for condition in sorted({view.where for _, view in issue.holders}, key=str):
+        batch, rows, total = _shown(issue, condition, leak.head.num_rows)
+        if total == leak.rows and total:
+            copies = frozenset(copy for copy in issue.holders if copy[1].where == condition)
+            yield Match("places", copies, (), cells[:, : len(rows)], batch, rows)
+    if len(columns) > 1 and 0 < issue.dataset.body["rows"] <= _MOST_ROWS:
+        batch, rows, _ = _shown(issue, None, None)
+        for group in _groups(sorted({fidelity for fidelity, _ in issue.holders})):
             probe = _probe(issue, group)
             here, there = _nearest(issue, scheme, columns, cells, (batch, rows), group, probe)
-            yield Match(frozenset(group), (probe,), cells[:, here], batch.take(pa.array(there)), rows[there])
+            copies = frozenset(copy for copy in issue.holders if copy[0] in group)
+            yield Match("numbers", copies, (probe,), cells[:, here], batch.take(pa.array(there)), rows[there])
+
+
+@dataclass(frozen=True)
+class Leak:
+    """A file that was found: its first rows, and how many there are."""
+
+    head: pa.Table
+    rows: int
+
+    @classmethod
+    def of(cls, file: Source, most: int) -> Leak:
+        """Read a file to its end, and keep its first rows."""
+        kept, rows = [], 0
+        for batch in file.batches():
+            kept += [batch.slice(0, most - rows)] if rows < most else []
+            rows += batch.num_rows
+        return cls(pa.Table.from_batches(kept, schema=file.schema), rows)
 
 
 def _identified(
@@ -104,15 +135,24 @@ def _identified(
     return np.concatenate(places), pa.concat_batches(parts), np.concatenate(marks)
 
 
-def _whole(issue: Issue, needed: list[str], condition: str | None) -> tuple[pa.RecordBatch, Words]:
-    """The rows of the table that fit a condition, with their record ids."""
+def _shown(issue: Issue, condition: str | None, most: int | None) -> tuple[pa.RecordBatch, Words, int]:
+    """The first rows of the table that fit a condition, with their record ids, and how many fit it."""
     scheme = issue.dataset.scheme.seen(View(None, condition))
+    kept, total = [], 0
     with issue.dataset.source() as source:
-        parts = list(scheme.rows(source, issue.key))
-    rows = np.concatenate([rows for rows, _ in parts]) if parts else np.empty(0, np.uint64)
-    fields = pa.schema([issue.dataset.schema.field(name) for name in needed])
-    empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=fields)
-    return pa.concat_batches([empty, *(batch.select(needed) for _, batch in parts)]), rows
+        for rows, batch in scheme.rows(source, issue.key):
+            kept += [(rows, batch)] if most is None or total < most else []
+            total += len(rows)
+        names = [name for name in source.schema.names if not kept or name in kept[0][1].schema.names]
+    if not kept:
+        fields = pa.schema([issue.dataset.schema.field(name) for name in names])
+        return (
+            pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in fields], schema=fields),
+            np.empty(0, np.uint64),
+            0,
+        )
+    rows, batch = np.concatenate([rows for rows, _ in kept])[:most], pa.concat_batches([batch for _, batch in kept])
+    return batch.slice(0, len(rows)), rows, total
 
 
 def _groups(fidelities: list[float]) -> list[list[float]]:
@@ -125,11 +165,11 @@ def _groups(fidelities: list[float]) -> list[list[float]]:
 def _probe(issue: Issue, group: list[float]) -> Level:
     """A level just beyond a group of copies, which nobody was given."""
     end = Level(group[-1]).noise
-    later = [Level(fidelity).noise for fidelity in issue.holders if fidelity < group[-1]]
+    later = [Level(fidelity).noise for fidelity in issue.levels if fidelity < group[-1]]
     reach = min([end / BAND, *(time - end for time in later)])
     for part in (2, 4, 3, *range(5, 1000)):
         probe = issue.dataset.scheme.given(Level.from_noise(end + reach * part / 4))
-        if probe.fidelity not in issue.holders:
+        if probe.fidelity not in issue.levels:
             return probe
     raise VaultError("too many neighbouring levels were given for rows to be told by their numbers alone")
 
@@ -178,10 +218,18 @@ def _typed(table: pa.Table, kinds: Mapping[str, pa.DataType]) -> pa.RecordBatch:
 
 
 def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """A column in another type, null where a cell cannot be."""
     try:
         return array.cast(kind, safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.nulls(len(array), kind)
+        return pa.array([_cell(value, kind) for value in array], kind)
+
+
+def _cell(value: pa.Scalar, kind: pa.DataType) -> Any:
+    try:
+        return value.cast(kind, safe=False).as_py()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
+        return None
 
 
 def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
+import secrets
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -15,12 +16,15 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from sfumato.errors import VaultError
-from sfumato.ledger.chain import START, Entry, canonical
-from sfumato.ledger.database import Database
-from sfumato.ledger.ledger import PAGE, Reading
+from sfumato.keys.lock import Secret
+from sfumato.ledger.chain import canonical
+from sfumato.ledger.ledger import PAGE, Ledger, Reading
 from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, VAULT
 from sfumato.release.atomic import replacing
+from sfumato.vault.custody import masters
+from sfumato.vault.marks import MARK_BITS
 from sfumato.vault.store import Store, files_in
+from sfumato.vault.verification import Report, check_ledger
 
 _TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS)}
 _NOT_ONE = "must be a backup of a vault, whole and unaltered, and is not"
@@ -28,6 +32,8 @@ _NOT_ONE = "must be a backup of a vault, whole and unaltered, and is not"
 
 def write_backup(reading: Reading, store: Store, target: Path) -> str:
     """Write a vault to one file; returns the hash of the last entry that it holds."""
+    if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
+        raise VaultError(f"a backup replaces nothing but an older backup, and {target} is something else; name another")
     kept: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as scratch, replacing(target) as part:
         ledger = Path(scratch) / "ledger"
@@ -62,39 +68,45 @@ def _table(reading: Reading, table: sa.Table) -> Iterator[tuple[str, dict[str, A
         yield table.name, dict(row._mapping)  # noqa: SLF001 - its public name
 
 
-def read_backup(path: Path, database: Database, store: Store, home: str) -> None:
-    """Restore a vault into a database without one; it appears as a whole, or not at all."""
+def read_backup(path: Path, ledger: Ledger, store: Store, home: str, secret: Secret | None) -> None:
+    """Restore a vault into a database without one, if its keys vouch for it; it appears as a whole, or not at all."""
     try:
-        with tarfile.open(path) as archive, database.creation() as connection:
-            kept = _load(connection, archive, home)
+        with tarfile.open(path) as archive, ledger.filling() as (connection, write):
+            _load(connection, archive)
+            reading, report = Reading(connection), Report()
+            keys = masters(reading.head(), reading.generations(), secret)
+            kept = check_ledger(reading, keys, report)
+            if not report.sound:
+                raise VaultError(f"{path} {_NOT_ONE}: {report.problems[0]}; use another backup")
             for member in archive:
                 if member.isfile() and member.name.startswith("files/"):
                     _restore(archive, member, kept, store)
             if kept:
                 raise VaultError(f"{path} {_NOT_ONE}: {min(kept)} is missing; use another backup")
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError):
+            writing = write(keys)
+            writing.move(home)
+            # what was granted after the backup is forgotten: nobody may get a mark that somebody has
+            writing.append("restored", "vault", {"marks": secrets.randbits(MARK_BITS)})
+    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
         raise VaultError(f"{path} {_NOT_ONE}; use another backup") from None
 
 
-def _load(connection: Connection, archive: tarfile.TarFile, home: str) -> dict[str, str]:
-    """Fill the tables, and return the files that the entries name."""
+def _load(connection: Connection, archive: tarfile.TarFile) -> None:
+    """Fill the tables."""
     lines = archive.extractfile("ledger.jsonl")
     if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
         raise ValueError("another format")
-    kept: dict[str, str] = {}
-    previous = START
     for name, rows in _pages(lines):
-        for row in rows if name == ENTRIES.name else ():
-            entry = Entry(**{**row, "body": json.loads(row["body"])})
-            if entry.digest(previous) != entry.hash:
-                raise ValueError("a broken chain")
-            previous = entry.hash
-            kept |= files_in(entry.body)
         connection.execute(_TABLES[name].insert(), rows)
-    connection.execute(VAULT.update().values(store=home))
-    if Reading(connection).head().head != previous:
-        raise ValueError("a broken head")
-    return kept
+
+
+def is_backup(path: Path) -> bool:
+    """Whether a file is a backup of a vault."""
+    try:
+        with tarfile.open(path) as archive:
+            return archive.next() is not None and "ledger.jsonl" in archive.getnames()[:1]
+    except (tarfile.TarError, OSError, EOFError):
+        return False
 
 
 def _pages(lines: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:

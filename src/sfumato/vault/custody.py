@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from sfumato.errors import CustodyError
+from sfumato.errors import CustodyError, TamperedError
 from sfumato.keys.key import Key
-from sfumato.keys.lock import WRONG, Secret, unwrap, wrap
+from sfumato.keys.lock import Secret, unwrap, wrap
 from sfumato.keys.signature import public_key
 from sfumato.ledger.database import is_url
 from sfumato.ledger.ledger import Generation, Head
@@ -60,11 +60,15 @@ def masters(head: Head, generations: list[Generation], secret: Secret | None) ->
         )
     opened = {}
     for generation in generations:
-        if generation.lock is not None:
+        try:
             master = unwrap(generation.lock, secret, f"{head.name}/{generation.number}")
-            if master.fingerprint() != generation.fingerprint:
-                raise CustodyError(WRONG)
-            opened[generation.number] = master
+        except CustodyError:
+            if generation.lost:
+                continue
+            raise
+        if (master.fingerprint(), public_key(master)) != (generation.fingerprint, generation.public):
+            raise TamperedError("the vault's public key must belong to its master key, and it was replaced; restore it")
+        opened[generation.number] = master
     return opened
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import contextlib
-import math
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
@@ -18,9 +17,11 @@ import pyarrow.parquet
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
-from sfumato.models import GaussianNoise
+from sfumato.mechanisms._shaped import ShapedNoise
+from sfumato.models import GaussianNoise, Unchanged
 from sfumato.release.plan import TableScheme
-from sfumato.schema.policy import Policy
+from sfumato.schema.levels import Level
+from sfumato.schema.policy import Column, Policy
 from sfumato.schema.table import Source
 from sfumato.vault.marks import DIGITS
 from sfumato.vault.names import checked
@@ -29,6 +30,9 @@ from sfumato.vault.store import Store, altered
 
 DRIFT = 1.25
 """Data that vary this many times as much as the noise was shaped for, in some direction, are reported."""
+
+_MOST = 1e12
+"""A stretch that is infinite in mathematics: data that vary where the noise does not."""
 
 Progress = Callable[[int], None]
 
@@ -52,6 +56,11 @@ class Dataset:
         return int(self.body["version"])
 
     @property
+    def has_numbers(self) -> bool:
+        """Whether there are columns with noise."""
+        return "gaussian" in self.body["columns"].values()
+
+    @property
     def traced(self) -> bool:
         """Whether recipients of one level get copies that tell them apart."""
         return bool(self.body["traced"])
@@ -64,8 +73,8 @@ class Dataset:
     @cached_property
     def scheme(self) -> TableScheme:
         """The scheme of the first version, which stays in force."""
-        self.store.text(self.body["policy"])  # for people; the scheme holds it too
-        self.store.text(self.body["scheme"])
+        if not self.store.is_whole(self.body["scheme"]):
+            raise altered(self.body["scheme"]["name"])
         with self.store.fetch(self.body["scheme"]["name"]) as path:
             return TableScheme.load(path)
 
@@ -85,11 +94,14 @@ def prepare(policy: Policy, table: Any, store: Store, *, traced: bool, progress:
     source = Source.of(table)
     scheme = policy.fit(source, progress=progress)
     _check(scheme, source, traced=traced)
+    first = _stretch(scheme, source, progress) if _has_own_sizes(policy) else 1.0
     body = {
         "version": 1,
         "traced": traced,
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
         "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],  # in their order
+        "stretch": first,
+        "first stretch": first,
         "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
     }
@@ -102,36 +114,52 @@ def succeed(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[
     source = Source.of(table, dataset.schema)
     _check_columns(source.schema, dataset.schema)
     _check(scheme, source, traced=False)
-    later = scheme.policy.fit(source, progress=progress)
+    stretch = _stretch(scheme, source, progress)
     kept = _kept(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
-    found = changes(dataset.store, dataset.body["records"]["name"], kept["records"]["name"])
+    found = changes(dataset.store, dataset.body["records"], kept["records"])
     if found.appended == found.deleted == found.changed == 0:
         for file in (kept["source"], kept["records"]):
             dataset.store.drop(file["name"])
         return None
-    ratios = [one.drift(other) for one, other in zip(scheme.schemes, later.schemes, strict=True)]
-    drift = max([1.0, *ratios])
-    body = {name: dataset.body[name] for name in ("traced", "columns", "levels", "policy", "scheme")}
-    return body | kept | {"version": number, "changes": asdict(found), "drift": min(drift, 1e12)}
+    same = ("traced", "columns", "levels", "policy", "scheme", "first stretch")
+    body = {name: dataset.body[name] for name in same}
+    return body | kept | {"version": number, "changes": asdict(found), "stretch": stretch}
+
+
+def _has_own_sizes(policy: Policy) -> bool:
+    return any({"scale", "spread"} & set(column.options) for column in policy.columns.values())
+
+
+def _stretch(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
+    """By how much the numbers of a table vary more than the noise was shaped for, where they do so most."""
+    shaped = [part for part in scheme.schemes if isinstance(part, ShapedNoise)]
+    if not shaped:
+        return 1.0
+    options = scheme.policy.options("gaussian")
+    own = {name: Column("gaussian", {k: v for k, v in said.items() if k == "clip"}) for name, said in options.items()}
+    policy = Policy(scheme.policy.dataset, scheme.policy.ladder, own, default="drop")
+    return min(shaped[0].drift(policy.fit(source, progress=progress).schemes[0]), _MOST)
 
 
 def is_drifting(body: dict[str, Any]) -> bool:
-    """Whether a version varies more than the noise was shaped for."""
-    return float(body.get("drift", 1.0)) > DRIFT
+    """Whether a version varies more than the first one, for which the noise was shaped."""
+    return float(body["stretch"]) > DRIFT * float(body["first stretch"])
 
 
-def left_by_drift(error: float, drift: float) -> float:
-    """The error left to the best attacker where the data vary `drift` times as much as the noise was shaped for.
+def left(fidelity: float, stretch: float) -> float:
+    """What is left to the best attacker where the data vary `stretch` times as much as the noise was shaped for.
 
-    With fidelity `f = 1/(1+σ²)` and noise `σ²/drift` in units of that variance.
+    With `f = 1/(1+σ²)`, and noise `σ²/stretch` in units of that variance.
     """
-    noise = error / (1 - error) / drift
-    return noise / (1 + noise) if math.isfinite(drift) else 0.0
+    noise = Level(fidelity).noise / stretch
+    return noise / (1 + noise)
 
 
 def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
     scheme.check(source, Key.from_bytes(bytes(32)))
     shaped = [scheme.schemes[i].model(next(iter(scheme.policy.ladder))) for i in range(len(scheme.schemes))]
+    if any(not model.chained for model in shaped if not isinstance(model, Unchanged)):
+        raise PolicyError("a vault does not release noise that is independent between copies; use gaussian or uniform")
     if traced and not any(isinstance(model, GaussianNoise) and model.chained for model in shaped):
         raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave it out")
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from sfumato.errors import GrantError, VaultError, nearest
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Reading
+from sfumato.ledger.ledger import Query, Reading
 from sfumato.schema.levels import Level
 from sfumato.schema.view import View
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.marks import marked
+from sfumato.vault.marks import marked, unmarked
 
 
 @dataclass(frozen=True)
@@ -54,14 +54,15 @@ def terms(
     before = reading.latest("grant", dataset.name, recipient)
     mark = None if before is None else before.body.get("mark")
     if dataset.traced and mark is None:
-        mark = len(reading.current("grant", dataset=dataset.name))
-    if dataset.traced and name is not None and mark is not None:
-        level = marked(ladder, level, mark)
+        restored = reading.entries(Query(action="restored", last=1))
+        mark = (restored[0].body["marks"] if restored else 0) + reading.count("grant", dataset.name)
+    if dataset.traced and mark is not None:
+        level = unmarked(ladder, level) if name is None else marked(ladder, level, mark)
     scheme = dataset.scheme.seen(view)
     scheme.check_view(dataset.schema)
     scheme.models(dataset.schema, level)
     return {
-        "level": name or level.fidelity,
+        "level": name or ladder.level(asked).fidelity,
         "fidelity": scheme.given(level).fidelity,
         "columns": None if view.columns is None else list(view.columns),
         "where": view.where,

@@ -30,7 +30,8 @@ def moment(until: str | date | datetime | None) -> str | None:
         except ValueError:
             raise VaultError(f"a date must be written like 2026-12-31, got {until!r}") from None
     if not isinstance(until, datetime):
-        until = datetime(until.year, until.month, until.day, tzinfo=UTC) + timedelta(days=1)
+        last = until == date.max
+        until = datetime(until.year, until.month, until.day, tzinfo=UTC) + timedelta(days=0 if last else 1)
     return (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="microseconds")
 
 

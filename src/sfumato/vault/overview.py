@@ -51,13 +51,14 @@ def of_dataset(vault: Vault, name: str) -> dict[str, Any]:
         grants = reading.current("grant", dataset=name)
         rows = [_holder(reading, grant) for grant in grants]
         copies = held(reading, name)
-    together = exposure(vault.store, copies)["error"] if copies else 1.0
+    numbers = "gaussian" in entry.body["columns"].values()
+    together = exposure(vault.store, copies, numbers=numbers)["error"] if copies else None
     return {
         "dataset": name,
         "version": entry.body["version"],
         "rows": entry.body["rows"],
         "columns": ", ".join(f"{column} ({role})" for column, role in entry.body["columns"].items()),
-        "left to all together": f"{together:.1%} of the variance, of the record drawn most often",
+        "left to all together": "" if together is None else f"{together:.1%} of the variance of the worst record",
         "table": rows,
     }
 
@@ -99,7 +100,7 @@ def _holder(reading: Reading, grant: Entry) -> dict[str, Any]:
     return row | {
         "last release": f"version {said['version']}, {latest.at[:10]}",
         "draws of a record": "up to " + max(said["exposure"]["draws"], key=int, default="1"),
-        "left to average": f"{said['exposure']['error']:.1%}",
+        "left to average": "" if said["exposure"]["error"] is None else f"{said['exposure']['error']:.1%}",
     }
 
 

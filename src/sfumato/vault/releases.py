@@ -17,7 +17,7 @@ from sfumato.release.certificate import signed
 from sfumato.release.manifest import Manifest
 from sfumato.release.run import Seal, release_file
 from sfumato.schema.levels import Level
-from sfumato.vault.datasets import Dataset
+from sfumato.vault.datasets import Dataset, left
 from sfumato.vault.grants import Grant, in_force, known
 from sfumato.vault.records import Seen, exposure
 from sfumato.vault.store import Store
@@ -70,7 +70,7 @@ class Recorded(Seal):
         request = self._request
         grant, dataset = request.grant, request.dataset
         said = {**request.terms(), "rows": manifest.rows, "digest": manifest.digest}
-        seen = self._exposure()
+        drawn = self._exposure(manifest.rows)
         with self._ledger.writing({request.generation: request.key}) as writing:
             _, entry = in_force(writing, grant.recipient, grant.dataset, self._now())
             if entry.number != request.entry.number or known(writing, "dataset", dataset.name).body != dataset.body:
@@ -83,20 +83,21 @@ class Recorded(Seal):
                         f"one recorded as entry {before.number}; run `sfumato verify`"
                     )
             else:
-                said["exposure"] = seen
+                said["exposure"] = drawn
                 writing.append("released", "release", said, dataset=dataset.name, recipient=grant.recipient)
         return signed(manifest, request.key)
 
-    def _exposure(self) -> dict[str, Any]:
+    def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy. It takes long, so it is not done while others wait to write."""
         request = self._request
-        body, level = request.dataset.body, Level(request.grant.fidelity)
         with self._ledger.reading() as reading:
             earlier = held(reading, request.dataset.name, request.grant.recipient)
-        this = Seen(body["records"]["name"], level.noise, request.generation)
+        this = seen(request.dataset.body, request.grant.fidelity, request.generation)
+        numbers = request.dataset.has_numbers
+        alone = left(request.grant.fidelity, request.dataset.body["stretch"]) if numbers else None
         if set(earlier) <= {this}:
-            return {"draws": {"1": body["rows"]}, "error": level.error}
-        return exposure(self._store, [*earlier, this])
+            return {"draws": {"1": rows}, "error": alone, "alone": alone}
+        return {**exposure(self._store, [*earlier, this], numbers=numbers), "alone": alone}
 
 
 def release(
@@ -119,9 +120,15 @@ def held(reading: Reading, dataset: str, recipient: str | None = None) -> list[S
     """The copies of a dataset that a recipient, or all together, were given."""
     releases = reading.entries(Query(kind="release", dataset=dataset, recipient=recipient))
     versions = reading.entries(Query(kind="dataset", dataset=dataset))
-    files = {entry.body["version"]: entry.body["records"]["name"] for entry in versions}
-    distinct = {(entry.body["version"], entry.body["fidelity"], entry.body["generation"]): None for entry in releases}
-    return [Seen(files[version], Level(fidelity).noise, turn) for version, fidelity, turn in distinct]
+    bodies = {entry.body["version"]: entry.body for entry in versions}
+    given = [(bodies[one.body["version"]], one.body["fidelity"], one.body["generation"]) for one in releases]
+    return list(dict.fromkeys(seen(*one) for one in given))
+
+
+def seen(dataset: dict[str, Any], fidelity: float, generation: int) -> Seen:
+    """A copy of a version at a level, as its holder sees it."""
+    records = dataset["records"]
+    return Seen(records["name"], records["sha256"], generation, Level(fidelity).noise / dataset["stretch"])
 
 
 def _same(body: dict[str, Any], terms: dict[str, Any]) -> bool:

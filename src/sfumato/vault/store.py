@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import hashlib
+import re
 import secrets
 import tempfile
 from collections.abc import Callable, Iterator
@@ -18,6 +19,8 @@ from typing import Any
 from sfumato.errors import VaultError
 from sfumato.ledger.database import is_url
 from sfumato.release.atomic import replacing
+
+_NAME = re.compile(r"datasets/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
 DIGITS = 16
 """Digits of a digest that enter a file's name."""
@@ -42,14 +45,6 @@ class Store(abc.ABC):
     def names(self) -> list[str]:
         """All files."""
 
-    def text(self, file: dict[str, str]) -> str:
-        """The text of a file, which must have the digest that the ledger says."""
-        with self.fetch(file["name"]) as path:
-            content = path.read_bytes()
-        if hashlib.sha256(content).hexdigest() != file["sha256"]:
-            raise altered(file["name"])
-        return content.decode()
-
     def put_text(self, name: str, text: str) -> dict[str, str]:
         """Keep a text."""
         return self.put(name, lambda path: _write(path, text))
@@ -70,27 +65,28 @@ class Folder(Store):
         self.root = root
 
     def put(self, name: str, write: Callable[[Path], None]) -> dict[str, str]:
-        folder = self.root / Path(name).parent
+        folder = self.root / Path(named(name, "0" * DIGITS)).parent
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         digests: list[str] = []
 
         def final(part: Path) -> Path:
             digests.append(digest_of(part))
-            return self.root / name.format(digests[0][:DIGITS])
+            return self.root / named(name, digests[0])
 
         with replacing(self.root / name, final) as part:
             write(part)
             part.chmod(0o600)
-        return {"name": name.format(digests[0][:DIGITS]), "sha256": digests[0]}
+        return {"name": named(name, digests[0]), "sha256": digests[0]}
 
     @contextlib.contextmanager
     def fetch(self, name: str) -> Iterator[Path]:
-        if not (self.root / name).is_file():
+        path = self.root / named(name)
+        if not path.is_file():
             raise missing(name)
-        yield self.root / name
+        yield path
 
     def drop(self, name: str) -> None:
-        (self.root / name).unlink(missing_ok=True)
+        (self.root / named(name)).unlink(missing_ok=True)
 
     def names(self) -> list[str]:
         files = (path for path in self.root.rglob("*") if path.is_file() and not path.name.startswith("."))
@@ -115,7 +111,7 @@ class Remote(Store):
             path = Path(folder) / "file"
             write(path)
             digest = digest_of(path)
-            final = name.format(digest[:DIGITS])
+            final = named(name, digest)
             part = f"{self._at(final)}.{secrets.token_hex(4)}.part"
             with self._refusals(final):
                 self._system.makedirs(part.rpartition("/")[0], exist_ok=True)
@@ -143,7 +139,7 @@ class Remote(Store):
         return sorted(str(path).removeprefix(self._root).lstrip("/") for path in found if not path.endswith(".part"))
 
     def _at(self, name: str) -> str:
-        return f"{self._root.rstrip('/')}/{name}"
+        return f"{self._root.rstrip('/')}/{named(name)}"
 
     @contextlib.contextmanager
     def _refusals(self, name: str) -> Iterator[None]:
@@ -151,6 +147,16 @@ class Remote(Store):
             yield
         except OSError as error:
             raise VaultError(f"the store could not be used for {name or 'a listing'}: {error}") from None
+
+
+def named(name: str, digest: str = "") -> str:
+    """A file's name with its digest in it; refused if it could lead out of the store."""
+    final = name.replace("{}", digest[:DIGITS])
+    if not _NAME.fullmatch(final):
+        raise VaultError(
+            f"a file of a vault must lie in a folder of its dataset, and {final!r} does not; do not trust it"
+        )
+    return final
 
 
 def open_store(url: str, home: str | Path) -> Store:

@@ -5,33 +5,32 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 
+from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.ledger import Query, Reading
-from sfumato.vault.alignment import Issue
+from sfumato.schema.view import View
+from sfumato.vault.alignment import Copy, Issue
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.store import Store
 
 
 def issues(reading: Reading, dataset: str, store: Store, keys: Mapping[int, Key]) -> list[Issue]:
-    """All copies of a dataset that were ever released, by version and key; those of a lost key are left out.
-
-    A record that did not change has the same noise in all versions. So whoever holds a level of one version is a
-    suspect for all, together with those who hold the same level of another.
-    """
+    """All copies of a dataset that were ever released, by version and key; those of a lost key are left out."""
     entries = reading.entries(Query(kind="dataset", dataset=dataset))
     versions = {entry.body["version"]: Dataset.of(entry, store) for entry in entries}
-    holders: dict[int, dict[float, list[str]]] = defaultdict(lambda: defaultdict(list))
-    conditions: dict[tuple[int, int], set[str | None]] = defaultdict(set)
-    names: dict[float, str | float] = {}
+    holders: dict[tuple[int, int], dict[Copy, list[str]]] = defaultdict(lambda: defaultdict(list))
+    levels: dict[int, set[float]] = defaultdict(set)
     for entry in reading.entries(Query(kind="release", dataset=dataset)):
         said = entry.body
-        names[said["fidelity"]] = said["level"]
-        conditions[said["version"], said["generation"]].add(said["where"])
-        given = holders[said["generation"]][said["fidelity"]]
+        view = View(None if said["columns"] is None else tuple(said["columns"]), said["where"])
+        given = holders[said["version"], said["generation"]][said["fidelity"], view]
         if entry.recipient not in given:
             given.append(entry.recipient)
+        levels[said["generation"]].add(said["fidelity"])
+    if holders and not any(generation in keys for _, generation in holders):
+        raise VaultError("the copies of this dataset were made with a key that is lost, and cannot be traced any more")
     return [
-        Issue(versions[version], keys[generation], holders[generation], names, frozenset(asked))
-        for (version, generation), asked in sorted(conditions.items())
+        Issue(versions[version], keys[generation], given, frozenset(levels[generation]))
+        for (version, generation), given in sorted(holders.items())
         if generation in keys
     ]

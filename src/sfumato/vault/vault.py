@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -17,7 +18,7 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.database import FILE, Database, is_url
-from sfumato.ledger.ledger import Ledger, Query
+from sfumato.ledger.ledger import Generation, Ledger, Query, Writing
 from sfumato.release.manifest import Manifest
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
@@ -29,7 +30,7 @@ from sfumato.vault.grants import Grant, in_force, known, terms
 from sfumato.vault.names import checked, moment
 from sfumato.vault.rekeying import cost
 from sfumato.vault.releases import Request, release
-from sfumato.vault.store import Store, open_store
+from sfumato.vault.store import Store, files_in, open_store
 from sfumato.vault.suspects import issues
 from sfumato.vault.tracing import Trace, trace
 from sfumato.vault.verification import Report, verify
@@ -79,6 +80,7 @@ class Vault:
 
         """
         store = _prepared(location, store)
+        open_store(store, location)
         database = Database(location)
         database.check_empty()
         secret = secret if secret is not None else custody.find_secret(location)
@@ -103,10 +105,7 @@ class Vault:
             raise VaultError(f"there is no vault in {location}; make one with `sfumato init {location}`")
         database = Database(location)
         database.check()
-        vault = cls(location, database, secret, clock)
-        if secret is None:
-            vault._secret = custody.find_secret(location, vault.opens_with)
-        return vault
+        return cls(location, database, secret, clock)
 
     def __repr__(self) -> str:
         return f"Vault({self.ledger.database.name!r})"
@@ -132,12 +131,19 @@ class Vault:
     def opens_with(self) -> str:
         """`passphrase` or `key`."""
         with self.ledger.reading() as reading:
-            return str((reading.generations()[-1].lock or {"opens": "key"})["opens"])
+            return str(reading.generations()[-1].lock.get("opens", "key"))
 
     def keys(self) -> Mapping[int, Key]:
         """The master keys by generation. Handle with care."""
+        return self._opened()[1]
+
+    def _opened(self) -> tuple[list[Generation], Mapping[int, Key]]:
+        """The locks as they are now, and what they hold."""
         with self.ledger.reading() as reading:
-            return custody.masters(reading.head(), reading.generations(), self._secret)
+            head, generations = reading.head(), reading.generations()
+        if self._secret is None:
+            self._secret = custody.find_secret(self.location, generations[-1].lock.get("opens"))
+        return generations, custody.masters(head, generations, self._secret)
 
     def add(
         self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
@@ -157,9 +163,13 @@ class Vault:
                 return writing.append("added", "dataset", body, dataset=policy.dataset)
             if before.body == body:
                 return before
+            known_files = {name for e in writing.entries(Query(dataset=policy.dataset)) for name in files_in(e.body)}
+            for name in set(files_in(body)) - known_files:
+                self.store.drop(name)
             raise VaultError(
                 f"there is a dataset called {policy.dataset!r} already, with another table or policy; bring a later "
-                f"version of its table with `sfumato update {policy.dataset} FILE`, or rename it in the policy"
+                f"version of its table with `sfumato update {policy.dataset} FILE` (the same records under another "
+                "name would get independent noise, which can be averaged)"
             )
 
     def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
@@ -186,6 +196,8 @@ class Vault:
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient; one that is registered already stays as it is."""
         checked("recipient", name)
+        if not _is_text(note):
+            raise VaultError("a note must be text, and this one holds bytes that are none; write it anew")
         with self.ledger.writing(self.keys()) as writing:
             before = writing.latest("recipient", recipient=name)
             if before is None or (before.action != "disabled" and note and before.body["note"] != note):
@@ -223,10 +235,15 @@ class Vault:
         """
         view = View(None if columns is None else tuple(columns), where)
         keys, end = self.keys(), moment(until)
+        with self.ledger.reading(keys) as reading:
+            entry = known(reading, "dataset", dataset)
+        source = Dataset.of(entry, self.store)
+        source.scheme.check_view(source.schema)  # read now, not while others wait to write
         with self.ledger.writing(keys) as writing:
             known(writing, "recipient", recipient)
-            entry = known(writing, "dataset", dataset)
-            body = terms(writing, Dataset.of(entry, self.store), recipient, level, view, end)
+            if known(writing, "dataset", dataset).number != entry.number:
+                raise VaultError(f"somebody else brought a version of {dataset} meanwhile; grant it again")
+            body = terms(writing, source, recipient, level, view, end)
             before = writing.latest("grant", dataset, recipient)
             if before is not None and before.action == "granted" and before.body == body:
                 return before
@@ -258,7 +275,7 @@ class Vault:
 
         """
         keys = self.keys()
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(keys) as reading:
             grant, entry = in_force(reading, recipient, dataset, self._now())
             now = Dataset.of(known(reading, "dataset", dataset), self.store)
             generation = reading.head().generation
@@ -305,8 +322,7 @@ class Vault:
 
     def backup(self, target: str | Path) -> str:
         """Write everything but the released copies to one file, keys still locked; returns the last entry's hash."""
-        keys = self.keys()
-        with self.ledger.writing(keys) as writing:
+        with self.ledger.writing(self.keys()) as writing:
             [last] = writing.entries(Query(last=1))
             if last.action != "backed-up":
                 writing.append("backed-up", "vault", {})
@@ -314,25 +330,36 @@ class Vault:
             return write_backup(reading, self.store, Path(target))
 
     @classmethod
-    def restore(cls, backup: str | Path, location: str | Path, *, store: str | None = None) -> Vault:
-        """Make a vault from a backup, in a folder or a database, whichever it came from."""
+    def restore(
+        cls,
+        backup: str | Path,
+        location: str | Path,
+        *,
+        secret: Secret | None = None,
+        store: str | None = None,
+        clock: Clock | None = None,
+    ) -> Vault:
+        """Make a vault from a backup, in a folder or a database, whichever it came from; its secret opens it."""
         if not Path(backup).is_file():
             raise VaultError(f"a backup must be a file that exists, and {str(backup)!r} is none")
         home = _prepared(location, store)
-        read_backup(Path(backup), Database(location), open_store(home, location), home)
-        return cls.open(location)
+        secret = secret if secret is not None else custody.find_secret(location)
+        vault = cls(location, Database(location), secret, clock)
+        read_backup(Path(backup), vault.ledger, open_store(home, location), home, secret)
+        return vault
 
     def relock(self, secret: Secret) -> None:
         """Lock the vault with another passphrase or key from now on."""
-        with self.ledger.writing(self.keys()) as writing:
-            self._relocked(writing, self.keys(), secret)
+        seen, keys = self._opened()
+        with self.ledger.writing(keys) as writing:
+            self._relock(writing, seen, keys, secret)
             writing.append("relocked", "vault", {"opens": "passphrase" if isinstance(secret, str) else "key"})
         self._secret = secret
 
     def rekey_cost(self) -> list[dict[str, Any]]:
         """What a new master key costs: who holds what, and what could then be averaged."""
         with self.ledger.reading() as reading:
-            return cost(reading)
+            return cost(reading, self.store)
 
     def rekey(self, *, secret: Secret | None = None, lost: bool = False) -> Entry:
         """Take another master key: from now on, noise is independent of that in all copies already given.
@@ -344,26 +371,32 @@ class Vault:
         """
         if lost and secret is None:
             raise CustodyError("a vault whose key is lost must be locked with a new passphrase or key; give one")
-        old = {} if lost else dict(self.keys())
-        chosen = secret if secret is not None else self._secret
-        master = Key.generate()
         with self.ledger.reading() as reading:
-            current = reading.head().generation
+            seen, current = reading.generations(), reading.head().generation
+        keys = {} if lost else dict(self._opened()[1])
+        chosen = secret if secret is not None else self._secret
         if chosen is None:
             raise CustodyError("a vault must be locked with a passphrase or a key; give one")
-        with self.ledger.writing(old or {current: master}, sealed=not lost) as writing:
-            for generation in writing.generations() if lost else ():
-                writing.lock(type(generation)(**{**asdict(generation), "lock": None}))
-            self._relocked(writing, old | {current + 1: master}, chosen)
+        master = Key.generate()
+        with self.ledger.writing(keys or {current: master}, sealed=not lost) as writing:
+            for generation in seen if lost else ():
+                writing.lock(replace(generation, lost=1))
+            self._relock(writing, seen, keys | {current + 1: master}, chosen)
             writing.turn(current + 1, master)
             entry = writing.append("rekeyed", "vault", {"key": master.fingerprint(), "lost": lost})
         self._secret = chosen
         return entry
 
-    def _relocked(self, writing: Any, keys: Mapping[int, Key], secret: Secret) -> None:
-        name = writing.head().name
+    def _relock(self, writing: Writing, seen: list[Generation], keys: Mapping[int, Key], secret: Secret) -> None:
+        """Put the keys behind another lock, unless somebody else has changed the locks since they were seen."""
+        if [one.lock for one in writing.generations()] != [one.lock for one in seen]:
+            raise VaultError("the vault's locks were changed meanwhile; look at the log, and run the command again")
         for number, master in keys.items():
-            writing.lock(custody.locked(name, number, master, secret))
+            writing.lock(custody.locked(writing.head().name, number, master, secret))
+
+
+def _is_text(said: str) -> bool:
+    return max(said, default="") < "\ud800" or max(said) > "\udfff"
 
 
 def _user() -> str:
@@ -375,6 +408,8 @@ def _user() -> str:
 
 def _prepared(location: str | Path, store: str | None) -> str:
     """Make the folder, if it is one that is new or empty, and say where the store is."""
+    if store is not None and re.search(r"://[^/@]*:[^/@]*@", store):
+        raise VaultError("a store's URL must not hold a password, it would be kept in plain; set it where fsspec looks")
     if is_url(location):
         if store is None:
             raise VaultError("a vault in a database must be told where to keep tables; give a store, a path or a URL")
@@ -382,6 +417,7 @@ def _prepared(location: str | Path, store: str | None) -> str:
     folder = Path(location)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
         strange = [path.name for path in folder.iterdir() if not path.name.startswith(FILE)]
     except OSError as error:
         raise VaultError(f"the folder {folder} could not be made: {error.strerror}") from None

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import sqlalchemy as sa
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Codes, Entry
 from sfumato.ledger.ledger import Head, Ledger, Query, Reading
@@ -17,6 +16,9 @@ from sfumato.ledger.tables import ENTRIES, SUBJECTS
 from sfumato.release.certificate import check
 from sfumato.schema.table import FORMATS
 from sfumato.vault.store import Store, files_in
+
+_PREFIX = 12
+"""Digits of a hash that are enough to tell an entry."""
 
 
 @dataclass
@@ -47,21 +49,34 @@ def verify(
 ) -> Report:
     """Check everything, in memory that does not grow with the ledger."""
     report = Report()
-    kept: dict[str, str] = {}
     with ledger.reading(snapshot=True) as reading:
-        head = reading.head()
-        found = contains is None
-        for entry in _chain(reading, head, keys, report, progress):
-            found = found or entry.hash == contains
-            kept |= files_in(entry.body)
-        if not found:
-            report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was written down")
-        report.problems += _state(reading, head)
+        kept = check_ledger(reading, keys, report, contains, progress)
         if outbox is not None and outbox.is_dir() and files:
             _copies(reading, outbox, report)
     if files:
         _files(store, kept, report, progress)
     return report
+
+
+def check_ledger(
+    reading: Reading,
+    keys: Mapping[int, Key],
+    report: Report,
+    contains: str | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> dict[str, str]:
+    """Check the entries and the state that they say; returns the files that they name, with their digests."""
+    if contains is not None and len(contains) < _PREFIX:
+        raise VaultError(f"a hash must have at least {_PREFIX} of its digits to be told from others, got {contains!r}")
+    head, found = reading.head(), contains is None
+    kept: dict[str, str] = {}
+    for entry in _chain(reading, head, keys, report, progress):
+        found = found or (contains is not None and entry.hash.startswith(contains))
+        kept |= files_in(entry.body)
+    if not found:
+        report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was written down")
+    report.problems += _state(reading, head)
+    return kept
 
 
 def _chain(
@@ -88,7 +103,7 @@ def _chain(
         yield entry
     if (report.entries, previous) != (head.entries, head.head):
         report.problems.append(f"the ledger must end with entry {head.entries}, and it ends with {report.entries}")
-    if head.generation not in derived or head.seal != head.sealed(derived[head.generation]):
+    if head.generation not in derived or head.seal != head.sealed(derived[head.generation], reading.generations()):
         report.problems.append("the head of the ledger was not sealed by this vault")
     for number in sorted(lost):
         report.notes.append(f"the key of generation {number} is lost: who wrote its entries cannot be checked")
@@ -131,7 +146,7 @@ def _files(store: Store, kept: dict[str, str], report: Report, progress: Callabl
 
 
 def _copies(reading: Reading, outbox: Path, report: Report) -> None:
-    """Each copy in the outbox must be recorded, and as it was released."""
+    """Each copy in the outbox must be recorded, as it was released, and where it was put."""
     public = {generation.public for generation in reading.generations()}
     for path in sorted(p for p in outbox.rglob("*") if p.suffix in FORMATS and not p.name.startswith(".")):
         report.copies += 1
@@ -141,7 +156,10 @@ def _copies(reading: Reading, outbox: Path, report: Report) -> None:
         except SfumatoError as error:
             report.problems.append(f"the copy {shown} is not as it was released: {error}")
             continue
+        place = f"{manifest.dataset}/{manifest.recipient}.v{manifest.version}{path.suffix}"
         query = Query(kind="release", dataset=manifest.dataset, recipient=manifest.recipient)
-        recorded: set[Any] = {entry.body.get("digest") for entry in reading.entries(query)}
-        if manifest.digest not in recorded or manifest.signer not in public:
+        recorded = {(e.body["digest"], e.body["version"], e.body["fidelity"]) for e in reading.entries(query)}
+        if (manifest.digest, manifest.version, manifest.given) not in recorded or manifest.signer not in public:
             report.problems.append(f"the copy {shown} is not in the ledger")
+        elif shown.as_posix() != place:
+            report.problems.append(f"the copy {shown} is not what its name says: it was released as {place}")

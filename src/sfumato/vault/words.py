@@ -6,9 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from sfumato.ledger.chain import Entry
-from sfumato.vault.datasets import is_drifting, left_by_drift
+from sfumato.vault.datasets import is_drifting, left
 from sfumato.vault.names import last_moment
-from sfumato.vault.tracing import GUILT, Trace
+from sfumato.vault.tracing import GUILT, Suspect, Trace
+
+_MOSTLY = 0.2
+"""A file with a larger share of the original's own numbers is said to hold them."""
 
 
 def line(entry: Entry) -> str:
@@ -64,9 +67,11 @@ def exposed(release: dict[str, Any]) -> str:
     if max(draws, default=1) < 2:
         return ""
     often = ", ".join(f"{count:,} records {times} times" for times, count in draws.items() if times > 1)
+    found = release["exposure"]
+    if found["error"] is None:
+        return f"Drawn anew: {often}."
     return (
-        f"Drawn anew: {often}; averaging leaves {release['exposure']['error']:.1%} of the variance instead of "
-        f"{1 - release['fidelity']:.1%}."
+        f"Drawn anew: {often}; averaging leaves {found['error']:.1%} of the variance instead of {found['alone']:.1%}."
     )
 
 
@@ -87,6 +92,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "released": _released,
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
+    "restored": lambda _: "Restored the vault from a backup: what came after that backup is forgotten.",
     "backed-up": lambda _: "Backed up the vault.",
 }
 
@@ -99,15 +105,16 @@ def drift_warning(entry: Entry) -> list[str]:
     """What it means that a version varies more than the noise was shaped for."""
     if not is_drifting(entry.body):
         return []
-    drift = entry.body["drift"]
-    left = ", ".join(
-        f"{level} {left_by_drift(1 - fidelity, drift):.1%} instead of {1 - fidelity:.1%}"
+    now, first = entry.body["stretch"], entry.body["first stretch"]
+    said = ", ".join(
+        f"{level} {left(fidelity, now):.1%} instead of {left(fidelity, first):.1%}"
         for level, fidelity in entry.body["levels"]
     )
     return [
-        f"DRIFT: in some direction the numbers now vary {drift:.3g} times as much as the noise was shaped for. What is "
-        f"left to an attacker there, as a share of the variance: {left}. The first version's covariance stays in "
-        "force; if that is not enough, start a new dataset with this table."
+        f"DRIFT: in some direction the numbers now vary {now / first:.3g} times as much as in the first version. What "
+        f"is left to an attacker there, as a share of the variance: {said}. The first version's covariance stays in "
+        "force. A new dataset would have noise of the new shape, but independent of that in earlier copies: for "
+        "records that are in both, it can be averaged."
     ]
 
 
@@ -118,14 +125,19 @@ def rekey_cost(cost: list[dict[str, Any]], *, lost: bool) -> str:
         "and gets a new one can average: by Theorem 3 of li2012 the pooled error becomes 1/(1+Σ1/σi²)."
     ]
     out += [
-        f"  {one['recipient']} has {one['dataset']} at {one['fidelity']:.4g}: {one['error']:.1%} of the variance is "
-        f"left now, {one['error after']:.1%} after one more release"
+        f"  {one['recipient']} has {one['dataset']} at {one['fidelity']:.4g}, a record drawn {one['draws']} times: "
+        f"{_left(one['error'])} now, {_left(one['error after'])} after one more release"
         for one in cost[:20]
     ]
     out += [f"  and {len(cost) - 20:,} more"] if len(cost) > 20 else []
     out += [] if cost else ["  Nothing was released yet, so it costs nothing."]
-    out += ["With the old key lost, it can no longer be checked who wrote the earlier entries."] if lost else []
+    if lost:
+        out.append("With the old key lost, nobody can check any more who wrote earlier entries, or trace old copies.")
     return "\n".join(out)
+
+
+def _left(error: float | None) -> str:
+    return "categories only" if error is None else f"{error:.1%} of the variance is left"
 
 
 def trace_as_json(found: Trace) -> dict[str, Any]:
@@ -133,17 +145,19 @@ def trace_as_json(found: Trace) -> dict[str, Any]:
     return {
         "rows": found.rows,
         "matched": found.matched,
+        "matched by": found.how,
         "columns": list(found.columns),
         "share of original numbers": found.original,
-        "accused": [name for suspect in found.accused for name in suspect.recipients],
+        "accused": list(dict.fromkeys(name for suspect in found.accused for name in suspect.recipients)),
         "suspects": [
             {
                 "recipients": list(suspect.recipients),
                 "version": suspect.version,
-                "level": suspect.level,
+                "fidelity": suspect.fidelity,
                 "z": suspect.score.z,
                 "log10 likelihood ratio": suspect.score.log_ratio,
                 "false accusation probability": suspect.false_accusation,
+                "a copy that the ledger does not know": suspect.unknown,
                 "accused": suspect.accused,
             }
             for suspect in found.suspects[:20]
@@ -153,28 +167,33 @@ def trace_as_json(found: Trace) -> dict[str, Any]:
 
 def trace_in_words(found: Trace, leaked: str) -> str:
     """A trace for people."""
-    if found.original > 0.5:
-        return (
-            f"{leaked} holds the original itself: {found.original:.1%} of its numbers are the table's own, not those "
-            "of any copy. It was not made from what a recipient has."
-        )
-    seen = f"{found.matched:,} of {found.rows:,} rows are like ours, in {', '.join(found.columns) or 'no column'}."
-    if not found.accused:
-        return (
-            f"{leaked} is nobody's copy, as far as can be told: {seen}\nNobody is accused: no recipient stands out so "
-            f"that fewer than one innocent in {1 / GUILT:,.0f} files would."
-        )
-    out = []
-    for suspect in found.accused:
-        who = " or ".join(suspect.recipients)
+    out = [_accusation(suspect, leaked) for suspect in found.accused]
+    if any(suspect.unknown for suspect in found.suspects):
         out.append(
-            f"{leaked} was made from the copy of {who} (version {suspect.version}, level {suspect.level}).\n"
-            f"  likelihood ratio 10^{suspect.score.log_ratio:,.0f} against other origins (z = {suspect.score.z:.1f});\n"
-            f"  an innocent would look so with probability {_tiny(suspect.false_accusation)}."
+            f"{leaked} was made from a copy that the ledger does not know: one that was released without this vault, "
+            "or after the backup that it was restored from. Nobody who is in the ledger is accused."
         )
-        if len(suspect.recipients) > 1:
-            out.append("  They hold the same copy: add a dataset with --trace to tell recipients of one level apart.")
-    return "\n".join([*out, seen])
+    if found.original > _MOSTLY:
+        out.append(f"{found.original:.1%} of its numbers are those of the original itself: the table has leaked.")
+    if not out:
+        out.append(
+            f"{leaked} is nobody's copy, as far as can be told. Nobody is accused: no recipient stands out so that "
+            f"fewer than one innocent in {1 / GUILT:,.0f} files would."
+        )
+    told = f"{found.matched:,} of {found.rows:,} rows were compared, told by their {found.how}" if found.how else ""
+    return "\n".join([*out, f"{told}, in {', '.join(found.columns)}." if told else "No row or column of it is ours."])
+
+
+def _accusation(suspect: Suspect, leaked: str) -> str:
+    who = " or ".join(suspect.recipients)
+    text = (
+        f"{leaked} was made from the copy of {who} (version {suspect.version}, fidelity {suspect.fidelity:.6g}).\n"
+        f"  likelihood ratio 10^{suspect.score.log_ratio:,.0f} against other origins (z = {suspect.score.z:.1f});\n"
+        f"  an innocent would look so with probability {_tiny(suspect.false_accusation)}."
+    )
+    if len(suspect.recipients) > 1:
+        text += "\n  They hold the same copy of these records, and cannot be told apart."
+    return text
 
 
 def _tiny(probability: float) -> str:

@@ -43,7 +43,8 @@ def upgrade() -> None:
         sa.Column("number", sa.Integer, primary_key=True),
         sa.Column("fingerprint", sa.String(16), nullable=False),
         sa.Column("public", sa.String(64), nullable=False),
-        sa.Column("lock", sa.Text),
+        sa.Column("lock", sa.Text, nullable=False),
+        sa.Column("lost", sa.Integer, nullable=False),
     )
     _entries()
     op.create_table(
