@@ -43,7 +43,7 @@ def test_the_whole_journey_of_an_owner_without_a_vault(place: Path) -> None:
     assert "Next: sfumato suggest" in made.stdout
     drafted = run("suggest", "in.parquet", "-o", "draft.toml")
     assert drafted.exit_code == 0
-    assert "Next: sfumato release --policy draft.toml" in drafted.stdout
+    assert "Next: sfumato add in.parquet --policy draft.toml" in drafted.stdout
     released = run(
         "release", "--policy", "draft.toml", "--key-file", "owner.key", "--level", "partner", "in.parquet", "out.csv"
     )

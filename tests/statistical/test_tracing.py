@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from tests.leaks import DAMAGES, POLICY, damaged, patients, two_digits, vault_of
 
@@ -143,6 +144,85 @@ def test_who_holds_the_same_copy_is_suspected_together(rng: np.random.Generator,
     vault.release("late", "clinic")
     [suspect] = vault.trace("clinic", path).accused
     assert set(suspect.recipients) == {"early", "late"}
+
+
+def test_a_copy_that_the_ledger_has_forgotten_accuses_nobody(rng: np.random.Generator, tmp_path: Path) -> None:
+    """Carol was given a copy after the backup from which the vault was restored; Dave comes after it."""
+    vault = vault_of(str(tmp_path), patients(3000, rng), 2)
+    vault.backup(tmp_path / "old.tar")
+    vault.recipient("carol")
+    vault.grant("carol", "clinic", "partner")
+    leaked, _ = vault.release("carol", "clinic", tmp_path / "carol.parquet")
+    key = sf.Key.load(tmp_path / "vault.key")
+    again = sf.Vault.restore(tmp_path / "old.tar", tmp_path / "again", secret=key)
+    found = again.trace("clinic", leaked)
+    assert found.accused == ()
+    assert any(suspect.unknown for suspect in found.suspects)
+    again.recipient("dave")
+    again.grant("dave", "clinic", "partner")
+    copy, manifest = again.release("dave", "clinic")
+    assert manifest.given != sf.Manifest.of(leaked).given  # nobody gets a mark that may have been given
+    assert again.trace("clinic", leaked).accused == ()
+    assert [suspect.recipients for suspect in again.trace("clinic", copy).accused] == [("dave",)]
+
+
+@pytest.mark.parametrize("level", [0.6, 0.45, 0.3])
+def test_a_copy_made_without_the_vault_accuses_nobody(rng: np.random.Generator, tmp_path: Path, level: float) -> None:
+    table, master = patients(3000, rng), sf.Key.generate()
+    policy = sf.Policy.loads(POLICY)
+    loose = policy.fit(table).release(table, level, master)
+    vault = sf.Vault.create(tmp_path / "vault", key=master)
+    vault.add(policy, table)
+    for name, granted in (("alice", "internal"), ("bob", "partner"), ("eve", "public")):
+        vault.recipient(name)
+        vault.grant(name, "clinic", granted)
+        vault.release(name, "clinic")
+    found = vault.trace("clinic", loose)
+    assert found.accused == ()
+    assert any(suspect.unknown for suspect in found.suspects)
+
+
+def test_only_who_could_have_had_it_is_named(rng: np.random.Generator, tmp_path: Path) -> None:
+    """One level without marks: of a column, of some rows and of a version that others never had."""
+    table = patients(4000, rng).append_column("half", pa.array(np.arange(4000) % 2))
+    vault = sf.Vault.create(tmp_path / "vault")
+    vault.add(sf.Policy.loads(POLICY + 'half = "keep"\n'), table.slice(0, 2000))
+    for name in ("xavier", "zoe", "yan", "odd"):
+        vault.recipient(name)
+    vault.grant("xavier", "clinic", "partner", columns=["id", "age"])
+    vault.grant("odd", "clinic", "partner", where="half == 1")
+    for name in ("zoe", "yan"):
+        vault.grant(name, "clinic", "partner")
+    for name in ("xavier", "zoe", "odd"):
+        vault.release(name, "clinic")
+    vault.update("clinic", table)
+    path, _ = vault.release("yan", "clinic")
+    whole = sf.read_copy(path)
+    late = whole.slice(2000).select(["id", "income"])
+    assert [s.recipients for s in vault.trace("clinic", late).accused] == [("yan",)]
+    early = whole.slice(0, 2000).filter(pc.field("half") == 0).select(["id", "income"])
+    [suspect] = vault.trace("clinic", early).accused
+    assert set(suspect.recipients) == {"yan", "zoe"}
+
+
+def test_a_cell_that_is_no_number_does_no_harm(rng: np.random.Generator, tmp_path: Path) -> None:
+    vault = vault_of(str(tmp_path), patients(1000, rng), 3)
+    path, _ = vault.release("r1", "clinic", tmp_path / "copy.csv")
+    (tmp_path / "leak.csv").write_text(path.read_text() + '"total","n/a","x","","?"\n')
+    assert [s.recipients for s in vault.trace("clinic", tmp_path / "leak.csv").accused] == [("r1",)]
+
+
+def test_a_large_file_without_ids_is_told_by_its_places(rng: np.random.Generator, tmp_path: Path) -> None:
+    rows = 140_000
+    vault = sf.Vault.create(tmp_path / "vault")
+    policy = 'dataset = "clinic"\n[levels]\na = 0.5\nb = 0.3\n[columns]\nage = "gaussian"\n'
+    vault.add(sf.Policy.loads(policy), pa.table({"age": rng.normal(size=rows)}))
+    for name in ("a", "b"):
+        vault.recipient(name)
+        vault.grant(name, "clinic", name)
+        path, _ = vault.release(name, "clinic")
+    found = vault.trace("clinic", path)
+    assert ([s.recipients for s in found.accused], found.how, found.rows) == ([("b",)], "places", rows)
 
 
 @pytest.mark.slow

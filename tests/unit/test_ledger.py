@@ -86,6 +86,22 @@ def test_a_removed_entry_is_found(vault: sf.Vault, number: int) -> None:
     assert not vault.verify(files=False).sound
 
 
+@pytest.mark.parametrize("body", ["hello", "[1]", "{}"])
+def test_an_entry_that_is_no_entry_is_found_and_said(vault: sf.Vault, body: str) -> None:
+    from sfumato.vault.overview import of_dataset, readable
+    from sfumato.vault.words import line
+
+    _tamper(vault, ENTRIES.update().where(_numbered(11)).values(body=body))
+    report = vault.verify()
+    assert any("entry 11" in problem for problem in report.problems)
+    assert report.notes == []  # no advice to delete what an altered entry may have named
+    assert "run `sfumato verify`" in line(vault.log()[-1])
+    with pytest.raises(TamperedError):
+        readable(lambda: of_dataset(vault, "ward"))
+    with pytest.raises(TamperedError):
+        vault.grant("lab", "ward", "partner")
+
+
 def test_reordered_entries_are_found(vault: sf.Vault) -> None:
     swap = [ENTRIES.update().where(_numbered(a)).values(number=b) for a, b in ((7, 99), (8, 7), (99, 8))]
     _tamper(vault, *swap)

@@ -71,7 +71,9 @@ def test_sixteen_processes_ask_at_once(site: Site, tmp_path: Path) -> None:
     assert len(shared) == 1
     for number in range(WORKERS):
         path = out / f"own{number}.parquet"
-        assert vault.release(f"own{number}", "ward", tmp_path / "again.parquet")[0].read_bytes() == path.read_bytes()
+        assert (
+            vault.release(f"own{number}", "ward", tmp_path / f"{number}.parquet")[0].read_bytes() == path.read_bytes()
+        )
         assert sf.Manifest.of(path).asked <= 0.2 + number / 40 + 1e-9
 
 

@@ -223,6 +223,129 @@ def test_drift_is_told_and_the_first_shape_stays(vault: sf.Vault, tmp_path: Path
     assert again["alone"] < 0.2  # at fidelity 0.5: the ledger says what the drift has cost
 
 
+def test_the_ledger_says_what_smaller_noise_leaves(site: Site, tmp_path: Path) -> None:
+    """A tenth of the noise in one column, or a spread that is stated too small: the worst column counts."""
+    for number, option in enumerate(["scale = 0.1", "spread = 1.8"]):
+        vault = site.create()
+        text = wards.POLICY.replace('age = "gaussian"', f'age = {{ role = "gaussian", {option} }}')
+        vault.add(sf.Policy.loads(text), wards.table())
+        vault.recipient("clinic")
+        vault.grant("clinic", "ward", "partner")
+        vault.release("clinic", "ward", tmp_path / f"{number}.parquet")
+        [release] = vault.log(Query(kind="release"))
+        spread = np.std(wards.table()["age"].to_numpy())
+        noise = 0.01 if number == 0 else (1.8 / spread) ** 2
+        assert release.body["exposure"]["error"] <= 1.1 * noise / (1 + noise)
+        wide = wards.table().set_column(2, "age", pa.array(wards.table()["age"].to_numpy() * 100))
+        assert vault.update("ward", wide).body["stretch"] > 1000 * vault.dataset("ward").body["first stretch"] / 10
+
+
+def test_joint_categories_are_drawn_together(site: Site, tmp_path: Path) -> None:
+    text = wards.POLICY.replace('region = "keep"', 'region = { role = "uniform", joint = "pair" }')
+    text = text.replace('"cold", "gout"] }', '"cold", "gout"], joint = "pair" }')
+    vault = site.create()
+    vault.add(sf.Policy.loads(text), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    vault.release("clinic", "ward", tmp_path / "1.parquet")
+    before = wards.table()["diagnosis"].to_pylist()
+    after = ["gout" if i < 9 and one != "gout" else one for i, one in enumerate(before)]
+    moved = sum(a != b for a, b in zip(before, after, strict=True))
+    vault.update("ward", wards.table().set_column(4, "diagnosis", pa.array(after)))
+    vault.release("clinic", "ward", tmp_path / "2.parquet")
+    exposure = vault.log(Query(kind="release"))[-1].body["exposure"]
+    assert exposure["draws"] == {"1": 300 - moved, "2": moved}  # the region of these is seen twice
+
+
+def test_a_vault_does_not_release_independent_noise(site: Site) -> None:
+    text = wards.POLICY.replace('age = "gaussian"', 'age = { role = "independent", of = "gaussian" }')
+    with pytest.raises(PolicyError, match="independent between copies"):
+        site.create().add(sf.Policy.loads(text), wards.table())
+
+
+def test_what_is_refused_leaves_no_file(vault: sf.Vault) -> None:
+    before = vault.store.names()
+    with pytest.raises(VaultError, match="already"):
+        vault.add(wards.policy(), wards.table(seed=4))
+    assert vault.store.names() == before
+
+
+def test_passwords_of_stores_are_not_kept(site: Site, tmp_path: Path) -> None:
+    with pytest.raises(VaultError, match="must not hold a password") as refused:
+        sf.Vault.create(tmp_path / "v", store="s3://me:sekret@bucket/x")
+    assert "sekret" not in str(refused.value)
+    with pytest.raises(VaultError, match="fsspec"):
+        sf.Vault.create(tmp_path / "v", store="weird://x")
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["id == 99999999999999999999999", "id in [99999999999999999999999]", "region == 5"],
+)
+def test_conditions_that_cannot_be(vault: sf.Vault, where: str) -> None:
+    with pytest.raises(sf.SfumatoError):
+        vault.grant("clinic", "ward", "partner", where=where)
+    assert vault.grants() == []
+
+
+def test_a_release_replaces_only_its_own_like(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    vault.recipient("lab")
+    vault.grant("lab", "ward", "public")
+    (tmp_path / "mine.csv").write_text("a\n1\n")
+    vault.release("lab", "ward", tmp_path / "lab.parquet")
+    for name in ("mine.csv", "lab.parquet"):
+        before = (tmp_path / name).read_bytes()
+        with pytest.raises(VaultError, match="replaces nothing but an earlier copy"):
+            vault.release("clinic", "ward", tmp_path / name)
+        assert (tmp_path / name).read_bytes() == before
+    assert [e.recipient for e in vault.log(Query(action="released"))] == ["lab"]
+
+
+def test_an_empty_version_and_a_grant_that_is_over(vault: sf.Vault) -> None:
+    with pytest.raises(SourceError, match="at least one record"):
+        vault.update("ward", wards.table().slice(0, 0))
+    with pytest.raises(VaultError, match="must end in the future"):
+        vault.grant("clinic", "ward", "partner", until="2020-01-01")
+
+
+def test_the_manifest_says_what_was_asked_and_what_was_given(site: Site, tmp_path: Path) -> None:
+    vault = site.create()
+    vault.add(wards.policy(), wards.table(), traced=True)
+    vault.recipient("clinic")
+    for asked in ("partner", 0.63, 0.3, 0.499):
+        vault.grant("clinic", "ward", asked)
+        _, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+        assert manifest.asked == (0.5 if asked == "partner" else asked)
+        assert manifest.given < manifest.asked
+        assert manifest.given > manifest.asked - 0.02
+
+
+def test_for_ever(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner", until="9999-12-31")
+    vault.release("clinic", "ward", tmp_path / "copy.parquet")
+
+
+def test_text_that_is_none(vault: sf.Vault, tmp_path: Path) -> None:
+    with pytest.raises(VaultError, match="note must be text"):
+        vault.recipient("x", note="\udcff")
+    with pytest.raises(CustodyError, match="can be typed"):
+        sf.Vault.create(tmp_path / "v", secret="\udcff")
+    with pytest.raises(CustodyError):
+        sf.Vault.open(vault.location, secret="\udcff").recipient("y")
+
+
+def test_reading_needs_no_secret_and_minds_no_damaged_key(tmp_path: Path) -> None:
+    sf.Vault.create(tmp_path / "vault").recipient("lab")
+    (tmp_path / "vault.key").write_text("")
+    vault = sf.Vault.open(tmp_path / "vault")
+    assert len(vault.log()) == 2
+    with pytest.raises(CustodyError, match="a key file must hold"):
+        vault.recipient("more")
+    vault.rekey(lost=True, secret="fresh")
+    assert vault.recipient("more").generation == 2
+
+
 def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
     master = sf.Key.generate()

@@ -15,7 +15,7 @@ from sfumato.cli.opening import location_option, open_vault, vault_options
 
 
 @click.command()
-@click.option("--last", type=click.IntRange(min=1), default=20, show_default=True, help="How many entries.")
+@click.option("--last", type=click.IntRange(1, 10**9), default=20, show_default=True, help="How many entries.")
 @click.option("--all", "everything", is_flag=True, help="All entries.")
 @click.option("--dataset", help="Only of this dataset.")
 @click.option("--recipient", help="Only of this recipient.")
@@ -38,16 +38,19 @@ def log(
     as_json: bool,
 ) -> None:
     """Read the ledger: what was given to whom, and when."""
+    from sfumato.errors import VaultError, nearest
     from sfumato.ledger.ledger import Query
     from sfumato.vault import Vault
-    from sfumato.vault.names import moment
-    from sfumato.vault.words import line
+    from sfumato.vault.names import moment, start_of
+    from sfumato.vault.words import ACTIONS, line
 
+    if action is not None and action not in ACTIONS:
+        raise VaultError(f"no entry is about {action!r}; {nearest(action, ACTIONS)}")
     query = Query(
         dataset=dataset,
         recipient=recipient,
         action=action,
-        since=since and str(moment(f"{since}T00:00")),
+        since=since and start_of(since),
         until=moment(until),
         last=None if everything else last,
     )

@@ -55,7 +55,9 @@ def release(
         _from_vault(open_vault(location, key_path), first, second, out, threads, as_json)
         return
     if key_path is None:
-        raise click.UsageError("a release without a vault needs --key-file.")
+        raise click.UsageError(
+            "--level is for a release without a vault, with --key-file; in a vault, grant the level."
+        )
     if out is not None:
         raise click.UsageError("a release without a vault is written to its second argument, not to --out.")
     if policy_path is None and (scheme_path is None or not scheme_path.exists()):

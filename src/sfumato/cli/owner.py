@@ -92,10 +92,10 @@ def update(dataset: str, table: Path, location: str, key_path: Path | None, as_j
 def status(dataset: str | None, location: str, as_json: bool) -> None:
     """Say what the vault holds, or what became of one DATASET: who has which level, and what averaging would tell."""
     from sfumato.vault import Vault
-    from sfumato.vault.overview import of_dataset, of_vault, shown
+    from sfumato.vault.overview import of_dataset, of_vault, readable, shown
 
     vault = Vault.open(location)
-    found: dict[str, Any] = of_vault(vault) if dataset is None else of_dataset(vault, dataset)
+    found: dict[str, Any] = readable(lambda: of_vault(vault) if dataset is None else of_dataset(vault, dataset))
     say(found, as_json, shown(found), "sfumato log" if dataset else "sfumato status DATASET, or sfumato log")
 
 

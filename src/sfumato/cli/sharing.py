@@ -34,9 +34,9 @@ def recipient_add(name: str, note: str, location: str, key_path: Path | None, as
 def recipient_list(location: str, as_json: bool) -> None:
     """List all recipients and their grants."""
     from sfumato.vault import Vault
-    from sfumato.vault.overview import of_recipients, shown
+    from sfumato.vault.overview import of_recipients, readable, shown
 
-    found = of_recipients(Vault.open(location))
+    found = readable(lambda: of_recipients(Vault.open(location)))
     say(found, as_json, shown(found), "sfumato grant RECIPIENT DATASET --level LEVEL")
 
 

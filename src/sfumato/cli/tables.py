@@ -56,8 +56,7 @@ def suggest(table: Path, output: Path | None, dataset: str | None, as_json: bool
         {"policy": text, "roles": roles, "path": str(output) if output else None},
         as_json,
         f"Wrote {output}: {len(roles)} columns. Read it and correct it.",
-        f"sfumato release --policy {output} --scheme scheme.json --key-file sfumato.key --level partner {table} "
-        "partner.parquet",
+        f"sfumato add {table} --policy {output}, in a vault made with sfumato init",
     )
 
 

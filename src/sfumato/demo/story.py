@@ -56,7 +56,7 @@ Pooling Sfumato's three copies gives no more than the hospital's copy alone. Poo
 
 Who leaked `leaked.csv`? {leak}
 
-Go on in this folder:
+Go on in this folder (after `make demo`, the command `sfumato` is in `.venv/bin` of the project):
 
 ```console
 sfumato check copies/insurer.parquet     # what a recipient can verify, and what is promised

@@ -75,13 +75,16 @@ class Reading:
 
     def head(self) -> Head:
         """The vault as a whole."""
-        row = self.connection.execute(sa.select(VAULT)).one()._mapping  # noqa: SLF001 - its public name
-        return Head(**{**{k: v for k, v in row.items() if k != "id"}, "counts": json.loads(row["counts"])})
+        found = self.connection.execute(sa.select(VAULT)).one_or_none()
+        if found is None:
+            raise TamperedError("the ledger must have its head, and somebody removed it; restore a backup")
+        row = found._mapping  # noqa: SLF001 - its public name
+        return Head(**{**{k: v for k, v in row.items() if k != "id"}, "counts": _json(row["counts"])})
 
     def generations(self) -> list[Generation]:
         """All master keys, the first one first."""
         rows = self.connection.execute(sa.select(GENERATIONS).order_by(GENERATIONS.c.number))
-        return [Generation(r.number, r.fingerprint, r.public, json.loads(r.lock), r.lost) for r in rows]
+        return [Generation(r.number, r.fingerprint, r.public, _json(r.lock), r.lost) for r in rows]
 
     def latest(self, kind: str, dataset: str = "", recipient: str = "") -> Entry | None:
         """The latest entry about a subject."""
@@ -249,7 +252,16 @@ class Ledger:
 
 def _entry(row: Row[Any]) -> Entry:
     said = dict(row._mapping)  # noqa: SLF001 - its public name
-    return Entry(**{**said, "body": json.loads(said["body"])})
+    return Entry(**{**said, "body": _json(said["body"])})
+
+
+def _json(text: str) -> dict[str, Any]:
+    """What the vault wrote; something else, which no check will accept, if somebody else wrote it."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"unreadable": text}
 
 
 def _row(head: Head) -> dict[str, Any]:

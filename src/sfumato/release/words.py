@@ -65,6 +65,10 @@ def limits(models: tuple[Model, ...]) -> tuple[str, ...]:
     if categories:
         names = [name for model in categories for name in model.columns]
         out.append(f"The list of possible values is public: {', '.join(names)}.")
+    kept = [name for model in numbers for name in model.columns]
+    kept += [name for model in categories if not model.perturbs_null for name in model.columns]
+    if kept:
+        out.append(f"A missing value is shown as missing: {', '.join(kept)}.")
     if numbers or categories:
         out.append("A record that changes between versions of the table is seen again, with independent noise.")
     if len(models) > 1:

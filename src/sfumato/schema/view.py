@@ -37,6 +37,8 @@ class View:
     def __post_init__(self) -> None:
         if self.columns is not None and not self.columns:
             raise PolicyError("a view must show at least one column, got an empty list; leave it out to show all")
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            raise PolicyError(f"a view must name a column once, got {', '.join(self.columns)}")
         if self.where is not None:
             _parse(self.where)
 

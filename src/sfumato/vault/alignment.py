@@ -101,13 +101,16 @@ class Leak:
     rows: int
 
     @classmethod
-    def of(cls, file: Source, most: int) -> Leak:
-        """Read a file to its end, and keep its first rows."""
+    def of(cls, file: Source, most: int, known: Sequence[str]) -> Leak:
+        """Read a file to its end, and keep its first rows, with columns called as ours if case and blanks differ."""
         kept, rows = [], 0
         for batch in file.batches():
             kept += [batch.slice(0, most - rows)] if rows < most else []
             rows += batch.num_rows
-        return cls(pa.Table.from_batches(kept, schema=file.schema), rows)
+        head = pa.Table.from_batches(kept, schema=file.schema)
+        ours = {name.strip().casefold(): name for name in known}
+        renamed = [name if name in known else ours.get(name.strip().casefold(), name) for name in head.column_names]
+        return cls(head.rename_columns(renamed) if len(set(renamed)) == len(renamed) else head, rows)
 
 
 def _identified(

@@ -157,6 +157,10 @@ def left(fidelity: float, stretch: float) -> float:
 
 def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
     scheme.check(source, Key.from_bytes(bytes(32)))
+    if next(source.batches(list(source.schema.names[:1])), None) is None:
+        raise SourceError(
+            "a vault keeps tables with at least one record, and this one has none; see what it should hold"
+        )
     shaped = [scheme.schemes[i].model(next(iter(scheme.policy.ladder))) for i in range(len(scheme.schemes))]
     if any(not model.chained for model in shaped if not isinstance(model, Unchanged)):
         raise PolicyError("a vault does not release noise that is independent between copies; use gaussian or uniform")

@@ -1,7 +1,9 @@
-"""Names of datasets and recipients, and moments at which grants end."""
+"""Names of datasets, recipients and users, and moments at which grants end."""
 
 from __future__ import annotations
 
+import getpass
+import os
 import re
 from datetime import UTC, date, datetime, timedelta
 
@@ -35,9 +37,30 @@ def moment(until: str | date | datetime | None) -> str | None:
     return (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="microseconds")
 
 
+def start_of(day: str) -> str:
+    """The first moment of a day, in UTC."""
+    try:
+        return f"{date.fromisoformat(day).isoformat()}T00:00:00.000000+00:00"
+    except ValueError:
+        raise VaultError(f"a date must be written like 2026-12-31, got {day!r}") from None
+
+
 def last_moment(until: str) -> str:
     """The end of a grant as people say it: the last day, or a moment within one."""
     end = datetime.fromisoformat(until)
     if end == end.replace(hour=0, minute=0, second=0, microsecond=0):
         return (end - timedelta(days=1)).date().isoformat()
     return f"{end:%Y-%m-%d %H:%M} UTC"
+
+
+def is_text(said: str) -> bool:
+    """Whether something is text, without bytes that are none."""
+    return max(said, default="") < "\ud800" or max(said) > "\udfff"
+
+
+def user() -> str:
+    """Who runs this."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # a user without a name, as in some containers
+        return f"user {os.getuid()}"

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from typing import Any
 
+from sfumato.errors import TamperedError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Reading
 from sfumato.vault.grants import known
@@ -42,6 +44,14 @@ def of_vault(vault: Vault) -> dict[str, Any]:
             for entry in datasets
         ],
     }
+
+
+def readable(found: Callable[[], dict[str, Any]]) -> dict[str, Any]:
+    """An overview, refused if some entry is not as the vault writes them."""
+    try:
+        return found()
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise TamperedError("the ledger holds entries that no vault wrote; run `sfumato verify`") from None
 
 
 def of_dataset(vault: Vault, name: str) -> dict[str, Any]:
@@ -93,6 +103,7 @@ def _holder(reading: Reading, grant: Entry) -> dict[str, Any]:
         "level": str(grant.body["level"]) if grant.action == "granted" else "revoked",
         "fidelity": round(grant.body["fidelity"], 6),
         "until": until,
+        "part": "; ".join(filter(None, [", ".join(grant.body["columns"] or ()), grant.body["where"]])) or "all",
     }
     if latest is None:
         return row | {"last release": "", "draws of a record": "", "left to average": ""}

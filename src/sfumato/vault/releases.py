@@ -57,9 +57,11 @@ class Recorded(Seal):
         """Say for whom it is, and who signs."""
         request = self._request
         level = request.grant.level if isinstance(request.grant.level, str) else draft.level
+        asked = request.dataset.scheme.policy.ladder.level(request.grant.level)
         return replace(
             draft,
             level=level,
+            asked=asked.fidelity,
             recipient=request.grant.recipient,
             version=request.dataset.version,
             signer=public_key(request.key),

@@ -14,8 +14,8 @@ from sfumato.vault.datasets import Dataset
 from sfumato.vault.store import Store
 
 
-def issues(reading: Reading, dataset: str, store: Store, keys: Mapping[int, Key]) -> list[Issue]:
-    """All copies of a dataset that were ever released, by version and key; those of a lost key are left out."""
+def issues(reading: Reading, dataset: str, store: Store, keys: Mapping[int, Key]) -> tuple[list[Issue], int]:
+    """All copies of a dataset that were ever released, by version and key, and how many were made with a lost key."""
     entries = reading.entries(Query(kind="dataset", dataset=dataset))
     versions = {entry.body["version"]: Dataset.of(entry, store) for entry in entries}
     holders: dict[tuple[int, int], dict[Copy, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -29,8 +29,10 @@ def issues(reading: Reading, dataset: str, store: Store, keys: Mapping[int, Key]
         levels[said["generation"]].add(said["fidelity"])
     if holders and not any(generation in keys for _, generation in holders):
         raise VaultError("the copies of this dataset were made with a key that is lost, and cannot be traced any more")
-    return [
+    lost = sum(len(names) for (_, turn), given in holders.items() if turn not in keys for names in given.values())
+    found = [
         Issue(versions[version], keys[generation], given, frozenset(levels[generation]))
         for (version, generation), given in sorted(holders.items())
         if generation in keys
     ]
+    return found, lost

@@ -63,6 +63,8 @@ class Trace:
     columns: tuple[str, ...]
     original: float
     """The share of its numbers that are those of the table itself, not of any copy."""
+    lost: int
+    """Releases that could not be looked at, since their key is lost."""
     suspects: tuple[Suspect, ...]
 
     @property
@@ -81,11 +83,11 @@ class _Finding:
     unknown: bool
 
 
-def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] | None = None) -> Trace:
+def trace(issues: Sequence[Issue], leaked: Any, lost: int = 0, progress: Callable[[int], None] | None = None) -> Trace:
     """Compare a file with all copies that were given."""
     if not issues:
         raise VaultError("a file can be traced once copies were released, and none of this dataset was")
-    leak = Leak.of(Source.of(leaked), _ROWS)
+    leak = Leak.of(Source.of(leaked), _ROWS, issues[0].dataset.schema.names)
     tests = WAYS * (1 + PHANTOMS) * sum(len(issue.holders) for issue in issues)
     found: list[_Finding] = []
     matched, how, original = 0, "", 0.0
@@ -105,7 +107,7 @@ def trace(issues: Sequence[Issue], leaked: Any, progress: Callable[[int], None] 
                 progress(len(findings))
             if match.how != "numbers" and any(one.score.chance * tests < GUILT for one in findings):
                 break  # no need to look for rows by their numbers
-    return Trace(leak.rows, matched, how, columns, original, tuple(_suspects(found, tests)))
+    return Trace(leak.rows, matched, how, columns, original, lost, tuple(_suspects(found, tests)))
 
 
 def _suspects(found: list[_Finding], tests: int) -> list[Suspect]:
@@ -193,7 +195,7 @@ class _Scores:
     def same(self) -> float:
         """Which share of the numbers are the table's own."""
         step = self._scheme.step[self._places][:, None]
-        same = np.isclose(self._cells, self._original, rtol=1e-9, atol=0.51 * step)
+        same = np.isclose(self._cells, self._original, rtol=1e-9, atol=0.51 * step)[np.isfinite(self._cells)]
         return float(same.mean()) if same.size else 0.0
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import getpass
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
@@ -27,7 +25,8 @@ from sfumato.vault import custody
 from sfumato.vault.backup import read_backup, write_backup
 from sfumato.vault.datasets import Dataset, prepare, succeed
 from sfumato.vault.grants import Grant, in_force, known, terms
-from sfumato.vault.names import checked, moment
+from sfumato.vault.names import checked, is_text, last_moment, moment, user
+from sfumato.vault.places import check_replaced, prepared
 from sfumato.vault.rekeying import cost
 from sfumato.vault.releases import Request, release
 from sfumato.vault.store import Store, files_in, open_store
@@ -57,7 +56,7 @@ class Vault:
     ) -> None:
         self.location = str(location)
         self._secret, self._now = secret, clock or (lambda: datetime.now(UTC))
-        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or _user(), clock=self._now)
+        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or user(), clock=self._now)
 
     @classmethod
     def create(
@@ -79,7 +78,7 @@ class Vault:
             key: a master key that copies were made with already; by default a fresh one.
 
         """
-        store = _prepared(location, store)
+        store = prepared(location, store)
         open_store(store, location)
         database = Database(location)
         database.check_empty()
@@ -196,7 +195,7 @@ class Vault:
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient; one that is registered already stays as it is."""
         checked("recipient", name)
-        if not _is_text(note):
+        if not is_text(note):
             raise VaultError("a note must be text, and this one holds bytes that are none; write it anew")
         with self.ledger.writing(self.keys()) as writing:
             before = writing.latest("recipient", recipient=name)
@@ -235,6 +234,8 @@ class Vault:
         """
         view = View(None if columns is None else tuple(columns), where)
         keys, end = self.keys(), moment(until)
+        if end is not None and datetime.fromisoformat(end) <= self._now():
+            raise VaultError(f"a grant must end in the future, and {last_moment(end)} is over; choose a later day")
         with self.ledger.reading(keys) as reading:
             entry = known(reading, "dataset", dataset)
         source = Dataset.of(entry, self.store)
@@ -280,8 +281,11 @@ class Vault:
             now = Dataset.of(known(reading, "dataset", dataset), self.store)
             generation = reading.head().generation
         if out is None and self.outbox is None:
-            raise VaultError("a vault in a database has no folder for copies; say where the copy shall be written")
+            raise VaultError(
+                "a vault in a database has no folder for copies; say where the copy shall be written (--out)"
+            )
         path = Path(out) if out is not None else self._place(dataset, recipient, now.version)
+        check_replaced(path, dataset, recipient)
         request = Request(grant, entry, now, generation, keys[generation])
         return path, release(request, self.ledger, path, self._now, progress, threads)
 
@@ -306,8 +310,8 @@ class Vault:
         keys = self.keys()
         with self.ledger.reading() as reading:
             known(reading, "dataset", dataset)
-            found = issues(reading, dataset, self.store, keys)
-        return trace(found, leaked, progress)
+            found, lost = issues(reading, dataset, self.store, keys)
+        return trace(found, leaked, lost, progress)
 
     def verify(self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None) -> Report:
         """Whether the ledger is whole, the state agrees with it, and every file and copy is as it was.
@@ -342,7 +346,7 @@ class Vault:
         """Make a vault from a backup, in a folder or a database, whichever it came from; its secret opens it."""
         if not Path(backup).is_file():
             raise VaultError(f"a backup must be a file that exists, and {str(backup)!r} is none")
-        home = _prepared(location, store)
+        home = prepared(location, store)
         secret = secret if secret is not None else custody.find_secret(location)
         vault = cls(location, Database(location), secret, clock)
         read_backup(Path(backup), vault.ledger, open_store(home, location), home, secret)
@@ -393,34 +397,3 @@ class Vault:
             raise VaultError("the vault's locks were changed meanwhile; look at the log, and run the command again")
         for number, master in keys.items():
             writing.lock(custody.locked(writing.head().name, number, master, secret))
-
-
-def _is_text(said: str) -> bool:
-    return max(said, default="") < "\ud800" or max(said) > "\udfff"
-
-
-def _user() -> str:
-    try:
-        return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name, as in some containers
-        return f"user {os.getuid()}"
-
-
-def _prepared(location: str | Path, store: str | None) -> str:
-    """Make the folder, if it is one that is new or empty, and say where the store is."""
-    if store is not None and re.search(r"://[^/@]*:[^/@]*@", store):
-        raise VaultError("a store's URL must not hold a password, it would be kept in plain; set it where fsspec looks")
-    if is_url(location):
-        if store is None:
-            raise VaultError("a vault in a database must be told where to keep tables; give a store, a path or a URL")
-        return store if is_url(store) else str(Path(store).absolute())
-    folder = Path(location)
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
-        strange = [path.name for path in folder.iterdir() if not path.name.startswith(FILE)]
-    except OSError as error:
-        raise VaultError(f"the folder {folder} could not be made: {error.strerror}") from None
-    if strange and not (folder / FILE).exists():
-        raise VaultError(f"a vault needs a new or empty folder, and {folder} holds {strange[0]!r}; choose another name")
-    return "." if store is None else store

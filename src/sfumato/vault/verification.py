@@ -138,7 +138,7 @@ def _files(store: Store, kept: dict[str, str], report: Report, progress: Callabl
         if progress:
             progress(1)
     stray = sorted(name for name in there - set(kept) if name.startswith("datasets/"))
-    if stray:
+    if stray and report.sound:  # else an entry that names them may be the one that was altered
         report.notes.append(
             f"{len(stray)} files that no entry names, {stray[0]} among them: left by a command that was interrupted; "
             "repeating it adopts them, else they can be deleted"

@@ -21,8 +21,10 @@ def line(entry: Entry) -> str:
 
 def sentence(entry: Entry) -> str:
     """What an entry says."""
-    words = _SENTENCES.get(entry.action)
-    return f"{entry.action} {entry.kind}." if words is None else words(entry)
+    try:
+        return _SENTENCES[entry.action](entry)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return f"{entry.action}: this entry is not as the vault writes them; run `sfumato verify`."
 
 
 def _added(entry: Entry) -> str:
@@ -148,6 +150,7 @@ def trace_as_json(found: Trace) -> dict[str, Any]:
         "matched by": found.how,
         "columns": list(found.columns),
         "share of original numbers": found.original,
+        "releases not looked at": found.lost,
         "accused": list(dict.fromkeys(name for suspect in found.accused for name in suspect.recipients)),
         "suspects": [
             {
@@ -177,9 +180,11 @@ def trace_in_words(found: Trace, leaked: str) -> str:
         out.append(f"{found.original:.1%} of its numbers are those of the original itself: the table has leaked.")
     if not out:
         out.append(
-            f"{leaked} is nobody's copy, as far as can be told. Nobody is accused: no recipient stands out so that "
-            f"fewer than one innocent in {1 / GUILT:,.0f} files would."
+            f"No recipient's copy is recognised in {leaked}, and nobody is accused: none stands out so that fewer than "
+            f"one innocent in {1 / GUILT:,.0f} files would."
         )
+    if found.lost:
+        out.append(f"{found.lost:,} releases were made with a key that is lost, and could not be looked at.")
     told = f"{found.matched:,} of {found.rows:,} rows were compared, told by their {found.how}" if found.how else ""
     return "\n".join([*out, f"{told}, in {', '.join(found.columns)}." if told else "No row or column of it is ours."])
 
@@ -198,3 +203,7 @@ def _accusation(suspect: Suspect, leaked: str) -> str:
 
 def _tiny(probability: float) -> str:
     return "below 1e-300" if probability < 1e-300 else f"{probability:.1e}"
+
+
+ACTIONS = tuple(_SENTENCES)
+"""What entries can be about."""
