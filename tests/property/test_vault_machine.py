@@ -89,7 +89,7 @@ class VaultMachine(RuleBasedStateMachine):
     @rule(name=RECIPIENTS, enable=st.booleans())
     def disable(self, name: str, enable: bool) -> None:
         with self.refused(name not in self.recipients):
-            self.vault().disable(name, enable=enable)
+            self.vault().enable(name) if enable else self.vault().disable(name)
         if name in self.recipients and self.recipients[name] != enable:
             self.recipients[name] = enable
             self.count += 1

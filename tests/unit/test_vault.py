@@ -7,6 +7,7 @@ import json
 import os
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -142,7 +143,7 @@ def test_grants_end(site: Site, tmp_path: Path) -> None:
         vault.release("clinic", "ward", tmp_path / "b.parquet")
     with pytest.raises(GrantError, match="was disabled"):
         vault.recipient("clinic")
-    vault.disable("clinic", enable=True)
+    vault.enable("clinic")
     vault.release("clinic", "ward", tmp_path / "b.parquet")
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
@@ -526,6 +527,32 @@ def test_a_key_taken_by_somebody_else_meanwhile(vault: sf.Vault, site: Site, tmp
     assert list(tmp_path.glob("copy*")) == []
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
     assert vault.verify().sound
+
+
+@pytest.mark.parametrize("first", ["relock", "rekey", "lost"])
+@pytest.mark.parametrize("second", ["relock", "rekey", "lost"])
+def test_two_who_change_the_locks_at_once(
+    vault: sf.Vault, site: Site, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    """The later one is refused, and what the earlier one was told holds."""
+    changes: dict[str, Callable[[sf.Vault, str], object]] = {
+        "relock": lambda which, secret: which.relock(secret),
+        "rekey": lambda which, secret: which.rekey(secret=secret),
+        "lost": lambda which, secret: which.rekey(secret=secret, lost=True),
+    }
+    earlier, later = (sf.Vault.open(vault.location, secret=site.secret) for _ in range(2))
+    writing = later.ledger.writing
+
+    def meanwhile(*args: Any, **options: Any) -> Any:
+        changes[first](earlier, "earlier")
+        return writing(*args, **options)
+
+    monkeypatch.setattr(later.ledger, "writing", meanwhile)
+    with pytest.raises(VaultError, match="meanwhile"):
+        changes[second](later, "later")
+    assert sf.Vault.open(vault.location, secret="earlier").verify().sound
+    with pytest.raises(CustodyError):
+        sf.Vault.open(vault.location, secret="later").verify()
 
 
 def test_by_default_the_key_lies_beside_the_folder(tmp_path: Path) -> None:

@@ -60,7 +60,7 @@ def recipient_enable(name: str, location: str, key_path: Path | None, as_json: b
     """Let a disabled recipient receive copies again."""
     from sfumato.vault.words import sentence
 
-    entry = open_vault(location, key_path).disable(name, enable=True)
+    entry = open_vault(location, key_path).enable(name)
     say(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {name}")
 
 

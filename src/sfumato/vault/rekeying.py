@@ -1,10 +1,17 @@
-"""Re-keying: what it costs when another master key takes the place of the one that copies were made with."""
+"""Re-keying: another lock for the master key, or another master key, and what the latter costs."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from sfumato.ledger.ledger import Reading
+from sfumato.errors import VaultError
+from sfumato.keys.key import Key
+from sfumato.keys.lock import Secret
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.ledger import Generation, Ledger, Reading, Writing
+from sfumato.vault.custody import locked
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.records import exposure
 from sfumato.vault.releases import held, seen
@@ -36,3 +43,24 @@ def cost(reading: Reading, store: Store) -> list[dict[str, Any]]:
             }
         )
     return out
+
+
+def relock(writing: Writing, seen: list[Generation], keys: Mapping[int, Key], secret: Secret) -> None:
+    """Put the keys behind another lock, unless somebody else has changed the locks since they were seen."""
+    if [one.lock for one in writing.generations()] != [one.lock for one in seen]:
+        raise VaultError("the vault's locks were changed meanwhile; look at the log, and run the command again")
+    for number, master in keys.items():
+        writing.lock(locked(writing.head().name, number, master, secret))
+
+
+def rekey(
+    ledger: Ledger, seen: list[Generation], keys: dict[int, Key], secret: Secret, current: int, *, lost: bool
+) -> Entry:
+    """Take a fresh master key after the current generation; without the old keys, if they are lost."""
+    master = Key.generate()
+    with ledger.writing(keys or {current: master}, sealed=not lost) as writing:
+        relock(writing, seen, keys | {current + 1: master}, secret)
+        for generation in seen if lost else ():
+            writing.lock(replace(generation, lost=1))
+        writing.turn(current + 1, master)
+        return writing.append("rekeyed", "vault", {"key": master.fingerprint(), "lost": lost})

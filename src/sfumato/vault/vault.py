@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,7 +15,7 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.database import FILE, Database, is_url
-from sfumato.ledger.ledger import Generation, Ledger, Query, Writing
+from sfumato.ledger.ledger import Generation, Ledger, Query
 from sfumato.release.manifest import Manifest
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
@@ -27,7 +26,7 @@ from sfumato.vault.datasets import Dataset, prepare, succeed
 from sfumato.vault.grants import Grant, in_force, known, terms
 from sfumato.vault.names import checked, is_text, last_moment, moment, user
 from sfumato.vault.places import check_replaced, prepared
-from sfumato.vault.rekeying import cost
+from sfumato.vault.rekeying import cost, rekey, relock
 from sfumato.vault.releases import Request, release
 from sfumato.vault.store import Store, files_in, open_store
 from sfumato.vault.suspects import issues
@@ -203,14 +202,18 @@ class Vault:
                 return writing.append("registered", "recipient", {"note": note}, recipient=name)
             return known(writing, "recipient", name)
 
-    def disable(self, name: str, *, enable: bool = False) -> Entry:
+    def disable(self, name: str) -> Entry:
         """Let a recipient receive nothing more until it is enabled again."""
-        action = "enabled" if enable else "disabled"
+        return self._switch(name, "disabled")
+
+    def enable(self, name: str) -> Entry:
+        """Let a disabled recipient receive copies again."""
+        return self._switch(name, "enabled")
+
+    def _switch(self, name: str, action: str) -> Entry:
         with self.ledger.writing(self.keys()) as writing:
-            before = writing.latest("recipient", recipient=name)
-            if before is None:
-                before = known(writing, "recipient", name)
-            if (before.action == "disabled") != enable:
+            before = writing.latest("recipient", recipient=name) or known(writing, "recipient", name)
+            if (before.action == "disabled") == (action == "disabled"):
                 return before
             return writing.append(action, "recipient", before.body, recipient=name)
 
@@ -356,7 +359,7 @@ class Vault:
         """Lock the vault with another passphrase or key from now on."""
         seen, keys = self._opened()
         with self.ledger.writing(keys) as writing:
-            self._relock(writing, seen, keys, secret)
+            relock(writing, seen, keys, secret)
             writing.append("relocked", "vault", {"opens": "passphrase" if isinstance(secret, str) else "key"})
         self._secret = secret
 
@@ -381,19 +384,6 @@ class Vault:
         chosen = secret if secret is not None else self._secret
         if chosen is None:
             raise CustodyError("a vault must be locked with a passphrase or a key; give one")
-        master = Key.generate()
-        with self.ledger.writing(keys or {current: master}, sealed=not lost) as writing:
-            for generation in seen if lost else ():
-                writing.lock(replace(generation, lost=1))
-            self._relock(writing, seen, keys | {current + 1: master}, chosen)
-            writing.turn(current + 1, master)
-            entry = writing.append("rekeyed", "vault", {"key": master.fingerprint(), "lost": lost})
+        entry = rekey(self.ledger, seen, keys, chosen, current, lost=lost)
         self._secret = chosen
         return entry
-
-    def _relock(self, writing: Writing, seen: list[Generation], keys: Mapping[int, Key], secret: Secret) -> None:
-        """Put the keys behind another lock, unless somebody else has changed the locks since they were seen."""
-        if [one.lock for one in writing.generations()] != [one.lock for one in seen]:
-            raise VaultError("the vault's locks were changed meanwhile; look at the log, and run the command again")
-        for number, master in keys.items():
-            writing.lock(custody.locked(writing.head().name, number, master, secret))
