@@ -10,6 +10,7 @@ the job, and everything must equal a run that was left alone.
 from __future__ import annotations
 
 import builtins
+import contextlib
 import datetime as dt
 import io
 import json
@@ -224,10 +225,7 @@ class Zygote:
         shutil.copytree(self._template.folder, folder)
         world = World(folder, self._database(self._template.url))
         if world.url:
-            with psycopg.connect(world.url, autocommit=True) as connection:
-                found = connection.execute("SELECT to_regclass('sfumato_vault')").fetchone()
-                if found is not None and found[0] is not None:
-                    connection.execute("UPDATE sfumato_vault SET store = %s", (world.store,))
+            self._check(self._in_child(lambda: _moved(world)))
         return world
 
     def forget(self, world: World) -> None:
@@ -313,6 +311,14 @@ class Zygote:
         if child == 0:
             _run(work)
         return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _moved(world: World) -> None:
+    """The copy of a database still names the store of the one that it was copied from."""
+    with contextlib.suppress(VaultError):  # there may be no vault yet
+        vault = world.open()
+        with vault.ledger.writing(vault.keys(), sealed=False) as writing:
+            writing.move(str(world.store))
 
 
 def _look(world: World) -> None:
