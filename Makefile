@@ -14,7 +14,7 @@ test: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 
 sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is printed

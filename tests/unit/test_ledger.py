@@ -162,6 +162,16 @@ def test_what_is_acted_upon_must_be_as_it_was_written(vault: sf.Vault, tmp_path:
     assert not (tmp_path / "copy.parquet").exists()
 
 
+def test_no_table_is_put_where_somebody_else_says(vault: sf.Vault, tmp_path: Path) -> None:
+    _tamper(vault, VAULT.update().values(store=str(tmp_path / "evil")))
+    again = sf.Vault.open(vault.location, secret=sf.Key.from_bytes(bytes(range(32))))
+    with pytest.raises(TamperedError, match="seal"):
+        again.update("ward", wards.table())
+    with pytest.raises(TamperedError, match="seal"):
+        again.add(wards.policy("other"), wards.table())
+    assert not (tmp_path / "evil").exists()
+
+
 def test_a_backup_that_leads_out_of_the_store(site: Site, tmp_path: Path) -> None:
     """Files named by a forged backup are not written where it says."""
     vault = site.create()

@@ -135,6 +135,12 @@ class Vault:
         """The master keys by generation. Handle with care."""
         return self._opened()[1]
 
+    def _sealed(self) -> Mapping[int, Key]:
+        """The master keys of a vault whose head is as it wrote it: before a table is put where the head says."""
+        keys = self.keys()
+        with self.ledger.writing(keys):
+            return keys
+
     def _opened(self) -> tuple[list[Generation], Mapping[int, Key]]:
         """The locks as they are now, and what they hold."""
         with self.ledger.reading() as reading:
@@ -153,7 +159,7 @@ class Vault:
 
         """
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
-        keys = self.keys()
+        keys = self._sealed()
         body = prepare(policy, table, self.store, traced=traced, progress=progress)
         with self.ledger.writing(keys) as writing:
             before = writing.latest("dataset", policy.dataset)
@@ -172,7 +178,7 @@ class Vault:
 
     def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
         """Keep the next version of a dataset; the same table again changes nothing."""
-        keys = self.keys()
+        keys = self._sealed()
         with self.ledger.reading() as reading:
             before = known(reading, "dataset", dataset)
         body = succeed(Dataset.of(before, self.store), table, progress=progress)

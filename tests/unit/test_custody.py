@@ -1,0 +1,218 @@
+"""Custody: what opens a vault, what is never seen, and what another key costs, in both databases."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import wards
+from tests.conftest import Site
+
+import sfumato as sf
+from sfumato.errors import CustodyError, VaultError
+from sfumato.ledger.ledger import Query
+
+
+@pytest.fixture
+def vault(site: Site) -> sf.Vault:
+    made = site.create()
+    made.add(wards.policy(), wards.table())
+    made.recipient("clinic", note="St. Mary's")
+    return made
+
+
+def test_text_that_is_none(vault: sf.Vault, tmp_path: Path) -> None:
+    with pytest.raises(VaultError, match="note must be text"):
+        vault.recipient("x", note="\udcff")
+    with pytest.raises(CustodyError, match="can be typed"):
+        sf.Vault.create(tmp_path / "v", secret="\udcff")
+    with pytest.raises(CustodyError):
+        sf.Vault.open(vault.location, secret="\udcff").recipient("y")
+
+
+def test_reading_needs_no_secret_and_minds_no_damaged_key(tmp_path: Path) -> None:
+    sf.Vault.create(tmp_path / "vault").recipient("lab")
+    (tmp_path / "vault.key").write_text("")
+    vault = sf.Vault.open(tmp_path / "vault")
+    assert len(vault.log()) == 2
+    with pytest.raises(CustodyError, match="a key file must hold"):
+        vault.recipient("more")
+    vault.rekey(lost=True, secret="fresh")
+    assert vault.recipient("more").generation == 2
+
+
+def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(0)
+    master = sf.Key.generate()
+    vault = site.create(key=master, secret="correct horse")
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.backup(tmp_path / "backup.tar")
+    secrets = [master.expose(), master.expose().hex().encode(), b"correct horse"]
+    seen = [repr(vault).encode(), manifest.dumps().encode(), path.read_bytes(), (tmp_path / "backup.tar").read_bytes()]
+    seen += [file.read_bytes() for file in site.folder.rglob("*") if file.is_file()]
+    seen += [json.dumps([entry.__dict__ for entry in vault.log()]).encode(), caplog.text.encode()]
+    assert not [1 for content in seen for secret in secrets if secret in content]
+
+
+def test_a_wrong_secret_is_refused_in_the_same_words(site: Site) -> None:
+    location, store = site.new()
+    sf.Vault.create(location, store=store, secret="right")
+    said = set()
+    wrongs: list[str | sf.Key] = ["wrong", "rightly", "right ", "x" * 10_000, sf.Key.generate()]
+    for wrong in wrongs:
+        with pytest.raises(CustodyError) as refused:
+            sf.Vault.open(location, secret=wrong).recipient("clinic")
+        said.add(str(refused.value))
+        assert refused.value.__cause__ is None
+    assert len(said) == 1
+    assert sf.Vault.open(location, secret="right").recipient("clinic").recipient == "clinic"
+
+
+def test_no_secret_is_said_and_none_is_invented(site: Site) -> None:
+    location, store = site.new()
+    sf.Vault.create(location, store=store, secret=site.secret)
+    with pytest.raises(CustodyError, match="If it is lost, it is lost"):
+        sf.Vault.open(location).recipient("clinic")
+    with pytest.raises(VaultError, match="already"):
+        sf.Vault.create(location, store=store, secret=sf.Key.generate())
+    assert [entry.action for entry in sf.Vault.open(location).log()] == ["created"]
+
+
+@pytest.mark.parametrize("how", ["key", "file", "passphrase"])
+def test_secrets_come_from_the_environment(
+    site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    if how == "key":
+        monkeypatch.setenv("SFUMATO_KEY", os.urandom(32).hex())
+    elif how == "file":
+        sf.Key.generate().save(tmp_path / "k")
+        monkeypatch.setenv("SFUMATO_KEY_FILE", str(tmp_path / "k"))
+    else:
+        monkeypatch.setenv("SFUMATO_PASSPHRASE", "a long one")
+    location, store = site.new()
+    sf.Vault.create(location, store=store)
+    sf.Vault.open(location).recipient("clinic")
+    monkeypatch.delenv({"key": "SFUMATO_KEY", "file": "SFUMATO_KEY_FILE", "passphrase": "SFUMATO_PASSPHRASE"}[how])
+    with pytest.raises(CustodyError):
+        sf.Vault.open(location).recipient("clinic")
+    if how == "key":
+        monkeypatch.setenv("SFUMATO_KEY", "zz")
+        with pytest.raises(CustodyError, match="64 hexadecimal digits") as refused:
+            sf.Vault.open(location).recipient("lab")
+        assert "zz" not in str(refused.value)
+
+
+def test_another_secret_takes_over(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner")
+    before = vault.release("clinic", "ward", tmp_path / "a.parquet")[0].read_bytes()
+    vault.relock("new")
+    with pytest.raises(CustodyError):
+        sf.Vault.open(vault.location, secret=site.secret).verify()
+    again = sf.Vault.open(vault.location, secret="new")
+    assert again.verify().sound
+    assert again.release("clinic", "ward", tmp_path / "b.parquet")[0].read_bytes() == before
+
+
+@pytest.mark.parametrize("lost", [False, True])
+def test_another_master_key_costs_what_it_says(vault: sf.Vault, tmp_path: Path, lost: bool) -> None:
+    vault.grant("clinic", "ward", "partner")
+    first = sf.read_copy(vault.release("clinic", "ward", tmp_path / "1.parquet")[0])
+    [cost] = vault.rekey_cost()
+    assert (cost["error"], cost["error after"]) == pytest.approx((1 / 2, 1 / 3))
+    if lost:
+        with pytest.raises(CustodyError, match="new passphrase or key"):
+            vault.rekey(lost=True)
+    vault.rekey(lost=lost, secret="fresh" if lost else None)
+    second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
+    assert sf.Manifest.of(first).key != sf.Manifest.of(second).key
+    truth = wards.table()["age"].to_numpy()
+    noise = [copy["age"].to_numpy() - truth for copy in (first, second)]
+    assert abs(np.corrcoef(noise)[0, 1]) < 0.4  # 300 independent rows: beyond 6.9 standard errors
+    exposure = vault.log(Query(kind="release"))[-1].body["exposure"]
+    assert exposure == {"draws": {"2": 300}, "error": pytest.approx(1 / 3), "alone": pytest.approx(0.5)}
+    report = vault.verify()
+    assert report.sound
+    assert [note for note in report.notes if "lost" in note] == (
+        ["the key of generation 1 is lost: who wrote its entries cannot be checked"] if lost else []
+    )
+
+
+def test_a_vault_takes_a_key_that_copies_were_made_with(site: Site, tmp_path: Path) -> None:
+    master = sf.Key.generate()
+    scheme = wards.policy().fit(wards.table())
+    vault = site.create(key=master)
+    vault.add(wards.policy(), wards.table())
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "public")
+    _, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    assert manifest.digest == sf.Manifest.of(scheme.release(wards.table(), "public", master)).digest
+
+
+def test_making_a_vault_again_makes_no_key_for_it(tmp_path: Path) -> None:
+    sf.Vault.create(tmp_path / "vault", secret="mine")
+    with pytest.raises(VaultError, match="already"):
+        sf.Vault.create(tmp_path / "vault")
+    assert not (tmp_path / "vault.key").exists()
+
+
+def test_a_key_file_of_another_time_does_not_get_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sf.Vault.create(tmp_path / "vault").relock("mine")
+    assert (tmp_path / "vault.key").exists()
+    monkeypatch.setenv("SFUMATO_PASSPHRASE", "mine")
+    monkeypatch.setenv("SFUMATO_KEY", "00" * 32)
+    assert sf.Vault.open(tmp_path / "vault").verify().sound
+
+
+def test_a_key_taken_by_somebody_else_meanwhile(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+    """A copy that was made with the old key is not given out any more."""
+    vault.grant("clinic", "ward", "partner")
+
+    def rekey(_: int) -> None:
+        sf.Vault.open(vault.location, secret=site.secret).rekey()
+
+    with pytest.raises(VaultError, match="another master key meanwhile"):
+        vault.release("clinic", "ward", tmp_path / "copy.parquet", progress=rekey)
+    assert list(tmp_path.glob("copy*")) == []
+    vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    assert vault.verify().sound
+
+
+@pytest.mark.parametrize("first", ["relock", "rekey", "lost"])
+@pytest.mark.parametrize("second", ["relock", "rekey", "lost"])
+def test_two_who_change_the_locks_at_once(
+    vault: sf.Vault, site: Site, monkeypatch: pytest.MonkeyPatch, first: str, second: str
+) -> None:
+    """The later one is refused, and what the earlier one was told holds."""
+    changes: dict[str, Callable[[sf.Vault, str], object]] = {
+        "relock": lambda which, secret: which.relock(secret),
+        "rekey": lambda which, secret: which.rekey(secret=secret),
+        "lost": lambda which, secret: which.rekey(secret=secret, lost=True),
+    }
+    earlier, later = (sf.Vault.open(vault.location, secret=site.secret) for _ in range(2))
+    writing = later.ledger.writing
+
+    def meanwhile(*args: Any, **options: Any) -> Any:
+        changes[first](earlier, "earlier")
+        return writing(*args, **options)
+
+    monkeypatch.setattr(later.ledger, "writing", meanwhile)
+    with pytest.raises(VaultError, match="meanwhile"):
+        changes[second](later, "later")
+    assert sf.Vault.open(vault.location, secret="earlier").verify().sound
+    with pytest.raises(CustodyError):
+        sf.Vault.open(vault.location, secret="later").verify()
+
+
+def test_by_default_the_key_lies_beside_the_folder(tmp_path: Path) -> None:
+    sf.Vault.create(tmp_path / "vault").recipient("clinic")
+    assert (tmp_path / "vault.key").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "vault").stat().st_mode & 0o777 == 0o700
+    assert [e.action for e in sf.Vault.open(tmp_path / "vault").log()] == ["created", "registered"]
