@@ -242,18 +242,9 @@ def test_a_thousand_leaks(rng: np.random.Generator, tmp_path: Path) -> None:
     for trial in range(100):
         foreign = patients(10_000, rng)
         if trial % 2:  # the same records, blurred by somebody else
-            foreign = sf.Policy.loads(POLICY_OF_ANOTHER).fit(table).release(table, "partner", sf.Key.generate())
+            foreign = (
+                sf.Policy.loads(POLICY.replace('"clinic"', '"other"'))
+                .fit(table)
+                .release(table, "partner", sf.Key.generate())
+            )
         assert vault.trace("clinic", foreign).accused == ()
-
-
-POLICY_OF_ANOTHER = """
-dataset = "other"
-[levels]
-partner = 0.5
-[columns]
-id = "id"
-age = "gaussian"
-income = "gaussian"
-systolic = "gaussian"
-weight = "gaussian"
-"""

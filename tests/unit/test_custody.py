@@ -18,14 +18,6 @@ from sfumato.errors import CustodyError, VaultError
 from sfumato.ledger.ledger import Query
 
 
-@pytest.fixture
-def vault(site: Site) -> sf.Vault:
-    made = site.create()
-    made.add(wards.policy(), wards.table())
-    made.recipient("clinic", note="St. Mary's")
-    return made
-
-
 def test_text_that_is_none(vault: sf.Vault, tmp_path: Path) -> None:
     with pytest.raises(VaultError, match="note must be text"):
         vault.recipient("x", note="\udcff")

@@ -221,13 +221,18 @@ def test_altered_files_and_copies_are_found(tmp_path: Path) -> None:
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
     copy, _ = vault.release("clinic", "ward")
-    sound = vault.verify()
+    sound, before = vault.verify(), vault.log()
     assert (sound.files, sound.copies, sound.problems) == (4, 1, [])
+    _tamper(vault, ENTRIES.update().where(ENTRIES.c.action == "released").values(body="{}"))
+    assert any("is not in the ledger" in problem for problem in vault.verify().problems)
+    [release] = [entry for entry in before if entry.action == "released"]
+    body = json.dumps(release.body, sort_keys=True, separators=(",", ":"))
+    _tamper(vault, ENTRIES.update().where(ENTRIES.c.action == "released").values(body=body))
     for path in [*(tmp_path / "vault/datasets/ward").iterdir(), copy]:
-        before = path.read_bytes()
-        path.write_bytes(before[:-3] + bytes([before[-3] ^ 1]) + before[-2:])
+        content = path.read_bytes()
+        path.write_bytes(content[:-3] + bytes([content[-3] ^ 1]) + content[-2:])
         assert len(vault.verify().problems) == 1, path
-        path.write_bytes(before)
+        path.write_bytes(content)
     (tmp_path / "vault/datasets/ward/left.parquet").write_bytes(b"")
     assert vault.verify().sound
     assert "left.parquet" in vault.verify().notes[0]

@@ -19,14 +19,6 @@ from sfumato.ledger.ledger import Query
 from sfumato.release.certificate import check
 
 
-@pytest.fixture
-def vault(site: Site) -> sf.Vault:
-    made = site.create()
-    made.add(wards.policy(), wards.table())
-    made.recipient("clinic", note="St. Mary's")
-    return made
-
-
 def test_a_release_is_the_copy_that_the_scheme_makes(vault: sf.Vault, tmp_path: Path) -> None:
     vault.grant("clinic", "ward", "partner")
     path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")

@@ -161,10 +161,10 @@ def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
         raise SourceError(
             "a vault keeps tables with at least one record, and this one has none; see what it should hold"
         )
-    shaped = [scheme.schemes[i].model(next(iter(scheme.policy.ladder))) for i in range(len(scheme.schemes))]
-    if any(not model.chained for model in shaped if not isinstance(model, Unchanged)):
+    models = [part.model(next(iter(scheme.policy.ladder))) for part in scheme.schemes]
+    if any(not model.chained for model in models if not isinstance(model, Unchanged)):
         raise PolicyError("a vault does not release noise that is independent between copies; use gaussian or uniform")
-    if traced and not any(isinstance(model, GaussianNoise) and model.chained for model in shaped):
+    if traced and not any(isinstance(model, GaussianNoise) for model in models):
         raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave it out")
 
 

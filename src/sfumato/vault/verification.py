@@ -158,7 +158,8 @@ def _copies(reading: Reading, outbox: Path, report: Report) -> None:
             continue
         place = f"{manifest.dataset}/{manifest.recipient}.v{manifest.version}{path.suffix}"
         query = Query(kind="release", dataset=manifest.dataset, recipient=manifest.recipient)
-        recorded = {(e.body["digest"], e.body["version"], e.body["fidelity"]) for e in reading.entries(query)}
+        said = [entry.body for entry in reading.entries(query)]
+        recorded = {(body.get("digest"), body.get("version"), body.get("fidelity")) for body in said}
         if (manifest.digest, manifest.version, manifest.given) not in recorded or manifest.signer not in public:
             report.problems.append(f"the copy {shown} is not in the ledger")
         elif shown.as_posix() != place:
