@@ -10,7 +10,8 @@
     │   ├── GrantError       a request that no grant in force allows
     │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
-    └── ReleaseError     a copy that must not or could not be made
+    ├── ReleaseError     a copy that must not or could not be made
+    └── AttackError      an attack that cannot be made on what it was given
 
 Each message is one sentence that says what must hold, what was got and what to do. The command line prints it and
 exits with 1.
@@ -64,6 +65,10 @@ class ManifestError(SfumatoError):
 
 class ReleaseError(SfumatoError):
     """A copy that must not or could not be made."""
+
+
+class AttackError(SfumatoError):
+    """An attack that cannot be made on what it was given."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

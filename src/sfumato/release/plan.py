@@ -25,10 +25,12 @@ from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
 from sfumato.models import GaussianNoise, Model, Unchanged, narrowed
-from sfumato.release import digest, words
+from sfumato.release import digest, thresholds, words
 from sfumato.release.atomic import replace_text
 from sfumato.release.dealing import ensure_distinct
+from sfumato.release.exhibits import exhibit, records
 from sfumato.release.manifest import METADATA, Manifest, attach
+from sfumato.release.sampling import sampled
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source, cut
@@ -63,6 +65,7 @@ class TableScheme:
         source = Source.of(table)
         self.check(source, key)
         asked = [self.policy.ladder.level(level) for level in levels]
+        self.check_targets(source, asked, key)
         made = list(self.blurred(source, asked, key, threads))
         copies, schema = [], self.schema(source.schema)
         for i, level in enumerate(asked):
@@ -96,6 +99,25 @@ class TableScheme:
         self.view.check(whole, [name for name in whole if self._role(name) in ("keep", "id")])
         self.view.filter(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source], schema=source))
 
+    def check_targets(self, source: Source, levels: Sequence[Level], key: Key) -> None:
+        """Refuse levels at which an attack does better than the policy allows; the highest is the most exposed."""
+        shown = self.schema(source.schema).names
+        targets = [target for target in self.policy.targets if target.column in shown]
+        if targets and levels:
+            places, rows = sampled(self.numbered(source), thresholds.ROWS)
+            if rows.num_rows >= 2:
+                [copy] = self.copies(places, rows, [max(levels)], key)
+                manifest = Manifest.of(copy)
+                thresholds.hold_back(targets, exhibit(copy, manifest), records(rows, manifest.models))
+
+    def copies(self, places: Words, rows: pa.Table, levels: Sequence[Level], key: Key) -> list[pa.Table]:
+        """The copies of some rows of a table, which have these places in it, as they are in copies of the whole."""
+        [batch] = rows.combine_chunks().to_batches()
+        return [
+            attach(pa.Table.from_batches([copy]), self.manifest(rows.schema, level, key).filled(rows.num_rows, []))
+            for copy, level in zip(self.blur(places, batch, levels, key), levels, strict=True)
+        ]
+
     def blurred(
         self, source: Source, levels: Sequence[Level], key: Key, threads: int | None
     ) -> Iterator[list[tuple[pa.RecordBatch, bytes]]]:
@@ -104,9 +126,9 @@ class TableScheme:
         def blur(item: tuple[Words, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
             return [(copy, digest.of_batch(copy)) for copy in self.blur(*item, levels, key)]
 
-        return Local(threads).map(blur, self._numbered(source))
+        return Local(threads).map(blur, self.numbered(source))
 
-    def _numbered(self, source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
+    def numbered(self, source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
         """The rows that are seen, a batch at a time, with the columns that are needed and their places in the table."""
         needed = [name for name in source.schema.names if self._role(name) != "drop"]
         for batch in cut(self.view.filter(batch) for batch in _placed(source.batches(needed))):
@@ -128,7 +150,7 @@ class TableScheme:
     def rows(self, source: Source, key: Key) -> Iterator[tuple[Words, pa.RecordBatch]]:
         """The rows of the source that a copy shows, with their record ids, a batch at a time."""
         secret = self._dataset(key)
-        for positions, batch in self._numbered(source):
+        for positions, batch in self.numbered(source):
             yield record_ids(batch, self.ids, positions, secret), batch
 
     @property
@@ -149,7 +171,7 @@ class TableScheme:
         """
         plain = Key.from_bytes(bytes(32))
         units = sorted(self.units, key=self._is_shaped, reverse=True)
-        for positions, batch in self._numbered(source):
+        for positions, batch in self.numbered(source):
             rows = record_ids(batch, self.ids, positions, plain)
             drawn = [scheme.draws(batch, rows, plain) for scheme in units]
             rest = hashed(batch, [name for name in batch.schema.names if self._role(name) == "keep"], plain)

@@ -53,6 +53,7 @@ def release_file(
     _check_target(source, target)
     asked = scheme.policy.ladder.level(level)
     scheme.check(source, key)
+    scheme.check_targets(source, [asked], key)
     draft = scheme.manifest(source.schema, asked, key)
     if seal:
         draft = seal.begin(draft)

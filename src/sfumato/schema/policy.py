@@ -30,6 +30,7 @@ import tomli_w
 from sfumato.errors import LevelError, PolicyError, nearest
 from sfumato.family import Family
 from sfumato.schema.levels import Ladder, Level
+from sfumato.schema.targets import Target
 
 if TYPE_CHECKING:  # a policy is the door to fitting, which lives in a lower layer
     from sfumato.release.plan import TableScheme
@@ -37,7 +38,7 @@ if TYPE_CHECKING:  # a policy is the door to fitting, which lives in a lower lay
 PLAIN_ROLES = {"id": frozenset({"publish"}), "keep": frozenset[str](), "drop": frozenset[str]()}
 """The roles that blur nothing, with their options."""
 
-_KEYS = ("dataset", "digits", "default", "levels", "columns")
+_KEYS = ("dataset", "digits", "default", "levels", "columns", "audit")
 MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
 
 
@@ -80,6 +81,8 @@ class Policy:
     """How finely a level between two declared ones can be chosen: `2^digits` steps a gap."""
     default: str | None = None
     """The role, `keep` or `drop`, of columns that the policy does not name; without one they are refused."""
+    targets: tuple[Target, ...] = ()
+    """What no attack may do better than; a copy on which one does is refused."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
@@ -93,9 +96,11 @@ class Policy:
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         for role in self.roles():
             MECHANISMS[role].of(self.options(role))
+        for target in self.targets:
+            self.check_target(target)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Policy, (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
+        return Policy, (self.dataset, self.ladder, dict(self.columns), self.digits, self.default, self.targets)
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -126,6 +131,7 @@ class Policy:
             columns={name: _column(name, value) for name, value in columns.items()},
             digits=said.get("digits", 8),
             default=said.get("default"),
+            targets=tuple(Target.of(name, value) for name, value in _targets(said).items()),
         )
 
     @classmethod
@@ -151,6 +157,15 @@ class Policy:
         fitted: TableScheme = plan.fit(self, table, threads=threads, progress=progress)
         return fitted
 
+    def check_target(self, target: Target) -> None:
+        """Refuse a target that does not fit its column's role."""
+        column = self.columns.get(target.column)
+        role = column and column.options.get("of", column.role)
+        fit = {"rmse": "gaussian", "error": "gaussian", "success": "uniform"}[target.measure]
+        if role != fit:
+            got = f"{target.column!r} has the role {role}" if role else f"there is no column {target.column!r}"
+            raise PolicyError(f"a target on {target.measure} needs a column with the role {fit}, and {got}")
+
     def roles(self) -> list[str]:
         """The roles of blurred columns, sorted."""
         return sorted({column.role for column in self.columns.values()} - set(PLAIN_ROLES))
@@ -168,13 +183,21 @@ class Policy:
             for name, column in self.columns.items()
         }
         levels = {name: level.fidelity for name, level in self.ladder.levels.items()}
-        return {**head, "levels": levels, "columns": columns}
+        audit = {target.column: target.requirement() for target in self.targets}
+        return {**head, "levels": levels, "columns": columns} | ({"audit": audit} if audit else {})
 
 
 def _table(said: dict[str, Any], key: str) -> dict[str, Any]:
     table = said.get(key)
     if not isinstance(table, dict) or not table:
         raise PolicyError(f"a policy must have a table [{key}] with at least one entry; add it")
+    return table
+
+
+def _targets(said: dict[str, Any]) -> dict[str, Any]:
+    table = said.get("audit", {})
+    if not isinstance(table, dict):
+        raise PolicyError(f'[audit] must be a table of targets, as in `income = "rmse >= 5000"`, got {table!r}')
     return table
 
 

@@ -1,0 +1,130 @@
+"""Evidence: what an attacker holds. Copies of the same records, in the same order, and what it knows beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from sfumato.kernels import Floats, Rows
+from sfumato.models import GaussianNoise, UniformReplacement
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The noisy columns of one copy."""
+
+    model: GaussianNoise
+    values: Floats
+    """One row a record, one column a column; NaN where missing."""
+    path: str
+    """Copies that name the same path lie on it; others are blurred independently."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Their names."""
+        return self.model.columns
+
+    @property
+    def covariance(self) -> Floats:
+        """Of the noise."""
+        lower = np.zeros((len(self.columns), len(self.columns)))
+        for i, line in enumerate(self.model.covariance):
+            lower[i, : i + 1] = line
+        return lower + np.tril(lower, -1).T
+
+
+@dataclass(frozen=True)
+class Categories:
+    """One perturbed attribute of one copy: a column, or the columns of a joint group."""
+
+    model: UniformReplacement
+    codes: Rows
+    """The index of each record's value in the product of the domains; -1 where missing."""
+    path: str
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        return size_of(self.model)
+
+
+def size_of(model: UniformReplacement) -> int:
+    """How many values an attribute can take."""
+    size = 1
+    for domain in model.domains:
+        size *= int(domain["count"]) + model.perturbs_null
+    return size
+
+
+@dataclass(frozen=True)
+class Records:
+    """Records as they really are: what an attacker tries to find, or happens to know."""
+
+    columns: tuple[str, ...]
+    values: Floats
+    """Numbers, a record a row; NaN where missing."""
+    codes: dict[tuple[str, ...], Rows] = field(default_factory=dict)
+    """Categories by attribute, as in `Categories`."""
+
+    def numbers(self, columns: Iterable[str]) -> Floats:
+        """Some columns, in this order."""
+        taken: Floats = self.values[:, [self.columns.index(name) for name in columns]]
+        return taken
+
+    def take(self, rows: Rows) -> Records:
+        """Some of the records."""
+        return Records(self.columns, self.values[rows], {name: codes[rows] for name, codes in self.codes.items()})
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+
+@dataclass(frozen=True)
+class Knowledge:
+    """What an attacker knows beside the copies. All of it is optional; the models of the copies are always known."""
+
+    statistics: tuple[tuple[str, ...], Floats, Floats] | None = None
+    """Columns, mean and covariance of the original: the perfect knowledge of li2012, section 6.1."""
+    samples: int | None = None
+    """How many records of its copies it estimates statistics from, if not all (li2012, section 6.1: 100N² and more)."""
+    sample: Records | None = None
+    """Other records of the same population."""
+    known: Records | None = None
+    """The truth about the records in the places `places` of the copies."""
+    places: Rows | None = None
+    prior: dict[tuple[str, ...], Floats] = field(default_factory=dict)
+    """The distribution of an attribute, where it is known."""
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """Copies and knowledge. It holds nothing of the original but what the knowledge declares."""
+
+    rows: int
+    numbers: tuple[Numbers, ...] = ()
+    """The noisy columns of every copy."""
+    categories: tuple[Categories, ...] = ()
+    """The perturbed attributes of every copy."""
+    public: Floats | None = None
+    """Public columns, as numbers: what is shown as it is."""
+    knowledge: Knowledge = field(default_factory=Knowledge)
+
+    @property
+    def kinds(self) -> tuple[str, ...]:
+        """The kinds of models that there are."""
+        models = [part.model.kind for part in self.numbers] + [part.model.kind for part in self.categories]
+        return tuple(dict.fromkeys(models))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The noisy columns of all copies."""
+        return tuple(dict.fromkeys(name for part in self.numbers for name in part.columns))
+
+    def attributes(self) -> dict[tuple[str, ...], list[Categories]]:
+        """The copies of each attribute, the most faithful first."""
+        found: dict[tuple[str, ...], list[Categories]] = {}
+        for part in self.categories:
+            found.setdefault(part.model.columns, []).append(part)
+        return {name: sorted(parts, key=lambda part: -part.model.retention) for name, parts in found.items()}

@@ -1,0 +1,66 @@
+"""The mean and covariance of the original, as well as an attacker can know them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.attacks._evidence import Knowledge
+from sfumato.kernels import Floats
+
+
+@dataclass(frozen=True)
+class Statistics:
+    """Of the original, and of the copy it was seen through."""
+
+    mean: Floats
+    covariance: Floats
+    """Of the original; where it is estimated it may have negative directions."""
+    seen: Floats
+    """Of the copy: the above and its noise."""
+    rows: int | None
+    """How many records it was estimated from; none where it is known."""
+
+
+def statistics(columns: tuple[str, ...], copy: Floats, noise: Floats, knowledge: Knowledge) -> Statistics:
+    """From what is known; else from a sample of the population; else from the copy, `Σx = Σy - Σr` (huang2005, eq. 14).
+
+    Args:
+        copy: records without missing values.
+        noise: the covariance of the copy's noise.
+
+    """
+    if knowledge.statistics is not None:
+        names, mean, covariance = knowledge.statistics
+        places = [names.index(name) for name in columns]
+        known = covariance[np.ix_(places, places)]
+        return Statistics(mean[places], known, known + noise, None)
+    if knowledge.sample is not None:
+        sample = complete(knowledge.sample.numbers(columns))
+        covariance = np.atleast_2d(np.cov(sample.T))
+        return Statistics(sample.mean(axis=0), covariance, covariance + noise, len(sample))
+    copy = chosen(copy, knowledge)
+    seen = np.atleast_2d(np.cov(copy.T))
+    return Statistics(copy.mean(axis=0), seen - noise, seen, len(copy))
+
+
+def chosen(copy: Floats, knowledge: Knowledge) -> Floats:
+    """The records that statistics are estimated from: all, or so many, evenly spread."""
+    if knowledge.samples is None or knowledge.samples >= len(copy):
+        return copy
+    places = np.linspace(0, len(copy) - 1, max(knowledge.samples, 2)).astype(np.int64)
+    taken: Floats = copy[places]
+    return taken
+
+
+def complete(values: Floats) -> Floats:
+    """The records without a missing value."""
+    return values[~np.isnan(values).any(axis=1)]
+
+
+def positive(matrix: Floats) -> Floats:
+    """The nearest covariance: without its negative directions."""
+    values, vectors = np.linalg.eigh(matrix)
+    nearest: Floats = (vectors * np.maximum(values, 0)) @ vectors.T
+    return nearest

@@ -1,0 +1,59 @@
+"""The best linear estimate from one copy."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import pinvh
+
+from sfumato.attacks._one_copy import Copy, Filter, OneCopy
+from sfumato.attacks._statistics import Statistics, positive
+from sfumato.kernels import Floats
+from sfumato.kernels.shrinkage import shrunk
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bayes(OneCopy):
+    """BE-DR. In the form `μ + Σx(Σx+Σr)⁻¹(y-μ)` it is eq. 13, and the LLSE, and needs no inverse of `Σx`."""
+
+    reference = "huang2005, section 6, eq. 11, and Theorem 8.1, eq. 13; docs/attacks.md, H7"
+    shrink: bool = True
+    """Correct the eigenvalues of an estimated covariance for the size of the sample."""
+
+    def learn(self, copy: Copy) -> Filter:
+        """The gain."""
+        known = copy.statistics()
+        if known.rows is None or copy.knowledge.sample is not None:
+            gain = linear_gain(known.covariance, copy.noise)
+        elif self.shrink:
+            gain = _shrunk_gain(known, copy.noise, known.rows)
+        else:
+            gain = np.eye(len(copy.noise)) - copy.noise @ pinvh(known.seen)
+        return lambda seen: known.mean + (seen - known.mean) @ gain.T
+
+
+def linear_gain(covariance: Floats, noise: Floats) -> Floats:
+    """`Σx(Σx+Σr)⁻¹`, in units that put all columns on one scale."""
+    units = np.sqrt(np.diag(covariance + noise))
+    scale = np.outer(units, units)
+    gain: Floats = (covariance / scale) @ pinvh((covariance + noise) / scale)
+    scaled: Floats = gain * units[:, None] / units[None, :]
+    return scaled
+
+
+def _shrunk_gain(known: Statistics, noise: Floats, rows: int) -> Floats:
+    """`I - Σr·Σy⁻¹`, with the eigenvalues of `Σy` corrected where the noise is white, and never below the noise."""
+    units = np.sqrt(np.diag(noise))
+    white, colour = _whitening(noise / np.outer(units, units))
+    values, vectors = np.linalg.eigh(white @ (known.seen / np.outer(units, units)) @ white)
+    values = np.maximum(shrunk(np.maximum(values, 1e-12), rows), 1.0)
+    gain: Floats = colour @ ((vectors * (1 - 1 / values)) @ vectors.T) @ white
+    return gain * units[:, None] / units[None, :]
+
+
+def _whitening(correlation: Floats) -> tuple[Floats, Floats]:
+    """`R^(-1/2)` and `R^(1/2)`; a direction without noise is taken to have a little."""
+    values, vectors = np.linalg.eigh(positive(correlation))
+    values = np.maximum(values, 1e-9 * values[-1])
+    return (vectors / np.sqrt(values)) @ vectors.T, (vectors * np.sqrt(values)) @ vectors.T

@@ -1,0 +1,113 @@
+"""Learn from known records what copies tell about the others; no model of the noise is believed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess
+from sfumato.attacks._simulation import simulated
+from sfumato.errors import AttackError
+from sfumato.kernels import Floats, Rows
+from sfumato.models import GaussianNoise, UniformReplacement
+
+_MOST = 50
+"""Values of an attribute that a classifier is trained for."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Learned(Attack):
+    """Gradient boosting on top of least squares, from all columns of all copies, public ones included.
+
+    With known records it learns from their copies; with another sample of the population, from copies that it makes of
+    it by the published models.
+    """
+
+    reference = "the data-processing inequality, put to the test: docs/guarantee.md"
+    supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
+    needs_known = True
+    iterations: int = 25
+
+    def prepare(self, evidence: Evidence) -> Guess:
+        """Train one model a column."""
+        seen, truth = _lesson(evidence)
+        columns = evidence.columns
+        attributes = [parts[0] for parts in evidence.attributes().values() if parts[0].size <= _MOST]
+        regressors = [_regressor(seen, truth.numbers([name])[:, 0], self.iterations) for name in columns]
+        classifiers = [_classifier(seen, truth.codes[part.model.columns], self.iterations) for part in attributes]
+
+        def guess(some: Evidence) -> Estimate:
+            features = _features(some)
+            values = [regressor(features) for regressor in regressors]
+            beliefs = [_belief(part, *model, features) for part, model in zip(attributes, classifiers, strict=True)]
+            found = np.column_stack(values) if values else np.empty((some.rows, 0))
+            return Estimate(self.name, columns, found, tuple(beliefs))
+
+        return guess
+
+
+def _lesson(evidence: Evidence) -> tuple[Floats, Any]:
+    """What is seen of records whose truth is known, and that truth."""
+    knowledge = evidence.knowledge
+    if knowledge.known is not None and knowledge.places is not None:
+        return _features(evidence)[knowledge.places], knowledge.known
+    if knowledge.sample is None:
+        raise AttackError("the attack 'learned' learns from records that it knows; declare some")
+    return _features(simulated(evidence, knowledge.sample)), knowledge.sample
+
+
+def _features(evidence: Evidence) -> Floats:
+    parts = [part.values for part in evidence.numbers]
+    parts += [part.codes[:, None].astype(np.float64) for part in evidence.categories]
+    parts += [] if evidence.public is None else [evidence.public]
+    return np.hstack(parts)
+
+
+def _regressor(seen: Floats, truth: Floats, iterations: int) -> Any:
+    """Least squares, and boosting for what it leaves."""
+    boosting = _sklearn().HistGradientBoostingRegressor
+    there = ~np.isnan(truth)
+    seen, truth = seen[there], truth[there]
+    if len(truth) < 2:
+        return lambda features: np.full(len(features), np.nan)
+    centre = np.nan_to_num(np.nanmean(seen, axis=0))
+    units = np.nan_to_num(np.nanstd(seen, axis=0))
+    units = np.where(units > 0, units, 1.0)
+
+    def linear(features: Floats) -> Floats:
+        return np.column_stack([np.nan_to_num((features - centre) / units), np.ones(len(features))])
+
+    weights = np.linalg.lstsq(linear(seen), truth, rcond=1e-6)[0]
+    rest = boosting(max_iter=iterations, learning_rate=0.12, max_leaf_nodes=15, early_stopping=False, random_state=0)
+    rest.fit(seen, truth - linear(seen) @ weights)
+    return lambda features: linear(features) @ weights + rest.predict(features)
+
+
+def _classifier(seen: Floats, truth: Rows, iterations: int) -> tuple[Any, Rows]:
+    there = truth >= 0
+    classes: Rows = np.unique(truth[there])
+    if len(classes) < 2:
+        return None, classes
+    boosting = _sklearn().HistGradientBoostingClassifier
+    rounds = max(iterations // max(len(classes) // 4, 1), 10)
+    model = boosting(max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=0)
+    return model.fit(seen[there], truth[there]), classes
+
+
+def _belief(part: Categories, model: Any, classes: Rows, features: Floats) -> Belief:
+    shape = (len(features), len(classes))
+    chance = np.ones(shape) if model is None else model.predict_proba(features)
+    values = np.broadcast_to(classes, shape)
+    prior = np.full(part.size, 1e-9)
+    prior[classes] = 1 / max(len(classes), 1)
+    return Belief(part.model, prior / prior.sum(), values, np.maximum(chance * len(classes), 1e-9))
+
+
+def _sklearn() -> Any:
+    try:
+        from sklearn import ensemble  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise AttackError("the attack 'learned' needs scikit-learn; run `pip install 'sfumato[learn]'`") from None
+    return ensemble

@@ -1,0 +1,29 @@
+"""Take the most faithful copy at its word."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sfumato.attacks import Attack, Estimate, Evidence, Guess
+from sfumato.attacks._pooling import telling
+from sfumato.models import GaussianNoise
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ndr(Attack):
+    """Noise-distribution reconstruction: its error is the noise, no more and no less."""
+
+    reference = "huang2005, section 4.1"
+    supports = frozenset({GaussianNoise.kind})
+    pools = False
+
+    def prepare(self, evidence: Evidence) -> Guess:
+        """The best copy that shows most."""
+        parts = evidence.numbers
+        best = min(telling(parts), key=lambda i: (-len(parts[i].columns), parts[i].model.noise))
+
+        def guess(some: Evidence) -> Estimate:
+            part = some.numbers[best]
+            return Estimate(self.name, part.columns, part.values)
+
+        return guess

@@ -1,0 +1,1 @@
+"""The audit: try every known attack on copies before they leave, and say what was found."""

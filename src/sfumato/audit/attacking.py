@@ -1,0 +1,237 @@
+"""The door for users: attack copies, and score what an attack said against the original."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato import attacks
+from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, joined
+from sfumato.audit.matching import matched, shared_ids
+from sfumato.errors import AttackError
+from sfumato.kernels import Floats, Rows
+from sfumato.models import Model, UniformReplacement
+from sfumato.release.exhibits import codes_of, exhibit, records, together, truth
+from sfumato.release.manifest import Manifest
+from sfumato.schema.domain import Domain
+from sfumato.schema.table import BATCH, Source
+
+LEARN = 2 * BATCH
+"""How many records an attack learns from, from the first on; it is then applied to all, a batch at a time."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """Some copies, opened together."""
+
+    sources: tuple[Source, ...]
+    manifests: tuple[Manifest, ...]
+
+    @classmethod
+    def of(cls, copies: Sequence[Any]) -> Case:
+        """Copies as tables or files, each with its manifest; those of different records are matched by their ids."""
+        if isinstance(copies, str) or not isinstance(copies, Sequence) or not copies:
+            raise AttackError("an attack needs a list of copies, with at least one in it")
+        manifests = tuple(Manifest.of(copy) for copy in copies)
+        if len({manifest.dataset for manifest in manifests}) > 1:
+            raise AttackError(f"copies must be of one dataset, got {', '.join(sorted({m.dataset for m in manifests}))}")
+        case = cls(tuple(m.source(copy) for m, copy in zip(manifests, copies, strict=True)), manifests)
+        return case if case._is_aligned else case._matched()
+
+    @property
+    def ids(self) -> list[str]:
+        """The columns that name a record."""
+        return shared_ids(self.manifests)
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+        return min(manifest.rows for manifest in self.manifests)
+
+    def batches(self) -> Iterator[list[pa.RecordBatch]]:
+        """The same records of all copies, a batch at a time."""
+        yield from zip(*(source.batches() for source in self.sources), strict=True)
+
+    def evidence(self, batches: Sequence[pa.RecordBatch | pa.Table]) -> Evidence:
+        """What some records show."""
+        tables = [b if isinstance(b, pa.Table) else pa.Table.from_batches([b]) for b in batches]
+        return together([exhibit(table, m) for table, m in zip(tables, self.manifests, strict=True)])
+
+    @cached_property
+    def lesson(self) -> list[pa.Table]:
+        """The records that an attack learns from."""
+        parts = list(islice(self.batches(), LEARN // BATCH))
+        if not parts:
+            raise AttackError("an attack needs at least two records, and these copies have none")
+        return [pa.Table.from_batches(list(column)) for column in zip(*parts, strict=True)]
+
+    @property
+    def models(self) -> list[Model]:
+        """Of all copies."""
+        return [model for manifest in self.manifests for model in manifest.models]
+
+    @property
+    def _is_aligned(self) -> bool:
+        if len({manifest.rows for manifest in self.manifests}) > 1:
+            return False
+        names = self.ids
+        columns = [source.batches(names) for source in self.sources] if names else []
+        return all(part.equals(parts[0]) for parts in zip(*columns, strict=True) for part in parts[1:])
+
+    def _matched(self) -> Case:
+        tables = [pa.Table.from_batches(source.batches(), source.schema) for source in self.sources]
+        found = matched(tables, self.ids)
+        manifests = tuple(replace(manifest, rows=found[0].num_rows) for manifest in self.manifests)
+        return Case(tuple(map(Source.of, found)), manifests)
+
+
+def attack(
+    name: str,
+    copies: Sequence[Any],
+    *,
+    statistics: Any = None,
+    samples: int | None = None,
+    sample: Any = None,
+    known: Any = None,
+    prior: Mapping[str, Mapping[Any, float]] | None = None,
+    progress: Callable[[int], None] | None = None,
+    **options: Any,
+) -> Estimate:
+    """Attack some copies: tables or files, each with its manifest.
+
+        estimate = sf.attack("llse", [copy1, copy2])
+        print(sf.score(estimate, table).number("income").rmse.attack)
+
+    Args:
+        name: of the attack; `sfumato attack --list` has them all.
+        copies: that the attacker holds.
+        statistics: the original, if its mean and covariance shall be perfectly known.
+        samples: how many records statistics are estimated from, if not from all.
+        sample: other records of the same population.
+        known: records that the attacker knows: a table with the copies' ids, or a pair of their places and a table.
+        prior: the distribution of categories, by column and value.
+        progress: told the number of records just done.
+        options: the attack's own parameters.
+
+    """
+    made = make(name, options)
+    case = Case.of(copies)
+    evidence = case.evidence(case.lesson)
+    knowledge = Knowledge(
+        statistics=None if statistics is None else _statistics(statistics, case),
+        samples=samples,
+        sample=None if sample is None else records(_table(sample), case.models),
+        prior={} if prior is None else _priors(prior, case),
+    )
+    if known is not None:
+        places, table = known if isinstance(known, tuple) else _placed(known, case)
+        knowledge = replace(knowledge, known=records(table, case.models), places=places)
+    evidence = replace(evidence, knowledge=knowledge)
+    made.check(evidence)
+    guess, found, names = made.prepare(evidence), [], []
+    for batches in case.batches():
+        found.append(guess(case.evidence(batches)))
+        names.append(batches[0].select(case.ids))
+        if progress:
+            progress(batches[0].num_rows)
+    return replace(joined(found), records=pa.Table.from_batches(names) if case.ids else None)
+
+
+def make(name: str, options: Mapping[str, Any]) -> Attack:
+    """An attack with its parameters."""
+    kind = ATTACKS[name]
+    known = getattr(kind, "__dataclass_fields__", {})
+    strange = [option for option in options if option not in known]
+    if strange:
+        has = f"it has {', '.join(known)}" if known else "it has none"
+        raise AttackError(f"the attack {name!r} has no parameter {strange[0]!r}; {has}")
+    made: Attack = kind(**options)
+    return made
+
+
+def score(
+    estimate: Estimate, truth: Any, *, control: Any = None, epsilon: float = 0.05, leave_out: Rows | None = None
+) -> Score:
+    """How right an estimate was, with intervals, beside a guess without any copy and a control.
+
+    Args:
+        estimate: from `attack`.
+        truth: the original, as a table or a file; records are matched by their ids where the copies show them.
+        control: records that were not released; by default, other records than the one that is guessed.
+        epsilon: what counts as a breach (giannella2010, Definition 3.1).
+        leave_out: the places of records that the attacker knew.
+
+    """
+    real = _original(estimate, _table(truth))
+    if leave_out is not None:
+        kept = np.delete(np.arange(len(estimate)), leave_out)
+        estimate, real = taken(estimate, kept), real.take(kept)
+    other = None if control is None else _records(estimate, _table(control))
+    return attacks.score(estimate, real, control=other, epsilon=epsilon)
+
+
+def taken(estimate: Estimate, rows: Rows) -> Estimate:
+    """The estimate of some records."""
+    beliefs = tuple(replace(b, values=b.values[rows], weights=b.weights[rows]) for b in estimate.beliefs)
+    return replace(estimate, values=estimate.values[rows], beliefs=beliefs)
+
+
+def _original(estimate: Estimate, table: pa.Table) -> Records:
+    if estimate.records is not None:
+        table = matched([estimate.records, table], estimate.records.column_names)[1]
+    if table.num_rows != len(estimate):
+        raise AttackError(f"the truth must hold the {len(estimate):,} records of the copies, got {table.num_rows:,}")
+    return _records(estimate, table)
+
+
+def _records(estimate: Estimate, table: pa.Table) -> Records:
+    return truth(table, estimate.columns, [belief.model for belief in estimate.beliefs])
+
+
+def _table(table: Any) -> pa.Table:
+    source = Source.of(table)
+    return pa.Table.from_batches(source.batches(), source.schema)
+
+
+def _statistics(original: Any, case: Case) -> tuple[tuple[str, ...], Floats, Floats]:
+    known = records(_table(original), case.models)
+    whole = known.values[~np.isnan(known.values).any(axis=1)]
+    return known.columns, whole.mean(axis=0), np.atleast_2d(np.cov(whole.T))
+
+
+def _placed(known: Any, case: Case) -> tuple[Rows, pa.Table]:
+    """Where known records are among those that are learnt from."""
+    table = _table(known)
+    if not case.ids:
+        raise AttackError("known records are found by their ids, and these copies show none; give their places too")
+    places = pa.table({"sfumato.place": np.arange(case.lesson[0].num_rows)})
+    seen = case.lesson[0].select(case.ids).append_column("sfumato.place", places.column(0))
+    found, chosen = matched([seen, table], case.ids)
+    return found.column("sfumato.place").to_numpy(), chosen
+
+
+def _priors(said: Mapping[str, Mapping[Any, float]], case: Case) -> dict[tuple[str, ...], Floats]:
+    """Priors by attribute, in the order of its domain."""
+    out: dict[tuple[str, ...], Floats] = {}
+    for column, chances in said.items():
+        models = [m for m in case.models if isinstance(m, UniformReplacement) and m.columns == (column,)]
+        if not models:
+            raise AttackError(f"a prior is about one category by itself, and {column!r} is none in these copies")
+        values = pa.table({column: pa.array(list(chances)).cast(_kind(case, column))})
+        prior = np.zeros(Domain.decode(models[0].domains[0]).count + models[0].perturbs_null)
+        prior[codes_of(values, models[0])] = list(chances.values())
+        if not 0.999 < prior.sum() < 1.001 or prior.min() < 0:
+            raise AttackError(f"the prior of {column!r} must be probabilities that sum to 1, got {prior.sum():g}")
+        out[column,] = prior / prior.sum()
+    return out
+
+
+def _kind(case: Case, column: str) -> pa.DataType:
+    kind = next(source.schema.field(column).type for source in case.sources if column in source.schema.names)
+    return kind.value_type if pa.types.is_dictionary(kind) else kind

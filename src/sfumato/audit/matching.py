@@ -1,0 +1,42 @@
+"""Copies of the same records, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.errors import AttackError
+from sfumato.release.exhibits import names_of
+from sfumato.release.manifest import Manifest
+
+
+def shared_ids(manifests: Sequence[Manifest]) -> list[str]:
+    """The columns that name a record in every copy, if they are the same."""
+    found = [names_of(manifest) for manifest in manifests]
+    return found[0] if found and all(names == found[0] for names in found) else []
+
+
+def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
+    """The records that all tables have, in the order of the first."""
+    if len({table.num_rows for table in tables}) == 1:
+        first = [tables[0].column(name) for name in ids]
+        if all(table.column(n).equals(column) for table in tables[1:] for n, column in zip(ids, first, strict=True)):
+            return list(tables)
+    if not ids:
+        rows = ", ".join(f"{table.num_rows:,}" for table in tables)
+        raise AttackError(
+            f"copies that show no ids must hold the same records, got {rows} rows; they cannot be matched"
+        )
+    keys = [_keys(table, ids) for table in tables]
+    common = keys[0]
+    for other in keys[1:]:
+        common = common.filter(pc.is_in(common, value_set=other))
+    return [table.take(pc.index_in(common, value_set=key)) for table, key in zip(tables, keys, strict=True)]
+
+
+def _keys(table: pa.Table, ids: list[str]) -> pa.Array:
+    """One text a record, from all columns that name it."""
+    parts = [table.column(name).combine_chunks().cast(pa.string()).fill_null("\0") for name in ids]
+    return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "\x1f")

@@ -1,0 +1,132 @@
+"""What an audit found, as a record that can be printed, drawn and kept."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from sfumato.attacks import Score
+from sfumato.audit.checks import Soundness
+from sfumato.audit.exposure import Exposure
+from sfumato.release.thresholds import Reached
+
+
+@dataclass(frozen=True)
+class Held:
+    """Who holds a copy, and how faithful it is."""
+
+    name: str
+    fidelity: float
+
+
+@dataclass(frozen=True)
+class Trial:
+    """All attacks on what somebody holds."""
+
+    holder: str
+    scores: tuple[Score, ...]
+
+    def best_error(self, column: str) -> tuple[str, float]:
+        """The attack that left least of a column's variance, and what it left."""
+        found = [(one.number(column).error.attack.value, one.attack) for one in self.scores if one.has(column)]
+        value, attack = min(found)
+        return attack, value
+
+    def best_success(self, columns: tuple[str, ...]) -> tuple[str, float]:
+        """The attack that guessed a category most often."""
+        found = [
+            (category.success.attack.value, one.attack)
+            for one in self.scores
+            for category in one.categories
+            if category.columns == columns
+        ]
+        value, attack = max(found)
+        return attack, value
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a column is worth to an attacker: how much of it the best attack recovers."""
+
+    column: str
+    measure: str
+    """`error`, the share of variance that is left, or `success`, how often a category is guessed."""
+    baseline: float
+    """Without any copy."""
+    alone: float
+    """With the best copy."""
+    pooled: float
+    """With all of them."""
+    independent: float
+    """With as many copies whose noise is independent."""
+    attack: str
+    """The best one on all copies."""
+
+    @property
+    def recovered(self) -> float:
+        """The share of what is unknown without a copy that the best attack finds out."""
+        if self.measure == "error":
+            return 1 - self.pooled
+        return (self.pooled - self.baseline) / (1 - self.baseline) if self.baseline < 1 else 0.0
+
+
+@dataclass(frozen=True)
+class Growth:
+    """What is reached with the first copy, the first two, and so on (li2012, Figure 2; xiao2009, Figure 7)."""
+
+    measure: str
+    ours: tuple[float, ...]
+    independent: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Spread:
+    """How errors are distributed over records (li2012, Figure 3)."""
+
+    edges: tuple[float, ...]
+    ours: tuple[float, ...]
+    independent: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What was found."""
+
+    dataset: str
+    rows: int
+    """Of the table."""
+    audited: int
+    """Records that were attacked."""
+    copies: tuple[Held, ...]
+    alone: tuple[Trial, ...]
+    pooled: Trial
+    """All copies together."""
+    independent: Trial
+    """As many copies of the same levels, had their noise been independent."""
+    soundness: Soundness
+    worth: tuple[Worth, ...]
+    growth: tuple[Growth, ...]
+    spread: Spread | None
+    exposure: Exposure | None
+    targets: tuple[Reached, ...]
+    software: str
+
+    @property
+    def passed(self) -> bool:
+        """Whether the copies are sound and within the policy's thresholds."""
+        return self.soundness.sound and all(reached.met for reached in self.targets)
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON."""
+        said = asdict(self)
+        said["soundness"] = {
+            "sound": self.soundness.sound,
+            "checks": len(self.soundness.checks),
+            "rate": self.soundness.rate,
+            "alarms": [asdict(check) for check in self.soundness.alarms],
+        }
+        for worth, found in zip(said["worth"], self.worth, strict=True):
+            worth["recovered"] = found.recovered
+        for target, found_target in zip(said["targets"], self.targets, strict=True):
+            target |= {"target": str(found_target.target), "met": found_target.met}
+        return {**said, "passed": self.passed}

@@ -1,0 +1,71 @@
+"""Trying attacks: each on each piece of evidence, on all cores, scored on what the attackers did not know."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+from threadpoolctl import threadpool_limits
+
+from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
+from sfumato.audit.attacking import taken
+from sfumato.audit.result import Trial
+from sfumato.errors import AttackError
+from sfumato.kernels import Rows
+
+
+@dataclass(frozen=True)
+class Case:
+    """What somebody holds."""
+
+    holder: str
+    evidence: Evidence
+    like: int | None = None
+    """The place of a case whose only copy is what these copies pool to: most attacks need not be tried again."""
+
+
+@dataclass(frozen=True)
+class Judge:
+    """Knows the truth."""
+
+    truth: Records
+    known: Rows
+    """The places of the records that attackers know, and that do not count."""
+    control: Records | None = None
+
+    def score(self, attack: Attack, evidence: Evidence) -> Score:
+        """How right an attack is about the records that are not known."""
+        rest = np.delete(np.arange(evidence.rows), self.known)
+        return score(taken(attack.estimate(evidence), rest), self.truth.take(rest), control=self.control)
+
+
+def trials(
+    cases: Sequence[Case], names: Sequence[str] | None, judge: Judge, stage: Callable[[str], None]
+) -> list[Trial]:
+    """All attacks on all cases; an attack that does not fit a case says nothing of it."""
+    attacks: list[Attack] = [ATTACKS[name]() for name in (ATTACKS.names() if names is None else names)]
+    due = [(i, attack) for i, case in enumerate(cases) for attack in attacks if attack.pools or case.like is None]
+
+    def attempt(job: tuple[int, Attack]) -> Score | None:
+        case, attack = cases[job[0]], job[1]
+        stage(f"{attack.name} on {case.holder}")
+        try:
+            return judge.score(attack, case.evidence)
+        except AttackError:
+            return None
+
+    # one attack a core: a library that started threads of its own for each would only get in the way
+    with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+        found = {(i, attack.name): done for (i, attack), done in zip(due, pool.map(attempt, due), strict=True)}
+
+    def result(i: int, attack: Attack) -> Score | None:
+        place = cases[i].like
+        return found[i if place is None or attack.pools else place, attack.name]
+
+    return [
+        Trial(case.holder, tuple(done for attack in attacks if (done := result(i, attack)) is not None))
+        for i, case in enumerate(cases)
+    ]

@@ -1,0 +1,129 @@
+"""Copies as evidence: what attacks see of a copy and its manifest, and the original in the same terms."""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.attacks import Categories, Evidence, Knowledge, Numbers, Records
+from sfumato.errors import AttackError
+from sfumato.kernels import Floats, Rows
+from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
+from sfumato.release.manifest import Manifest
+from sfumato.schema import numeric
+from sfumato.schema.domain import Domain
+
+
+def exhibit(table: pa.Table, manifest: Manifest) -> Evidence:
+    """What one copy shows."""
+    numbers, categories, public = [], [], []
+    for model in manifest.models:
+        if isinstance(model, GaussianNoise):
+            numbers.append(Numbers(model, _numbers(table, model.columns), _path(manifest, model)))
+        elif isinstance(model, UniformReplacement):
+            categories.append(Categories(model, codes_of(table, model), _path(manifest, model)))
+        elif model.why == "keep":
+            public += [_public(table.column(name)) for name in model.columns]
+    return Evidence(table.num_rows, tuple(numbers), tuple(categories), np.column_stack(public) if public else None)
+
+
+def together(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> Evidence:
+    """The copies of some holders of the same records, pooled."""
+    if len({part.rows for part in parts}) != 1:
+        raise AttackError("copies that are pooled must hold the same records; match them by their ids first")
+    shown = [part.public for part in parts if part.public is not None]
+    return Evidence(
+        parts[0].rows,
+        tuple(number for part in parts for number in part.numbers),
+        tuple(category for part in parts for category in part.categories),
+        max(shown, key=lambda public: public.shape[1]) if shown else None,
+        knowledge or Knowledge(),
+    )
+
+
+def records(table: pa.Table, models: Iterable[Model]) -> Records:
+    """The original, in the terms of these models: what an estimate is held against."""
+    models = list(models)
+    noisy = dict.fromkeys(name for model in models if isinstance(model, GaussianNoise) for name in model.columns)
+    return truth(table, tuple(noisy), [model for model in models if isinstance(model, UniformReplacement)])
+
+
+def truth(table: pa.Table, columns: tuple[str, ...], attributes: Iterable[UniformReplacement]) -> Records:
+    """Some columns of the original."""
+    values = _numbers(table, columns) if columns else np.empty((table.num_rows, 0))
+    return Records(columns, values, {model.columns: codes_of(table, model) for model in attributes})
+
+
+def placed(table: pa.Table, model: GaussianNoise) -> Floats:
+    """The original as noise is added to it: clipped, and on the lattice."""
+    values = _numbers(table, model.columns)
+    for i, (name, clip, step) in enumerate(zip(model.columns, model.clip, model.step, strict=True)):
+        if clip is not None:
+            low, high = _ends(clip, table.schema.field(name).type)
+            values[:, i] = np.clip(values[:, i], low, high)
+        values[:, i] = np.rint(values[:, i] / step) * step
+    return values
+
+
+def names_of(manifest: Manifest) -> list[str]:
+    """The columns of a copy that name its records."""
+    shown = [model for model in manifest.models if isinstance(model, Unchanged) and model.why == "id"]
+    return [name for model in shown for name in model.columns]
+
+
+def _path(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
+    """Names the path that a copy lies on; noise that is not chained has one for every level."""
+    attribute = "+".join(model.columns) if isinstance(model, UniformReplacement) else "numbers"
+    whole = f"{manifest.scheme}/{manifest.key}/{attribute}"
+    return whole if model.chained else f"{whole}/{manifest.given!r}"
+
+
+def _numbers(table: pa.Table, columns: Sequence[str]) -> Floats:
+    out = np.empty((table.num_rows, len(columns)))
+    for i, name in enumerate(columns):
+        values, null = numeric.read(_whole(table.column(name)))
+        out[:, i] = np.where(null, np.nan, values) if null.size else values
+    return out
+
+
+def codes_of(table: pa.Table, model: UniformReplacement) -> Rows:
+    """One number over the product of the domains; -1 where a value is missing and stays so."""
+    total, missing = np.zeros(table.num_rows, np.int64), np.zeros(table.num_rows, np.bool_)
+    for name, said in zip(model.columns, model.domains, strict=True):
+        domain = Domain.decode(said)
+        codes = domain.codes(_whole(table.column(name)), name)
+        missing |= codes < 0
+        total = total * (domain.count + model.perturbs_null) + np.where(codes < 0, domain.count, codes)
+    return total if model.perturbs_null else np.where(missing, -1, total)
+
+
+def _public(column: pa.ChunkedArray) -> Floats:
+    """A public column as numbers: codes for text, which tell values apart and no more."""
+    array = _whole(column)
+    kind = array.type.value_type if types.is_dictionary(array.type) else array.type
+    if (numeric.is_number(kind) or numeric.is_moment(kind)) and not types.is_dictionary(array.type):
+        values, null = numeric.read(array)
+        return np.where(null, np.nan, values) if null.size else values
+    if types.is_nested(kind):
+        return np.zeros(len(array))
+    encoded = array if types.is_dictionary(array.type) else array.dictionary_encode()
+    marks = np.array([zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()] + [0], np.float64)
+    places = encoded.indices.cast(pa.int64()).fill_null(len(marks) - 1).to_numpy(zero_copy_only=False)
+    coded: Floats = marks[places]
+    return coded
+
+
+def _ends(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
+    if isinstance(clip[0], int | float):
+        return float(clip[0]), float(clip[1])
+    ends = numeric.read(pa.array(clip).cast(pa.timestamp("us")).cast(kind))[0]
+    return float(ends[0]), float(ends[1])
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,93 @@
+"""Thresholds: attack a copy before it leaves, and hold it back if an attack does better than the policy allows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
+from sfumato.errors import AttackError, ReleaseError
+from sfumato.schema.targets import Target
+
+ROWS = 20_000
+"""Records that a threshold is tested on, evenly spread."""
+
+
+@dataclass(frozen=True)
+class Reached:
+    """What the best attack on a column reached."""
+
+    target: Target
+    attack: str
+    value: float
+    """On the cautious side of its confidence interval."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the target holds."""
+        return self.target.met(self.value)
+
+    def __str__(self) -> str:
+        return f"{self.target.column}: the attack {self.attack} reaches {self.target.measure} {self.value:.4g}"
+
+
+def suite(evidence: Evidence) -> list[Attack]:
+    """All attacks that can be made on this evidence."""
+    found = []
+    for name in ATTACKS.names():
+        attack: Attack = ATTACKS[name]()
+        try:
+            attack.check(evidence)
+        except AttackError:
+            continue
+        found.append(attack)
+    return found
+
+
+def reached(targets: Iterable[Target], scores: Sequence[Score]) -> list[Reached]:
+    """What the best of some attacks reached of each target."""
+    out = []
+    for target in targets:
+        found = [Reached(target, one.attack, value) for one in scores for value in _values(target, one)]
+        if not found:
+            raise AttackError(f"no attack speaks of {target.column!r} by its {target.measure}; see the column's role")
+        best = min if target.measure != "success" else max
+        out.append(best(found, key=lambda one: one.value))
+    return out
+
+
+def _values(target: Target, found: Score) -> list[float]:
+    """What an attack reached of a target, at the end of its confidence interval that favours the attacker."""
+    if target.measure == "success":
+        return [c.success.attack.high for c in found.categories if c.columns == (target.column,)]
+    numbers = [number for number in found.numbers if number.column == target.column]
+    return [(number.rmse if target.measure == "rmse" else number.error).attack.low for number in numbers]
+
+
+def tried(evidence: Evidence, truth: Records, attacks: Iterable[Attack] | None = None) -> list[Score]:
+    """The scores of all attacks that can be made; one that fails on this evidence says nothing."""
+    scores = []
+    for attack in suite(evidence) if attacks is None else attacks:
+        try:
+            scores.append(score(attack.estimate(evidence), truth))
+        except AttackError:
+            continue
+    return scores
+
+
+def hold_back(targets: Sequence[Target], evidence: Evidence, truth: Records) -> None:
+    """Refuse a copy on which an attack does better than allowed."""
+    broken = [one for one in reached(targets, tried(evidence, truth)) if not one.met]
+    if broken:
+        said = "; ".join(f"{one}, and the policy demands {one.target.requirement()}" for one in broken)
+        raise ReleaseError(f"no copy at this level may leave: {said}. Lower the level, or raise the column's scale")
+
+
+def spread(table: pa.Table, rows: int = ROWS) -> pa.Table:
+    """So many rows, evenly spread."""
+    if table.num_rows <= rows:
+        return table
+    return table.take(pa.array(np.linspace(0, table.num_rows - 1, rows).astype(np.int64)))

@@ -1,0 +1,67 @@
+"""Targets: what no attack may do better than, in one grammar for policies and for calibration.
+
+income: rmse >= 5000          the root mean square error of the best guess, in the column's units
+age: error >= 0.3             the same, squared, as a share of the column's variance
+diagnosis: success <= 0.6     how often the likeliest category is the true one
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from sfumato.errors import PolicyError, nearest
+
+SIGNS = {"rmse": ">=", "error": ">=", "success": "<="}
+
+_FORM = re.compile(r"\s*(?P<measure>\w+)\s*(?P<sign>[<>]=?|=)\s*(?P<bound>[-+.\w]+)\s*")
+
+
+@dataclass(frozen=True)
+class Target:
+    """What must hold for one column, whoever attacks."""
+
+    column: str
+    measure: str
+    bound: float
+
+    @classmethod
+    def parse(cls, text: str) -> Target:
+        """From `column: measure >= bound`."""
+        column, colon, rest = text.rpartition(":")
+        if not colon or not column.strip():
+            raise PolicyError(f"a target must read like 'income: rmse >= 5000', got {text!r}")
+        return cls.of(column.strip(), rest)
+
+    @classmethod
+    def of(cls, column: str, said: object) -> Target:
+        """From what is said of a column, as in `rmse >= 5000`."""
+        found = _FORM.fullmatch(said) if isinstance(said, str) else None
+        if found is None:
+            raise PolicyError(f"a target of {column!r} must read like 'rmse >= 5000', got {said!r}")
+        measure, sign = found["measure"], found["sign"]
+        if measure not in SIGNS:
+            raise PolicyError(f"a target has no measure {measure!r}; {nearest(measure, SIGNS)}")
+        if sign != SIGNS[measure]:
+            raise PolicyError(f"a target of {column!r} must say `{measure} {SIGNS[measure]}` a bound, got {said!r}")
+        try:
+            bound = float(found["bound"])
+        except ValueError:
+            raise PolicyError(f"a target of {column!r} must end in a number, got {found['bound']!r}") from None
+        most = {"rmse": float("inf"), "error": 1.0, "success": 1.0}[measure]
+        if not 0 < bound < most:
+            raise PolicyError(
+                f"the bound on the {measure} of {column!r} must lie between 0 and {most:g}, got {bound:g}"
+            )
+        return cls(column, measure, bound)
+
+    def met(self, value: float) -> bool:
+        """Whether an attack that reached this value is within the bound."""
+        return value >= self.bound if SIGNS[self.measure] == ">=" else value <= self.bound
+
+    def requirement(self) -> str:
+        """As it is written in a policy."""
+        return f"{self.measure} {SIGNS[self.measure]} {self.bound:.10g}"
+
+    def __str__(self) -> str:
+        return f"{self.column}: {self.requirement()}"

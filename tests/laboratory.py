@@ -1,0 +1,87 @@
+"""Evidence for attacks from plain arrays, and the synthetic data of huang2005's experiments."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from sfumato.attacks import ATTACKS, Categories, Evidence, Knowledge, Numbers, Records
+from sfumato.models import GaussianNoise, UniformReplacement
+
+Array = Any
+
+
+def noise_model(covariance: Array, noise: float = 1.0) -> GaussianNoise:
+    size = len(covariance)
+    return GaussianNoise(
+        columns=tuple(f"c{i}" for i in range(size)),
+        covariance=tuple(tuple(map(float, covariance[i][: i + 1])) for i in range(size)),
+        noise=noise,
+        scale=(1.0,) * size,
+        step=(0.0,) * size,
+        clip=(None,) * size,
+        rounding=(0.0,) * size,
+        chained=True,
+    )
+
+
+def one_copy(seen: Array, covariance: Array, knowledge: Knowledge | None = None) -> Evidence:
+    """One copy of numbers with this noise."""
+    part = Numbers(noise_model(covariance), np.asarray(seen), "a")
+    return Evidence(len(seen), (part,), knowledge=knowledge or Knowledge())
+
+
+def copies(
+    seen: Sequence[Array],
+    covariance: Array,
+    times: Sequence[float],
+    *,
+    chained: bool,
+    knowledge: Knowledge | None = None,
+) -> Evidence:
+    """Copies whose noise is `covariance` times these."""
+    parts = [
+        Numbers(noise_model(np.asarray(covariance) * time, time), np.asarray(values), "a" if chained else f"path {i}")
+        for i, (values, time) in enumerate(zip(seen, times, strict=True))
+    ]
+    return Evidence(len(seen[0]), tuple(parts), knowledge=knowledge or Knowledge())
+
+
+def categories(
+    seen: Sequence[Array], size: int, retentions: Sequence[float], *, chained: bool, knowledge: Knowledge | None = None
+) -> Evidence:
+    """Copies of one attribute `x`."""
+    parts = [
+        Categories(
+            UniformReplacement(("x",), ({"min": 0, "count": size},), kept, perturbs_null=False, chained=chained),
+            np.asarray(codes),
+            "a" if chained else f"path {i}",
+        )
+        for i, (codes, kept) in enumerate(zip(seen, retentions, strict=True))
+    ]
+    return Evidence(len(seen[0]), (), tuple(parts), knowledge=knowledge or Knowledge())
+
+
+def truth(values: Array, codes: Array | None = None) -> Records:
+    names = tuple(f"c{i}" for i in range(np.asarray(values).shape[1]))
+    return Records(names, np.asarray(values), {} if codes is None else {("x",): np.asarray(codes)})
+
+
+def rmse(name: str, evidence: Evidence, real: Array, **options: Any) -> float:
+    """The root mean square error of an attack over all cells."""
+    guess = ATTACKS[name](**options).estimate(evidence).values
+    return float(np.sqrt(np.mean((guess - real) ** 2)))
+
+
+def rotation(rng: np.random.Generator, size: int) -> Array:
+    q, r = np.linalg.qr(rng.normal(size=(size, size)))
+    return q * np.sign(np.diag(r))
+
+
+def spectrum(rng: np.random.Generator, eigenvalues: Array, rows: int, axes: Array | None = None) -> tuple[Array, Array]:
+    """Normal records whose covariance has these eigenvalues, and that covariance (huang2005, section 7.1)."""
+    values = np.asarray(eigenvalues, float)
+    axes = rotation(rng, len(values)) if axes is None else axes
+    return rng.normal(size=(rows, len(values))) * np.sqrt(values) @ axes.T, (axes * values) @ axes.T
