@@ -10,6 +10,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from sfumato.audit.attacking import attack as attack
+    from sfumato.audit.attacking import score as score
     from sfumato.errors import SfumatoError as SfumatoError
     from sfumato.keys.key import Key as Key
     from sfumato.release.manifest import Manifest as Manifest
@@ -30,8 +32,10 @@ _HOMES = {
     "SfumatoError": "sfumato.errors",
     "TableScheme": "sfumato.release.plan",
     "Vault": "sfumato.vault",
+    "attack": "sfumato.audit.attacking",
     "read_copy": "sfumato.release.run",
     "release_file": "sfumato.release.run",
+    "score": "sfumato.audit.attacking",
 }
 
 __all__ = [
@@ -43,8 +47,10 @@ __all__ = [
     "SfumatoError",
     "TableScheme",
     "Vault",
+    "attack",
     "read_copy",
     "release_file",
+    "score",
 ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 import numpy as np
@@ -88,6 +88,11 @@ class Estimate:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def take(self, rows: Rows) -> Estimate:
+        """The estimate of some records."""
+        beliefs = tuple(replace(b, values=b.values[rows], weights=b.weights[rows]) for b in self.beliefs)
+        return replace(self, values=self.values[rows], beliefs=beliefs, records=None)
 
 
 def joined(parts: list[Estimate]) -> Estimate:

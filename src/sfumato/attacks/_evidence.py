@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -110,6 +110,17 @@ class Evidence:
     public: Floats | None = None
     """Public columns, as numbers: what is shown as it is."""
     knowledge: Knowledge = field(default_factory=Knowledge)
+
+    def take(self, rows: Rows) -> Evidence:
+        """Some of the records; what is known of places in the copies is left out."""
+        return replace(
+            self,
+            rows=len(rows),
+            numbers=tuple(replace(part, values=part.values[rows]) for part in self.numbers),
+            categories=tuple(replace(part, codes=part.codes[rows]) for part in self.categories),
+            public=None if self.public is None else self.public[rows],
+            knowledge=replace(self.knowledge, known=None, places=None),
+        )
 
     @property
     def kinds(self) -> tuple[str, ...]:

@@ -15,7 +15,10 @@ from sfumato.kernels.shrinkage import shrunk
 
 @dataclass(frozen=True, kw_only=True)
 class Bayes(OneCopy):
-    """BE-DR. In the form `μ + Σx(Σx+Σr)⁻¹(y-μ)` it is eq. 13, and the LLSE, and needs no inverse of `Σx`."""
+    """The best linear estimate from one copy, or from what several pool to (BE-DR).
+
+    In the form `μ + Σx(Σx+Σr)⁻¹(y-μ)` it is eq. 13, and the LLSE, and needs no inverse of `Σx`.
+    """
 
     reference = "huang2005, section 6, eq. 11, and Theorem 8.1, eq. 13; docs/attacks.md, H7"
     shrink: bool = True

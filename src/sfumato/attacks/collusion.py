@@ -18,7 +18,10 @@ _LARGEST = 600.0
 
 @dataclass(frozen=True, kw_only=True)
 class Collusion(Attack):
-    """Bayes' rule. On one path only the most faithful copy counts (xiao2009, Theorem 1); paths are independent."""
+    """The joint posterior of a category, given all copies.
+
+    On one path only the most faithful copy counts (xiao2009, Theorem 1); paths are independent.
+    """
 
     reference = "xiao2009, section 5.2 and Appendix 2, eq. 25"
     supports = frozenset({UniformReplacement.kind})

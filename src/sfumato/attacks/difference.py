@@ -19,10 +19,10 @@ _EXACT = 0.02
 
 @dataclass(frozen=True, kw_only=True)
 class Difference(Attack):
-    """It takes no model's word for how copies hang together.
+    """Subtract copies, so that the record cancels, and take what is left out of the best one.
 
-    Where the noise of two copies is proportional, `x = (σ₂y₁ - σ₁y₂)/(σ₂-σ₁)` is exact. Else, what the differences
-    tell of the best copy's noise is regressed out.
+    It takes no model's word for how copies hang together. Where the noise of two copies is proportional,
+    `x = (σ₂y₁ - σ₁y₂)/(σ₂-σ₁)` is exact. Else, what the differences tell of the best copy's noise is regressed out.
     """
 
     reference = "li2012, section 4.2.2"

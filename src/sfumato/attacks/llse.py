@@ -17,7 +17,10 @@ from sfumato.models import GaussianNoise
 
 @dataclass(frozen=True, kw_only=True)
 class Llse(Attack):
-    """`x̂ = μ + K_X·Hᵀ(H·K_X·Hᵀ + K_Z)⁻¹(y - H·μ)` with the joint covariance `K_Z` of all copies' noise."""
+    """The best linear estimate from all copies at once.
+
+    `x̂ = μ + K_X·Hᵀ(H·K_X·Hᵀ + K_Z)⁻¹(y - H·μ)` with the joint covariance `K_Z` of all copies' noise.
+    """
 
     reference = "li2012, section 3.3, eq. 6"
     supports = frozenset({GaussianNoise.kind})

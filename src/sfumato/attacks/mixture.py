@@ -14,7 +14,7 @@ from sfumato.kernels.mixture import fit
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(OneCopy):
-    """A mixture is fitted to what lies behind the noise; the estimate is the mean of its posterior."""
+    """The posterior mean under a mixture of normals, fitted to what lies behind the noise."""
 
     reference = "huang2005, section 6, beyond the normal law; the fit by Bovy, Hogg and Roweis 2011"
     components: int = 8

@@ -11,7 +11,7 @@ from sfumato.models import GaussianNoise
 
 @dataclass(frozen=True, kw_only=True)
 class Ndr(Attack):
-    """Noise-distribution reconstruction: its error is the noise, no more and no less."""
+    """Take the best copy at its word: the error is the noise."""
 
     reference = "huang2005, section 4.1"
     supports = frozenset({GaussianNoise.kind})

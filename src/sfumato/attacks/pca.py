@@ -13,9 +13,10 @@ from sfumato.kernels import Floats
 
 @dataclass(frozen=True, kw_only=True)
 class Pca(OneCopy):
-    """PCA-DR, about the mean and with the eigenvectors of `Σy - Σr` (the paper's own are those of uncorrelated noise).
+    """Keep the directions in which the data vary, and drop the noise of the others (PCA-DR).
 
-    Columns are measured in their noise's standard deviations, so that their units do not matter.
+    About the mean, and with the eigenvectors of `Σy - Σr`: the paper's own are those of uncorrelated noise. Columns are
+    measured in their noise's standard deviations, so that their units do not matter.
     """
 
     reference = "huang2005, section 5.2, Theorem 5.2 and section 8.1; docs/attacks.md, H1, H5, H6"

@@ -11,7 +11,10 @@ from sfumato.attacks._one_copy import Copy, Filter, OneCopy
 
 @dataclass(frozen=True, kw_only=True)
 class Spectral(OneCopy):
-    """Spectral filtering: it takes noise for uncorrelated, as its paper does, and so fails where it is not."""
+    """Keep the directions whose variance noise cannot explain (spectral filtering).
+
+    It takes noise for uncorrelated, as its paper does, and so fails where it is not.
+    """
 
     reference = "Kargupta and others 2003, as in huang2005, section 7; docs/attacks.md, H14"
     margin: float = 2.02

@@ -14,7 +14,7 @@ from sfumato.kernels.deconvolution import GRID, density, posterior_mean
 
 @dataclass(frozen=True, kw_only=True)
 class Udr(OneCopy):
-    """Univariate-distribution reconstruction."""
+    """The posterior mean of each column by itself, under the density that the noise hides."""
 
     reference = "huang2005, section 4.2, eqs 3 and 4; the density by Agrawal and Aggarwal 2001"
     density: str = "reconstructed"

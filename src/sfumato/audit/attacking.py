@@ -143,6 +143,17 @@ def attack(
     return replace(joined(found), records=pa.Table.from_batches(names) if case.ids else None)
 
 
+def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
+    """What an attacker knows who knows that share of the records: their places, evenly spread, and the truth."""
+    case = Case.of(copies)
+    rows = case.lesson[0].num_rows
+    places = np.unique(np.linspace(0, rows - 1, max(int(share * rows), 1)).astype(np.int64))
+    table = _table(original)
+    if case.ids:
+        table = matched([case.lesson[0].select(case.ids), table], case.ids)[1]
+    return places, table.take(pa.array(places))
+
+
 def make(name: str, options: Mapping[str, Any]) -> Attack:
     """An attack with its parameters."""
     kind = ATTACKS[name]
@@ -171,15 +182,9 @@ def score(
     real = _original(estimate, _table(truth))
     if leave_out is not None:
         kept = np.delete(np.arange(len(estimate)), leave_out)
-        estimate, real = taken(estimate, kept), real.take(kept)
+        estimate, real = estimate.take(kept), real.take(kept)
     other = None if control is None else _records(estimate, _table(control))
     return attacks.score(estimate, real, control=other, epsilon=epsilon)
-
-
-def taken(estimate: Estimate, rows: Rows) -> Estimate:
-    """The estimate of some records."""
-    beliefs = tuple(replace(b, values=b.values[rows], weights=b.weights[rows]) for b in estimate.beliefs)
-    return replace(estimate, values=estimate.values[rows], beliefs=beliefs)
 
 
 def _original(estimate: Estimate, table: pa.Table) -> Records:

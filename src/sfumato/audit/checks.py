@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -35,8 +34,3 @@ class Soundness:
     def sound(self) -> bool:
         """Whether nothing is wrong."""
         return not self.alarms
-
-    @classmethod
-    def of(cls, checks: Sequence[Check], rate: float) -> Soundness:
-        """Judge some checks."""
-        return cls(tuple(checks), rate)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 from scipy import stats
@@ -57,7 +57,7 @@ class Path:
         for copy in self.copies:
             gap = copy.time - last.time
             if (np.sqrt(np.diag(self.shape) * max(gap, 0.0)) < FEWEST_STEPS * self.step).any():
-                continue
+                continue  # see `_twins`
             found.append(Copy(copy.name, gap, copy.noise - last.noise))
             last = copy
         return found
@@ -114,6 +114,18 @@ def noise_checks(path: Path) -> Iterator[Check]:
         total += part.noise
         earlier.append((part.name, _basis(total), total @ shared))
     yield from _repeats(path, increments)
+    yield from _twins(path)
+
+
+def _twins(path: Path) -> Iterator[Check]:
+    """Copies of one level, but for rounding, are the same copy."""
+    for before, copy in pairwise(path.copies):
+        near = (np.sqrt(np.diag(path.shape) * (copy.time - before.time)) < FEWEST_STEPS * path.step).any()
+        if near:
+            apart = (copy.noise - before.noise).std(axis=0) / path.step
+            allowed = 4 * FEWEST_STEPS + 4 * np.sqrt(np.diag(path.shape) * (copy.time - before.time)) / path.step
+            same = bool((apart <= allowed).all())
+            yield Check(f"{before.name} and {copy.name}", "copies of the same level differ", 1.0 if same else 0.0)
 
 
 def _sizes(path: Path, part: Copy) -> Iterator[Check]:

@@ -25,6 +25,8 @@ class Trial:
 
     holder: str
     scores: tuple[Score, ...]
+    skipped: tuple[tuple[str, str], ...] = ()
+    """Attacks that could not be tried, and why."""
 
     def best_error(self, column: str) -> tuple[str, float]:
         """The attack that left least of a column's variance, and what it left."""
@@ -96,7 +98,9 @@ class Audit:
     rows: int
     """Of the table."""
     audited: int
-    """Records that were attacked."""
+    """Records that were looked at."""
+    paths: int
+    """On how many paths the copies lie; copies of one scheme and key lie on one."""
     copies: tuple[Held, ...]
     alone: tuple[Trial, ...]
     pooled: Trial
@@ -112,9 +116,14 @@ class Audit:
     software: str
 
     @property
+    def gained(self) -> bool:
+        """Whether those who pool these copies learn more than from the best of them."""
+        return self.paths > 1 or not self.soundness.sound
+
+    @property
     def passed(self) -> bool:
-        """Whether the copies are sound and within the policy's thresholds."""
-        return self.soundness.sound and all(reached.met for reached in self.targets)
+        """Whether the copies are sound, of one path, and within the policy's thresholds."""
+        return not self.gained and all(reached.met for reached in self.targets)
 
     def summary(self) -> dict[str, Any]:
         """As JSON."""
@@ -129,4 +138,4 @@ class Audit:
             worth["recovered"] = found.recovered
         for target, found_target in zip(said["targets"], self.targets, strict=True):
             target |= {"target": str(found_target.target), "met": found_target.met}
-        return {**said, "passed": self.passed}
+        return {**said, "gained": self.gained, "passed": self.passed}

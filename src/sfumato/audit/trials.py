@@ -11,7 +11,6 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
-from sfumato.audit.attacking import taken
 from sfumato.audit.result import Trial
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
@@ -39,7 +38,7 @@ class Judge:
     def score(self, attack: Attack, evidence: Evidence) -> Score:
         """How right an attack is about the records that are not known."""
         rest = np.delete(np.arange(evidence.rows), self.known)
-        return score(taken(attack.estimate(evidence), rest), self.truth.take(rest), control=self.control)
+        return score(attack.estimate(evidence).take(rest), self.truth.take(rest), control=self.control)
 
 
 def trials(
@@ -49,23 +48,22 @@ def trials(
     attacks: list[Attack] = [ATTACKS[name]() for name in (ATTACKS.names() if names is None else names)]
     due = [(i, attack) for i, case in enumerate(cases) for attack in attacks if attack.pools or case.like is None]
 
-    def attempt(job: tuple[int, Attack]) -> Score | None:
+    def attempt(job: tuple[int, Attack]) -> Score | str:
         case, attack = cases[job[0]], job[1]
         stage(f"{attack.name} on {case.holder}")
         try:
             return judge.score(attack, case.evidence)
-        except AttackError:
-            return None
+        except AttackError as error:
+            return str(error)
 
     # one attack a core: a library that started threads of its own for each would only get in the way
     with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
         found = {(i, attack.name): done for (i, attack), done in zip(due, pool.map(attempt, due), strict=True)}
 
-    def result(i: int, attack: Attack) -> Score | None:
-        place = cases[i].like
-        return found[i if place is None or attack.pools else place, attack.name]
-
-    return [
-        Trial(case.holder, tuple(done for attack in attacks if (done := result(i, attack)) is not None))
-        for i, case in enumerate(cases)
-    ]
+    out = []
+    for i, case in enumerate(cases):
+        places = [(i if case.like is None or attack.pools else case.like, attack.name) for attack in attacks]
+        done = [(name, found[place, name]) for place, name in places]
+        scores = tuple(result for _, result in done if isinstance(result, Score))
+        out.append(Trial(case.holder, scores, tuple((n, reason) for n, reason in done if isinstance(reason, str))))
+    return out

@@ -1,4 +1,4 @@
-"""Commands about a vault's history: reading it, checking it, and tracing a leak."""
+"""Commands for auditors: reading the ledger, checking it, tracing a leak, and attacking what was given."""
 
 from __future__ import annotations
 
@@ -7,11 +7,16 @@ import dataclasses
 import io
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from sfumato.cli.frame import as_json_option, progress, say
 from sfumato.cli.opening import location_option, open_vault, vault_options
+from sfumato.errors import AttackError
+
+if TYPE_CHECKING:
+    from sfumato.audit.result import Audit
 
 
 @click.command()
@@ -106,3 +111,59 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
         stage("comparing")
         found = vault.trace(dataset, leaked, progress=advance)
     say(trace_as_json(found), as_json, trace_in_words(found, str(leaked)), f"sfumato log --dataset {dataset}")
+
+
+@click.command()
+@click.argument("subjects", nargs=-1, required=True, metavar="DATASET | COPY...")
+@click.option("--colluders", help="Who pools their copies, separated by commas; by default all who have one.")
+@click.option("--original", type=click.Path(path_type=Path), help="Audit files instead: the table they are copies of.")
+@click.option("--attack", "attacks", multiple=True, help="Try only this attack; repeat it. By default all.")
+@click.option("--rows", type=click.IntRange(100), default=100_000, show_default=True, help="Attack at most so many.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report, a page with pictures, here.")
+@vault_options
+@as_json_option
+def audit(
+    subjects: tuple[str, ...],
+    colluders: str | None,
+    original: Path | None,
+    attacks: tuple[str, ...],
+    rows: int,
+    output: Path | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Try all attacks on what recipients hold of a DATASET, alone and together, before it leaves the house.
+
+    With --original, the subjects are files: copies of that table.
+    """
+    from sfumato.audit.words import text
+
+    if output is not None and not output.parent.is_dir():
+        raise AttackError(f"the report must go to a folder that exists, and {output.parent} does not; make it")
+    with progress(quiet=as_json, unit="") as (stage, _):
+        if original is not None:
+            from sfumato.audit.files import audit_files
+
+            found = audit_files(original, subjects, attacks=attacks or None, rows=rows, stage=stage)
+        else:
+            if len(subjects) > 1:
+                raise click.UsageError("one dataset is audited at a time; to audit files, name their --original")
+            vault, names = open_vault(location, key_path), None
+            if colluders is not None:
+                names = [name.strip() for name in colluders.split(",") if name.strip()]
+            found = vault.audit(subjects[0], colluders=names, attacks=attacks or None, rows=rows, stage=stage)
+        if output is not None:
+            stage("drawing the report")
+            _report(found, output)
+    following = f"open {output}" if output else "the same with -o report.html, for a page with pictures"
+    say(found.summary(), as_json, text(found), following)
+    if not found.passed:
+        raise click.exceptions.Exit(1)
+
+
+def _report(found: Audit, output: Path) -> None:
+    from sfumato.audit.page import page
+    from sfumato.release.atomic import replace_text
+
+    replace_text(output, page(found))

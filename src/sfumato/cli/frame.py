@@ -49,12 +49,15 @@ class Stage(Protocol):
 
 @contextlib.contextmanager
 def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callable[[int], None]]]:
-    """A progress bar on standard error: a function that begins a stage, and one that advances it by some rows."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    """A progress bar on standard error: a function that begins a stage, and one that advances it by some units.
 
-    count = TextColumn("{task.completed:,.0f} " + unit)
-    columns = (TextColumn("{task.description}"), BarColumn(), count, TimeRemainingColumn())
+    Without a unit, stages are named and nothing is counted.
+    """
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+    count = [TextColumn("{task.completed:,.0f} " + unit), TimeRemainingColumn()] if unit else [TimeElapsedColumn()]
+    columns = (TextColumn("{task.description}"), BarColumn(), *count)
     console = Console(stderr=True, quiet=quiet or not sys.stderr.isatty())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)

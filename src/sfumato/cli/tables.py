@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli.frame import as_json_option, progress, say
 from sfumato.errors import PolicyError
+
+if TYPE_CHECKING:
+    from sfumato.audit.calibration import Calibrated
+    from sfumato.schema.policy import Policy
 
 
 @click.group()
@@ -36,28 +41,91 @@ def key_new(path: Path, as_json: bool) -> None:
 @click.argument("table", type=click.Path(path_type=Path))
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the draft here instead of printing it.")
 @click.option("--dataset", help="The dataset's name; by default the file's.")
+@click.option(
+    "--target",
+    "targets",
+    multiple=True,
+    metavar="TARGET",
+    help='What no attack may do better than, as in "income: rmse >= 5000"; repeat it. It sets the highest level.',
+)
+@click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="Calibrate this policy, not a draft.")
 @as_json_option
-def suggest(table: Path, output: Path | None, dataset: str | None, as_json: bool) -> None:
-    """Draft a commented policy from a table."""
+def suggest(
+    table: Path,
+    output: Path | None,
+    dataset: str | None,
+    targets: tuple[str, ...],
+    policy_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Draft a commented policy from a table, with levels that keep a target if one is named."""
     from sfumato.release.atomic import replace_text
     from sfumato.schema.policy import Policy
     from sfumato.schema.suggest import draft
 
     if output is not None and output.exists():
         raise PolicyError(f"a draft never replaces a policy, and {output} exists; choose another name")
+    if policy_path is not None and not targets:
+        raise click.UsageError("--policy is calibrated to a --target; name one")
     text = draft(table, dataset=dataset or table.stem)
+    found: list[Calibrated] = []
+    if targets:
+        policy = Policy.loads(text) if policy_path is None else Policy.load(policy_path)
+        found = _calibrated(policy, table, targets, as_json)
+        if policy_path is not None:
+            _say_levels(found, as_json)
+            return
+        text = draft(table, dataset=dataset or table.stem, kept=[(c.fidelity, c.reached.target) for c in found])
     roles = {name: column.role for name, column in Policy.loads(text).columns.items()}
     if output is None and not as_json:
         click.echo(text, nl=False)
         return
     if output is not None:
         replace_text(output, text)
+    said = [f"Wrote {output}: {len(roles)} columns. Read it and correct it.", *map(_level_line, found)]
     say(
-        {"policy": text, "roles": roles, "path": str(output) if output else None},
+        {
+            "policy": text,
+            "roles": roles,
+            "path": str(output) if output else None,
+            **({"levels": _levels_json(found)} if found else {}),
+        },
         as_json,
-        f"Wrote {output}: {len(roles)} columns. Read it and correct it.",
+        "\n".join(said),
         f"sfumato add {table} --policy {output}, in a vault made with sfumato init",
     )
+
+
+def _calibrated(policy: Policy, table: Path, targets: tuple[str, ...], as_json: bool) -> list[Calibrated]:
+    from sfumato.audit.calibration import calibrate
+    from sfumato.schema.targets import Target
+
+    with progress(quiet=as_json, unit="levels tried") as (stage, advance):
+        stage("looking for the highest level")
+        return calibrate(policy, table, [Target.parse(target) for target in targets], progress=advance)
+
+
+def _say_levels(found: list[Calibrated], as_json: bool) -> None:
+    lowest = min(one.fidelity for one in found)
+    following = f"declare no level above {lowest:g}, and write the targets under [audit] in the policy"
+    say({"levels": _levels_json(found)}, as_json, "\n".join(map(_level_line, found)), following)
+
+
+def _levels_json(found: list[Calibrated]) -> list[dict[str, Any]]:
+    return [
+        {
+            "target": str(one.reached.target),
+            "fidelity": one.fidelity,
+            "attack": one.reached.attack,
+            "reaches": one.reached.value,
+        }
+        for one in found
+    ]
+
+
+def _level_line(one: Calibrated) -> str:
+    best = f"the best attack, {one.reached.attack}, reaches {one.reached.value:.4g} there"
+    return f"{one.reached.target} holds up to fidelity {one.fidelity:g}: {best}."
 
 
 @click.command()

@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.errors import ReleaseError
+from sfumato.audit.pictures import INK, NAIVE, PALE, SAFE, figure_class
 from sfumato.kernels import Floats
 
-# Okabe and Ito's colours, which colour-blind people can tell apart
-INK, SAFE, NAIVE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
 SHOWN = 1500
 """Patients drawn in each scatter."""
 
@@ -30,14 +28,12 @@ class Panel:
 
 def draw(path: Path, panel: Panel) -> None:
     """Draw what each recipient sees above what they can reconstruct together."""
-    try:
-        import matplotlib as mpl  # noqa: PLC0415 - an extra
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise ReleaseError("the picture needs matplotlib; run `pip install 'sfumato[plot]'`") from None
+    figure_of = figure_class()
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
     style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK}
     with mpl.rc_context(style):
-        figure = Figure(figsize=(13, 8.6), layout="constrained")
+        figure = figure_of(figsize=(13, 8.6), layout="constrained")
         figure.suptitle(
             "One clinic, three copies: each recipient sees what its trust allows, and pooling them gains nothing",
             fontsize=14,
@@ -87,7 +83,7 @@ def _bars(axis: Any, panel: Panel) -> None:
         0,
         -0.13,
         "numbers: mean square error as a share of the variance; categories: share of wrong guesses\n"
-        "by attackers who know the truth about every second patient",
+        "by the best of all attacks (audit.html)",
         transform=axis.transAxes,
         fontsize=8.5,
         va="top",

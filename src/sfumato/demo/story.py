@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from sfumato.demo import attack
+from sfumato.audit.attacking import attack
+from sfumato.audit.audit import audit
+from sfumato.audit.page import page
+from sfumato.audit.result import Audit
 from sfumato.demo.clinic import POLICY, clinic
 from sfumato.demo.picture import Panel, draw
 from sfumato.errors import ReleaseError
-from sfumato.kernels import Floats, Rows
 from sfumato.keys.key import Key
 from sfumato.release.atomic import replace_text
 from sfumato.release.manifest import Manifest
 from sfumato.release.run import release_file
-from sfumato.schema import numeric
-from sfumato.schema.domain import Domain
 from sfumato.schema.policy import Policy
 from sfumato.vault import Vault
 from sfumato.vault.tracing import Trace
@@ -44,11 +44,11 @@ _README = """\
 | `vault.key` | the owner's secret, which opens the vault |
 | `copies/` | what each recipient was given, signed, with its manifest beside it |
 | `independent/` | what they would have been given by a tool that blurs each copy by itself |
+| `audit.html` | every attack on these copies, alone and together, with pictures |
 | `leaked.csv` | a file found in public: one copy, half of its rows in another order, rounded to two digits |
 
-What is left to an attacker who already knows the truth about every second patient and has learnt from them how best
-to combine the copies: for numbers, the error of the best linear estimate as a share of the column's variance (more is
-safer); for categories, how often the likeliest value is wrong. Measured on the other half of the patients.
+What the best of all known attacks leaves unknown: for numbers, the mean square error of its estimate as a share of the
+column's variance (more is safer); for categories, how often its likeliest value is wrong. `audit.html` has all of them.
 
 {table}
 
@@ -63,6 +63,8 @@ sfumato check copies/insurer.parquet     # what a recipient can verify, and what
 sfumato log                              # what was given to whom
 sfumato verify                           # that nobody has touched the ledger, the table or the copies
 sfumato trace clinic leaked.csv          # whose copy that is
+sfumato audit clinic -o audit.html       # every attack on what the three hold, alone and together
+sfumato attack llse independent/*.parquet --truth clinic.parquet   # the best linear one, on independent copies
 ```
 """
 
@@ -148,12 +150,13 @@ def tell(folder: Path, rows: int, stage: Callable[[str], None]) -> Story:
     paths = [vault.release(name, "clinic", folder / f"copies/{name}.parquet")[0] for name in policy.ladder.levels]
     safe = [pyarrow.parquet.read_table(path) for path in paths]
     naive = _independent(_naive(policy), table, [Manifest.of(path).given for path in paths], folder / "independent")
-    stage("attacking them")
-    errors, guesses = _attack(table, safe, naive)
+    audited = audit(table, dict(zip(policy.ladder.levels, safe, strict=True)), stage=stage)
+    replace_text(folder / "audit.html", page(audited))
+    guesses = {"pooled": attack("llse", safe).values, "independent": attack("llse", naive).values}
     stage("tracing a leak")
     pyarrow.csv.write_csv(_stolen(safe[-1]), folder / "leaked.csv")
     leak = vault.trace("clinic", folder / "leaked.csv")
-    story = Story(folder, tuple(policy.ladder.levels), errors, leak)
+    story = Story(folder, tuple(policy.ladder.levels), _rows(audited), leak)
     stage("drawing")
     draw(folder / "picture.png", Panel(table, dict(zip(policy.ladder.levels, safe, strict=True)), story, guesses))
     said = " ".join(trace_in_words(leak, "It").split())
@@ -214,31 +217,14 @@ def _independent(policy: Policy, table: pa.Table, levels: list[float], folder: P
     return [pyarrow.parquet.read_table(path) for path in paths]
 
 
-def _attack(
-    table: pa.Table, safe: Sequence[pa.Table], naive: Sequence[pa.Table]
-) -> tuple[tuple[Row, ...], dict[str, Floats]]:
-    """The errors left to the attackers on the records they do not know, and their pooled estimates of all numbers."""
-    sets = [[copy] for copy in safe] + [list(safe), list(naive)]
-    truth = _numbers(table)
-    guesses = [attack.estimate([_numbers(copy) for copy in copies], truth) for copies in sets]
-    errors = [((guess - truth)[1::2] ** 2).mean(axis=0) / truth.var(axis=0) for guess in guesses]
-    rows = [_row(name, [float(error[j]) for error in errors]) for j, name in enumerate(NUMBERS)]
-    for name in CATEGORIES:
-        domain = sorted(set(table.column(name).to_pylist()))
-        real = _codes(table, name, domain)
-        found = [attack.guess([_codes(copy, name, domain) for copy in copies], len(domain), real) for copies in sets]
-        rows.append(_row(name, [float((guess != real)[1::2].mean()) for guess in found]))
-    return tuple(rows), {"pooled": guesses[-2], "independent": guesses[-1]}
-
-
-def _row(column: str, errors: list[float]) -> Row:
-    return Row(column, tuple(errors[:-2]), errors[-2], errors[-1])
-
-
-def _numbers(table: pa.Table) -> Floats:
-    columns = [numeric.read(table.column(name).combine_chunks())[0] for name in NUMBERS]
-    return np.column_stack(columns)
-
-
-def _codes(table: pa.Table, name: str, domain: list[str]) -> Rows:
-    return Domain.listed(domain).codes(table.column(name).combine_chunks(), name)
+def _rows(audited: Audit) -> tuple[Row, ...]:
+    """What the best of all attacks leaves of each column: for categories, how often it is wrong."""
+    rows = []
+    for worth in audited.worth:
+        if worth.measure == "error":
+            alone = [trial.best_error(worth.column)[1] for trial in audited.alone]
+            rows.append(Row(worth.column, tuple(alone), worth.pooled, worth.independent))
+        else:
+            wrong = [1 - trial.best_success((worth.column,))[1] for trial in audited.alone]
+            rows.append(Row(worth.column, tuple(wrong), 1 - worth.pooled, 1 - worth.independent))
+    return tuple(rows)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from pyarrow import types
 from sfumato.schema import numeric
 from sfumato.schema.domain import observed
 from sfumato.schema.table import Source
+from sfumato.schema.targets import Target
 
 LOOK = 1_000_000
 """Rows that are looked at."""
@@ -40,10 +42,10 @@ dataset = {dataset}
 # Trust levels, from the most to the least trusted. A fidelity of 0.8 leaves the best linear attacker an error of
 # 20 % of a numeric column's variance, and retains a category with probability 0.8. The ladder is fixed for the
 # dataset's life; any level between, above or below can be asked for on demand. `sfumato level 0.8` tells more.
-[levels]
-internal = 0.8
-partner = 0.5
-public = 0.2
+{kept}[levels]
+internal = {levels[0]:g}
+partner = {levels[1]:g}
+public = {levels[2]:g}
 
 # Roles: id (names a record), keep (shown as it is), drop (left out), gaussian (noise), uniform (random replacement).
 # Categories that tell about each other should share a `joint` group.
@@ -58,8 +60,13 @@ Judgement = tuple[str, dict[str, Any], str]
 """A role, its options, and the reason."""
 
 
-def draft(table: Any, *, dataset: str = "table") -> str:
-    """The draft in TOML, with a comment for each choice."""
+def draft(table: Any, *, dataset: str = "table", kept: Sequence[tuple[float, Target]] = ()) -> str:
+    """The draft in TOML, with a comment for each choice.
+
+    Args:
+        kept: targets, and the highest fidelity that keeps each.
+
+    """
     source = Source.of(table)
     seen, rows = [], 0
     for batch in source.batches():
@@ -75,7 +82,17 @@ def draft(table: Any, *, dataset: str = "table") -> str:
         said = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {said}\n")
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
-    return "\n".join([_HEAD.format(looked=share, dataset=_value(dataset), ids="" if has_id else _NO_ID), *lines])
+    highest = min((fidelity for fidelity, _ in kept), default=0.8)
+    head = _HEAD.format(
+        looked=share,
+        dataset=_value(dataset),
+        ids="" if has_id else _NO_ID,
+        kept=f"# No attack that sfumato knows breaks the targets below up to {highest:g}.\n" if kept else "",
+        levels=[round(highest * share, 3) for share in (1, 0.625, 0.25)],
+    )
+    targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in kept]
+    audit = ["# What no attack may do better than; else no copy is made.\n[audit]", *targets] if kept else []
+    return "\n".join([head, *lines, *audit])
 
 
 def _judge(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Judgement:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from sfumato.audit.result import Audit
 from sfumato.errors import CustodyError, VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
@@ -21,14 +22,16 @@ from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.view import View
 from sfumato.vault import custody
+from sfumato.vault.adding import add, update
+from sfumato.vault.audits import audit_dataset, holders_of
 from sfumato.vault.backup import read_backup, write_backup
-from sfumato.vault.datasets import Dataset, prepare, succeed
+from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Grant, in_force, known, terms
 from sfumato.vault.names import checked, is_text, last_moment, moment, user
 from sfumato.vault.places import check_replaced, prepared
 from sfumato.vault.rekeying import cost, rekey, relock
 from sfumato.vault.releases import Request, release
-from sfumato.vault.store import Store, files_in, open_store
+from sfumato.vault.store import Store, open_store
 from sfumato.vault.suspects import issues
 from sfumato.vault.tracing import Trace, trace
 from sfumato.vault.verification import Report, verify
@@ -159,38 +162,11 @@ class Vault:
 
         """
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
-        keys = self._sealed()
-        body = prepare(policy, table, self.store, traced=traced, progress=progress)
-        with self.ledger.writing(keys) as writing:
-            before = writing.latest("dataset", policy.dataset)
-            if before is None:
-                return writing.append("added", "dataset", body, dataset=policy.dataset)
-            if before.body == body:
-                return before
-            known_files = {name for e in writing.entries(Query(dataset=policy.dataset)) for name in files_in(e.body)}
-            for name in set(files_in(body)) - known_files:
-                self.store.drop(name)
-            raise VaultError(
-                f"there is a dataset called {policy.dataset!r} already, with another table or policy; bring a later "
-                f"version of its table with `sfumato update {policy.dataset} FILE` (the same records under another "
-                "name would get independent noise, which can be averaged)"
-            )
+        return add(self.ledger, self._sealed(), self.store, policy, table, traced=traced, progress=progress)
 
     def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
         """Keep the next version of a dataset; the same table again changes nothing."""
-        keys = self._sealed()
-        with self.ledger.reading() as reading:
-            before = known(reading, "dataset", dataset)
-        body = succeed(Dataset.of(before, self.store), table, progress=progress)
-        if body is None:
-            return before
-        with self.ledger.writing(keys) as writing:
-            latest = known(writing, "dataset", dataset)
-            if latest.body == body:
-                return latest
-            if latest.number != before.number:
-                raise VaultError(f"somebody else brought a version of {dataset} meanwhile; look at it, and try again")
-            return writing.append("updated", "dataset", body, dataset=dataset)
+        return update(self.ledger, self._sealed(), self.store, dataset, table, progress=progress)
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""
@@ -313,6 +289,31 @@ class Vault:
         with self.ledger.reading() as reading:
             found = reading.current("grant", dataset=dataset, recipient=recipient)
         return [Grant.of(entry) for entry in found if entry.action == "granted"]
+
+    def audit(
+        self,
+        dataset: str,
+        *,
+        colluders: Iterable[str] | None = None,
+        attacks: Sequence[str] | None = None,
+        rows: int = 100_000,
+        stage: Callable[[str], None] = lambda _: None,
+    ) -> Audit:
+        """Attack what recipients hold of a dataset, or may have, alone and together.
+
+        Args:
+            colluders: who pools their copies; by default all who hold or may have one. Where nobody does, one is
+                assumed at each declared level.
+            attacks: to try; by default all.
+            rows: records that are attacked, at most; the others are looked at for outliers only.
+            stage: told what is going on.
+
+        """
+        keys = self.keys()
+        with self.ledger.reading(keys) as reading:
+            now = Dataset.of(known(reading, "dataset", dataset), self.store)
+            holders = holders_of(reading, now, None if colluders is None else list(colluders), self._now())
+        return audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage)
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """Whose copy a file is, or was made from; it accuses nobody when it is not ours."""

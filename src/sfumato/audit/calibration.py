@@ -1,0 +1,84 @@
+"""Calibration: the highest level at which no attack, by any coalition, does better than a target allows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from sfumato.errors import PolicyError
+from sfumato.keys.key import Key
+from sfumato.release.exhibits import exhibit, records, together
+from sfumato.release.manifest import Manifest
+from sfumato.release.plan import TableScheme
+from sfumato.release.sampling import sampled
+from sfumato.release.thresholds import ROWS, Reached, reached, tried
+from sfumato.schema.levels import Level
+from sfumato.schema.policy import Policy
+from sfumato.schema.table import Source
+from sfumato.schema.targets import Target
+
+STEPS = 1000
+"""Fidelities are found to one part in so many."""
+
+CONFIDENCE = 1 - 1e-9
+"""A calibrated level keeps its target by a margin, so that the test before each release finds so with other noise."""
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The highest fidelity at which a target holds, and what the best attack reaches there."""
+
+    fidelity: float
+    reached: Reached
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Some records of a table, to be released at any level and attacked."""
+
+    scheme: TableScheme
+    places: Any
+    rows: Any
+    key: Key
+
+    def reach(self, target: Target, fidelity: float) -> Reached:
+        """What the best attack reaches, by who holds a copy at this level and all declared ones below it."""
+        level = Level(fidelity)
+        below = [other for other in self.scheme.policy.ladder if other < level]
+        copies = self.scheme.copies(self.places, self.rows, [level, *below], self.key)
+        manifests = [Manifest.of(copy) for copy in copies]
+        evidence = together([exhibit(copy, manifest) for copy, manifest in zip(copies, manifests, strict=True)])
+        return reached([target], tried(evidence, records(self.rows, manifests[0].models), CONFIDENCE))[0]
+
+
+def calibrate(
+    policy: Policy, table: Any, targets: Sequence[Target], *, progress: Callable[[int], None] | None = None
+) -> list[Calibrated]:
+    """The highest fidelity for each target, by bisection; attacks do better the higher it is."""
+    for target in targets:
+        policy.check_target(target)
+    source = Source.of(table)
+    scheme = replace(policy, digits=max(policy.digits, 16), targets=()).fit(source)
+    bench = Bench(scheme, *sampled(scheme.numbered(source), ROWS), Key.generate())
+    return [_bisect(bench, target, progress) for target in targets]
+
+
+def _bisect(bench: Bench, target: Target, progress: Callable[[int], None] | None) -> Calibrated:
+    low, high, best = 0, STEPS, None
+    while high - low > 1:
+        middle = (low + high) // 2
+        found = bench.reach(target, middle / STEPS)
+        if progress:
+            progress(1)
+        if found.met:
+            low, best = middle, found
+        else:
+            high = middle
+    if best is None:
+        least = bench.reach(target, 1 / STEPS)
+        raise PolicyError(
+            f"no level keeps {target}: at fidelity {1 / STEPS:g}, where hardly anything is shown, {least}; choose a "
+            "target that a guess without any copy does not beat"
+        )
+    return Calibrated(low / STEPS, best)

@@ -1,0 +1,76 @@
+"""What pooling gives, beside one copy and beside copies whose noise is independent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from sfumato.attacks import ATTACKS
+from sfumato.attacks._scoring import record_errors
+from sfumato.audit.docket import Docket
+from sfumato.audit.result import Growth, Spread, Trial, Worth
+
+
+def worth(seen: Docket, alone: Sequence[Trial], pooled: Trial, independent: Trial) -> list[Worth]:
+    """Of each column. Who holds several copies may also make use of one of them only."""
+    found = []
+    for column in seen.truth.columns if pooled.scores else ():
+        held = [trial.best_error(column) for trial in alone if any(one.has(column) for one in trial.scores)]
+        (_, best), (attack, value) = (min(some, key=_value) for some in (held, [pooled.best_error(column), *held]))
+        found.append(Worth(column, "error", 1.0, best, value, independent.best_error(column)[1], attack))
+    for columns in dict.fromkeys(category.columns for one in pooled.scores for category in one.categories):
+        held = [trial.best_success(columns) for trial in alone if _guesses(trial, columns)]
+        (_, best), (attack, value) = (max(some, key=_value) for some in (held, [pooled.best_success(columns), *held]))
+        base = next(c.success.baseline.value for one in pooled.scores for c in one.categories if c.columns == columns)
+        other = independent.best_success(columns)[1]
+        found.append(Worth(" x ".join(columns), "success", base, best, value, other, attack))
+    return found
+
+
+def _value(reached: tuple[str, float]) -> float:
+    return reached[1]
+
+
+def _guesses(trial: Trial, columns: tuple[str, ...]) -> bool:
+    return any(category.columns == columns for one in trial.scores for category in one.categories)
+
+
+def growth(seen: Docket, twin: Docket) -> list[Growth]:
+    """The joint attack with ever more copies."""
+    out = []
+    if all(copy.numbers for copy in seen.copies):
+        out.append(Growth("error", *(tuple(_errors(one)) for one in (seen, twin))))
+    if all(copy.categories for copy in seen.copies):
+        out.append(Growth("reconstruction", *(tuple(_reconstructions(one)) for one in (seen, twin))))
+    return out
+
+
+def _errors(seen: Docket) -> list[float]:
+    out = []
+    for count in range(1, len(seen.copies) + 1):
+        found = ATTACKS["llse"]().estimate(seen.pooled(count, knows=False))
+        out.append(float(np.nanmean(record_errors(found.values, seen.truth.numbers(found.columns)) ** 2)))
+    return out
+
+
+def _reconstructions(seen: Docket) -> list[float]:
+    out = []
+    for count in range(1, len(seen.copies) + 1):
+        beliefs = ATTACKS["collusion"]().estimate(seen.pooled(count, knows=False)).beliefs
+        out.append(float(np.mean([np.nanmean(b.probability(seen.truth.codes[b.columns])) for b in beliefs])))
+    return out
+
+
+def spread(seen: Docket, twin: Docket) -> Spread | None:
+    """How the errors of the joint attack are distributed over records."""
+    if not all(copy.numbers for copy in seen.copies):
+        return None
+    edges = np.linspace(0, 2.5, 51)
+    shares = []
+    for one in (seen, twin):
+        found = ATTACKS["llse"]().estimate(one.pooled(knows=False))
+        errors = record_errors(found.values, seen.truth.numbers(found.columns))
+        counts = np.histogram(np.minimum(errors[~np.isnan(errors)], edges[-1]), edges)[0]
+        shares.append(tuple(map(float, counts / max(counts.sum(), 1))))
+    return Spread(tuple(map(float, edges)), *shares)

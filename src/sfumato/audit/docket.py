@@ -1,0 +1,100 @@
+"""The docket: the copies that are audited, with the original of the same records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import islice
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.attacks import Evidence, Knowledge, Records
+from sfumato.attacks._simulation import simulated
+from sfumato.audit.matching import matched, shared_ids
+from sfumato.errors import AttackError
+from sfumato.kernels import Rows
+from sfumato.release.exhibits import exhibit, records, together
+from sfumato.release.manifest import Manifest
+
+KNOWN = 2000
+"""Records that the attacker is assumed to know, of those that are audited; at most every tenth."""
+
+
+@dataclass(frozen=True)
+class Docket:
+    """What is audited: the original and the copies of the same records, as attacks see them."""
+
+    names: tuple[str, ...]
+    manifests: tuple[Manifest, ...]
+    copies: tuple[Evidence, ...]
+    original: pa.Table
+    truth: Records
+
+    @classmethod
+    def of(cls, original: pa.Table, copies: dict[str, pa.Table]) -> Docket:
+        """Copies by their holders' names; records that not all of them hold are left out."""
+        if not copies:
+            raise AttackError("an audit needs at least one copy; grant one, or name the files")
+        manifests = [Manifest.of(copy) for copy in copies.values()]
+        ids = [name for name in shared_ids(manifests) if name in original.column_names]
+        table, *found = matched([original, *copies.values()], ids)
+        if table.num_rows < 2:
+            raise AttackError("an audit needs records that all holders of copies have, and there are none")
+        shown = [exhibit(copy, manifest) for copy, manifest in zip(found, manifests, strict=True)]
+        models = [model for manifest in manifests for model in manifest.models]
+        return cls(tuple(copies), tuple(manifests), tuple(shown), table, records(table, models))
+
+    def take(self, rows: Rows) -> Docket:
+        """Some of the records."""
+        return replace(
+            self,
+            copies=tuple(copy.take(rows) for copy in self.copies),
+            original=self.original.take(pa.array(rows)),
+            truth=self.truth.take(rows),
+        )
+
+    def paths(self) -> int:
+        """On how many paths some attribute's copies lie: on more than one, pooling them gains."""
+        parts: dict[tuple[str, ...], set[str]] = {}
+        for copy in self.copies:
+            for number in copy.numbers:
+                parts.setdefault(("numbers",), set()).add(number.path)
+            for category in copy.categories:
+                parts.setdefault(category.model.columns, set()).add(category.path)
+        return max(map(len, parts.values()), default=1)
+
+    def known(self) -> Rows:
+        """The places of the records that attackers know."""
+        count = min(KNOWN, len(self.truth) // 10)
+        places: Rows = np.unique(np.linspace(0, len(self.truth) - 1, max(count, 1)).astype(np.int64))
+        return places
+
+    def pooled(self, first: int | None = None, *, knows: bool = True) -> Evidence:
+        """All copies, or the first few, in one hand."""
+        return together(self.copies[:first], self._knowledge() if knows else None)
+
+    def alone(self, i: int, *, knows: bool) -> Evidence:
+        """One of the copies."""
+        return together([self.copies[i]], self._knowledge() if knows else None)
+
+    def twin(self) -> Docket:
+        """The same levels with noise that is independent between copies, by the same published models."""
+        apart = []
+        for i, copy in enumerate(self.copies):
+            own = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.numbers)
+            drawn = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.categories)
+            apart.append(replace(copy, numbers=own, categories=drawn))
+        made = simulated(together(apart), self.truth)
+        numbers, categories = iter(made.numbers), iter(made.categories)
+        copies = [
+            replace(
+                copy,
+                numbers=tuple(islice(numbers, len(copy.numbers))),
+                categories=tuple(islice(categories, len(copy.categories))),
+            )
+            for copy in apart
+        ]
+        return replace(self, copies=tuple(copies))
+
+    def _knowledge(self) -> Knowledge:
+        return Knowledge(known=self.truth.take(self.known()), places=self.known())

@@ -1,0 +1,158 @@
+"""The report of an audit: one page that needs nothing else, for owners, auditors and ethics boards."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+
+from sfumato.attacks import ATTACKS
+from sfumato.attacks._scoring import Score
+from sfumato.audit import pictures, words
+from sfumato.audit.result import Audit
+
+
+def page(audit: Audit) -> str:
+    """The report."""
+    copies = ", ".join(f"{copy.name} (fidelity {copy.fidelity:.4g})" for copy in audit.copies)
+    when = f"{audit.rows:,} records, {len(audit.copies)} copies: {copies}."
+    parts = [_alarms(audit), _targets(audit), _columns(audit), _pooling(audit), _attacks(audit), _exposed(audit)]
+    frame = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
+    return frame.substitute(
+        dataset=html.escape(audit.dataset),
+        when=html.escape(when),
+        bad="" if audit.passed else " bad",
+        verdict=html.escape(words.verdict(audit)),
+        body="\n".join(part for part in (*parts, _method(audit)) if part),
+        software=html.escape(audit.software),
+    )
+
+
+def _alarms(audit: Audit) -> str:
+    if not audit.soundness.alarms:
+        return ""
+    rows = [[check.subject, check.fault, f"{check.p:.2g}"] for check in audit.soundness.alarms[:20]]
+    more = len(audit.soundness.alarms) - len(rows)
+    note = f"<p>And {more} more.</p>" if more > 0 else ""
+    return "<h2>What is wrong</h2>" + _table(["copies and columns", "fault", "p"], rows, texts=2) + note
+
+
+def _targets(audit: Audit) -> str:
+    if not audit.targets:
+        return ""
+    rows = [
+        [str(one.target), one.attack, f"{one.value:.4g}", "holds" if one.met else "BROKEN"] for one in audit.targets
+    ]
+    return "<h2>The policy's thresholds</h2>" + _table(["threshold", "best attack", "reaches", ""], rows, texts=2)
+
+
+def _columns(audit: Audit) -> str:
+    if not audit.worth:
+        return ""
+    return (
+        "<h2>What each column is worth to an attacker</h2>"
+        "<p>For numbers, the mean square error that the best attack leaves, as a share of the column's variance (100 % "
+        "is what a guess without any copy leaves); for categories, how often the best guess is right. "
+        "<em>Recovered</em> is how much of what is unknown without a copy is found out with all of them.</p>"
+        + _table(words.heads(audit), words.lines(audit), texts=2)
+    )
+
+
+def _pooling(audit: Audit) -> str:
+    if len(audit.copies) < 2:
+        return ""
+    figures = [_figure(pictures.growth(found), _GROWTH[found.measure]) for found in audit.growth]
+    if audit.spread is not None:
+        figures.append(
+            _figure(pictures.spread(audit), "How far off the joint estimate of a record is, over all records.")
+        )
+    return f"<h2>What pooling gives</h2><div class='pair'>{''.join(figures)}</div>"
+
+
+_GROWTH = {
+    "error": "One more copy should leave the line where it is: pooled copies tell what the best one tells.",
+    "reconstruction": "The same for categories: the probability that the joint posterior gives to the truth.",
+}
+
+
+def _attacks(audit: Audit) -> str:
+    out = ["<h2>Attack by attack</h2>"]
+    if any(score.numbers for score in audit.pooled.scores):
+        note = (
+            "Numbers: a lower bar is better for the attacker; at the dashed line, a guess without any copy is as good."
+        )
+        out.append(_figure(pictures.bars(audit, "error"), note))
+    if any(score.categories for score in audit.pooled.scores):
+        out.append(_figure(pictures.bars(audit, "success"), "Categories: higher bars are better for the attacker."))
+    rows = [row for score in audit.pooled.scores for row in _score_rows(score)]
+    names = ["attack", "on", "result", "95 % interval", "no copy", "control"]
+    table = f"<details><summary>Every figure, on all copies together</summary>{_table(names, rows, texts=2)}</details>"
+    return "".join(out) + table if rows else ""
+
+
+def _score_rows(score: Score) -> list[list[str]]:
+    rows = [(f"{number.column}, error left", number.error) for number in score.numbers]
+    for category in score.categories:
+        rows.append((f"{' x '.join(category.columns)}, guessed right", category.success))
+        rows.append((f"{' x '.join(category.columns)}, probability of the truth", category.reconstruction))
+    for name, breach in score.breaches.items():
+        rows.append((f"records within {score.epsilon:.0%} ({name})", breach))
+    return [
+        [
+            score.attack,
+            label,
+            f"{found.attack.value:.1%}",
+            f"{found.attack.low:.1%} to {found.attack.high:.1%}",
+            f"{found.baseline.value:.1%}",
+            f"{found.control.value:.1%}",
+        ]
+        for label, found in rows
+    ]
+
+
+def _exposed(audit: Audit) -> str:
+    if audit.exposure is None:
+        return ""
+    said = "".join(f"<p>{html.escape(note)}</p>" for note in words.notes(audit))
+    if not audit.exposure.outliers:
+        return (
+            f"<h2>Records that stand out</h2><p>None: every value has at least five others within the noise.</p>{said}"
+        )
+    rows = [[one.record, one.column, str(one.others), f"{one.distance:.1f}"] for one in audit.exposure.outliers]
+    return (
+        "<h2>Records that stand out</h2>"
+        + said
+        + _figure(pictures.exposed(audit), "Noise does not hide who lies this far out; clipping does.")
+        + _table(["record", "column", "others within the noise", "noise deviations from the middle"], rows, texts=2)
+    )
+
+
+def _method(audit: Audit) -> str:
+    rows = [[name, (ATTACKS[name].__doc__ or "").split("\n")[0], ATTACKS[name].reference] for name in ATTACKS.names()]
+    skipped = "".join(f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in audit.pooled.skipped)
+    return (
+        "<h2>How it was done</h2>"
+        f"<p>{audit.audited:,} records were taken with the copies that were made of them. Every tenth was kept from "
+        "the attackers as a control: what an attack finds of a record that it never saw a copy of, it would find "
+        "anyway. The attackers knew the models that every manifest publishes and, for the attack <em>learned</em>, "
+        "the truth about some of the records, which then do not count. Whether copies are what they claim to be was "
+        f"checked {len(audit.soundness.checks):,} times on their noise itself, with exact or conservative p-values; "
+        f"sound copies raise an alarm with probability {audit.soundness.rate:g}.</p>"
+        + _table(["attack", "what it does", "after"], rows, texts=3)
+        + (f"<p>Not tried on all copies together:</p><ul>{skipped}</ul>" if skipped else "")
+    )
+
+
+def _figure(svg: str, caption: str) -> str:
+    return f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"
+
+
+def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> str:
+    def cells(tag: str, row: Sequence[str]) -> str:
+        kinds = ["text" if i < texts else "" for i in range(len(row))]
+        marks = [f' class="{kind}"' if kind else "" for kind in kinds]
+        return "".join(f"<{tag}{mark}>{html.escape(cell)}</{tag}>" for mark, cell in zip(marks, row, strict=True))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<div class='wide'><table><thead><tr>{cells('th', names)}</tr></thead><tbody>{body}</tbody></table></div>"

@@ -1,0 +1,143 @@
+"""The pictures of an audit, as SVG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from sfumato.audit.result import Audit, Growth, Trial
+from sfumato.errors import ReleaseError
+
+# Okabe and Ito's colours, which colour-blind people can tell apart
+INK, SAFE, NAIVE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
+
+_STYLE = {
+    "font.size": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "text.color": INK,
+    "axes.labelcolor": INK,
+    "svg.hashsalt": "sfumato",
+}
+
+_MEANING = {
+    "error": "error left to the best linear attack\n(share of variance)",
+    "reconstruction": "mean probability given\nto the true category",
+}
+
+
+def figure_class() -> Any:
+    """Matplotlib's figure, which is an extra."""
+    try:
+        from matplotlib.figure import Figure  # noqa: PLC0415
+    except ImportError:
+        raise ReleaseError("pictures need matplotlib; run `pip install 'sfumato[plot]'`") from None
+    return Figure
+
+
+def growth(found: Growth) -> str:
+    """What one more copy gives an attacker, ours and independent (li2012, Figure 2; xiao2009, Figure 7)."""
+
+    def draw(axis: Any) -> None:
+        counts = np.arange(1, len(found.ours) + 1)
+        axis.plot(counts, found.independent, "o-", color=NAIVE, label="had the noise been independent")
+        axis.plot(counts, found.ours, "s-", color=SAFE, label="these copies")
+        axis.set_xticks(counts[:: max(len(counts) // 10, 1)])
+        axis.set_xlabel("number of copies pooled, the most faithful first")
+        axis.set_ylabel(_MEANING[found.measure])
+        axis.set_ylim(0, max(*found.ours, *found.independent) * 1.15)
+        axis.legend(frameon=False, loc="best")
+
+    return _svg(draw, (5.6, 3.6))
+
+
+def spread(audit: Audit) -> str:
+    """How near the pooled estimate of a record comes, over all records (li2012, Figure 3)."""
+
+    def draw(axis: Any) -> None:
+        if audit.spread is None:
+            raise ValueError("there is no spread of errors to draw")
+        edges = np.array(audit.spread.edges)
+        other = axis.twinx()
+        for shares, colour, name in (
+            (audit.spread.independent, NAIVE, "had the noise been independent"),
+            (audit.spread.ours, SAFE, "these copies"),
+        ):
+            axis.stairs(np.array(shares) * 100, edges, color=colour, fill=True, alpha=0.25)
+            axis.stairs(np.array(shares) * 100, edges, color=colour, linewidth=1.4, label=name)
+            other.plot(edges[1:], np.cumsum(shares) * 100, color=colour, linestyle=":", linewidth=1.4)
+        axis.set_xlabel("error of a record, in standard deviations of its columns")
+        axis.set_ylabel("records (%)")
+        other.set_ylabel("cumulative (%), dotted")
+        other.set_ylim(0, 105)
+        axis.legend(frameon=False, loc="center right", fontsize=9)
+
+    return _svg(draw, (5.6, 3.6))
+
+
+def bars(audit: Audit, measure: str) -> str:
+    """Every attack, on the best copy alone, on all, and on independent ones."""
+    best = max(range(len(audit.copies)), key=lambda i: audit.copies[i].fidelity)
+    groups = [
+        (f"{audit.alone[best].holder} alone", PALE, _means(audit.alone[best], measure)),
+        ("all together", SAFE, _means(audit.pooled, measure)),
+        ("had the noise been independent", NAIVE, _means(audit.independent, measure)),
+    ]
+    names = sorted({name for _, _, means in groups for name in means}, key=lambda name: groups[1][2].get(name, 9.0))
+    error = measure == "error"
+    top = 1.25 if error else 1.0
+
+    def draw(axis: Any) -> None:
+        for k, (label, colour, means) in enumerate(groups):
+            places = [i + (k - 1) * 0.27 for i, name in enumerate(names) if name in means]
+            values = [means[name] for name in names if name in means]
+            drawn = axis.bar(places, np.minimum(values, top), 0.25, color=colour, label=label)
+            axis.bar_label(drawn, [f"{value:.2f}" for value in values], fontsize=7, padding=1, rotation=90)
+        axis.set_xticks(range(len(names)), names)
+        axis.set_ylabel("error left (share of variance,\nmean over columns)" if error else "categories guessed right")
+        if error:
+            axis.axhline(1, color=INK, linewidth=0.8, linestyle="--")
+        axis.set_ylim(0, top * 1.12)
+        axis.legend(frameon=False, loc="upper left", ncols=3, fontsize=9, bbox_to_anchor=(0, 1.12))
+
+    return _svg(draw, (9.6, 3.8) if len(names) > 4 else (6.4, 3.4))
+
+
+def exposed(audit: Audit) -> str:
+    """The records that stand out furthest."""
+
+    def draw(axis: Any) -> None:
+        shown = (audit.exposure.outliers if audit.exposure else ())[:12][::-1]
+        axis.barh(range(len(shown)), [one.distance for one in shown], color=NAIVE, height=0.7)
+        axis.set_yticks(range(len(shown)), [f"{one.record}, {one.column}" for one in shown])
+        axis.set_xlabel("distance from the middle of the column, in noise deviations")
+
+    return _svg(draw, (7.2, 0.6 + 0.3 * min(len(audit.exposure.outliers if audit.exposure else ()), 12) + 0.4))
+
+
+def _means(trial: Trial, measure: str) -> dict[str, float]:
+    """The mean of a measure over all columns, by attack."""
+    out = {}
+    for one in trial.scores:
+        if measure == "error":
+            values = [number.error.attack.value for number in one.numbers]
+        else:
+            values = [category.success.attack.value for category in one.categories]
+        if values:
+            out[one.attack] = float(np.nanmean(values))
+    return out
+
+
+def _svg(draw: Callable[[Any], None], size: tuple[float, float]) -> str:
+    figure = figure_class()(figsize=size, layout="constrained")
+    import matplotlib as mpl  # noqa: PLC0415 - an extra
+
+    with mpl.rc_context(_STYLE):
+        draw(figure.subplots())
+        out = io.StringIO()
+        figure.savefig(out, format="svg", metadata={"Date": None})
+    text = out.getvalue()
+    return text[text.index("<svg") :]

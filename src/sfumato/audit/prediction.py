@@ -1,0 +1,132 @@
+"""The coalition calculator: what any set of copies gives away, in closed form, before one of them is made."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.attacks import Categories, Evidence, Numbers
+from sfumato.attacks._pooling import pool
+from sfumato.attacks.bayes import linear_gain
+from sfumato.attacks.collusion import best_of_each_path
+from sfumato.kernels import Floats
+from sfumato.models import GaussianNoise, Model, UniformReplacement
+from sfumato.schema.levels import Level
+
+
+@dataclass(frozen=True)
+class NumberForecast:
+    """The share of a column's variance that the best linear attack leaves, and its root mean square error."""
+
+    column: str
+    ours: float
+    independent: float
+    """Had the noise been independent between copies: `1/(1+Σ1/σᵢ²)` for noise in the shape of the data."""
+    deviation: float
+    """Of the column; 1 where it is not known."""
+
+
+@dataclass(frozen=True)
+class CategoryForecast:
+    """What the copies tell about an attribute of so many values."""
+
+    column: str
+    size: int
+    epsilon: float
+    """Of local differential privacy, with our copies: that of the best one."""
+    independent_epsilon: float
+    """Had they been perturbed independently: the sum."""
+    posterior: float
+    """What a belief of one in `size` can rise to at most."""
+    independent_posterior: float
+
+
+@dataclass(frozen=True)
+class Forecast:
+    """For a coalition."""
+
+    numbers: tuple[NumberForecast, ...]
+    categories: tuple[CategoryForecast, ...]
+
+
+def of_levels(levels: Sequence[Level], domain: int) -> Forecast:
+    """For one column of numbers of deviation 1, and one of categories."""
+    return of_models([(_number(level), _category(level, domain)) for level in levels])
+
+
+def of_models(copies: Sequence[Sequence[Model]], covariance: tuple[tuple[str, ...], Floats] | None = None) -> Forecast:
+    """For copies with these models, all of one scheme and key.
+
+    Args:
+        covariance: columns and covariance of the original, if it is known; else what the noise's shape says of it.
+
+    """
+    numbers = [
+        Numbers(model, np.empty((0, len(model.columns))), "path" if model.chained else f"path {i}")
+        for i, models in enumerate(copies)
+        for model in models
+        if isinstance(model, GaussianNoise)
+    ]
+    categories = [
+        Categories(model, np.empty(0, np.int64), "path" if model.chained else f"path {i}")
+        for i, models in enumerate(copies)
+        for model in models
+        if isinstance(model, UniformReplacement)
+    ]
+    evidence = Evidence(0, tuple(numbers), tuple(categories))
+    return Forecast(
+        tuple(_forecast(numbers, covariance)) if numbers else (),
+        tuple(_category_forecast(parts) for parts in evidence.attributes().values()),
+    )
+
+
+def _forecast(parts: Sequence[Numbers], covariance: tuple[tuple[str, ...], Floats] | None) -> list[NumberForecast]:
+    apart = [replace(part, path=f"{part.path} {i}") for i, part in enumerate(parts)]
+    ours, independent = pool(parts), pool(apart)
+    if covariance is None:
+        whole = np.zeros((len(ours.columns), len(ours.columns)))
+        for part in parts:
+            places = [ours.columns.index(name) for name in part.columns]
+            whole[np.ix_(places, places)] = part.covariance / part.model.noise
+    else:
+        places = [covariance[0].index(name) for name in ours.columns]
+        whole = covariance[1][np.ix_(places, places)]
+    left = [_left(whole, noise.covariance) for noise in (ours, independent)]
+    deviations = np.sqrt(np.diag(whole))
+    return [
+        NumberForecast(name, float(a), float(b), float(deviation))
+        for name, a, b, deviation in zip(ours.columns, *left, deviations, strict=True)
+    ]
+
+
+def _left(covariance: Floats, noise: Floats) -> Floats:
+    """The error of the best linear estimate, `Σx - Σx(Σx+Σr)⁻¹Σx`, as a share of variance (li2012, eq. 7)."""
+    rest = covariance - linear_gain(covariance, noise) @ covariance
+    share: Floats = np.diag(rest) / np.diag(covariance)
+    return share
+
+
+def _category_forecast(parts: Sequence[Categories]) -> CategoryForecast:
+    size = parts[0].size
+    alone = [math.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
+    held = best_of_each_path(parts)
+    ours = sum(log for part, log in zip(parts, alone, strict=True) if part in held)
+    name = " x ".join(parts[0].model.columns)
+    return CategoryForecast(name, size, ours, sum(alone), _rise(ours, size), _rise(sum(alone), size))
+
+
+def _rise(epsilon: float, size: int) -> float:
+    """What a belief of `1/size` rises to by a likelihood ratio of `e^ε`."""
+    return 1 / (1 + (size - 1) * math.exp(-epsilon))
+
+
+def _number(level: Level) -> GaussianNoise:
+    noise = level.noise
+    return GaussianNoise(("any number",), ((noise,),), noise, (1.0,), (0.0,), (None,), (0.0,), chained=True)
+
+
+def _category(level: Level, domain: int) -> UniformReplacement:
+    return UniformReplacement(("any category",), ({"min": 0, "count": domain},), level.retention, False, chained=True)

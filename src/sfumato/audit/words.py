@@ -1,0 +1,98 @@
+"""An audit in words, for a terminal and a page."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+
+from sfumato.audit.exposure import CROWD
+from sfumato.audit.result import Audit, Worth
+
+
+def verdict(audit: Audit) -> str:
+    """What the audit says, in a sentence."""
+    checks = f"{len(audit.soundness.checks):,} checks"
+    chance = f"sound copies would raise an alarm with probability {audit.soundness.rate:g}"
+    if audit.soundness.alarms:
+        first = audit.soundness.alarms[0]
+        return (
+            f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {checks} failed ({chance}). The surest: {first.fault} "
+            f"({first.subject}, p = {first.p:.1g})."
+        )
+    if audit.paths > 1:
+        return (
+            f"POOLING GAINS: these copies lie on {audit.paths} paths, whose noise is independent, so that each tells "
+            "something that the others do not. Copies of one scheme and key lie on one."
+        )
+    broken = [reached for reached in audit.targets if not reached.met]
+    if broken:
+        said = "; ".join(f"{one}, where {one.target.requirement()} is demanded" for one in broken)
+        return f"BELOW THE POLICY'S THRESHOLDS: {said}."
+    if len(audit.copies) == 1:
+        return f"Sound: the copy is what its manifest says ({checks}; {chance})."
+    return f"Pooling gains nothing: all {checks} passed ({chance})."
+
+
+def heads(audit: Audit) -> list[str]:
+    """Of the table of columns."""
+    best = max(audit.copies, key=lambda copy: copy.fidelity).name
+    return ["column", "measure", "no copy", f"{best} alone", "all together", "independent", "best attack", "recovered"]
+
+
+def lines(audit: Audit) -> list[list[str]]:
+    """What each column is worth to an attacker."""
+    return [_line(worth) for worth in audit.worth]
+
+
+def _line(worth: Worth) -> list[str]:
+    values = (worth.baseline, worth.alone, worth.pooled, worth.independent)
+    measure = "error left" if worth.measure == "error" else "guessed right"
+    return [worth.column, measure, *(f"{value:.1%}" for value in values), worth.attack, f"{worth.recovered:.0%}"]
+
+
+def notes(audit: Audit) -> list[str]:
+    """What else is worth saying."""
+    out = []
+    if audit.exposure is not None:
+        for column in audit.exposure.columns:
+            if column.records:
+                hint = f"; clip it to {_range(column.clip)} and none does" if column.clip else ""
+                many = f"{column.records:,} records stand" if column.records > 1 else "one record stands"
+                out.append(
+                    f"{column.column}: {many} out of the noise, with fewer than {CROWD} others within two noise "
+                    f"deviations{hint}."
+                )
+    skipped = [(name, why) for name, why in audit.pooled.skipped if "scikit-learn" in why]
+    out += [f"Not tried: {name}. {why[0].upper()}{why[1:]}." for name, why in skipped]
+    if audit.audited < audit.rows:
+        out.append(f"{audit.audited:,} of {audit.rows:,} records were attacked; all were looked at for outliers.")
+    return out
+
+
+def text(audit: Audit) -> str:
+    """For a terminal."""
+    held = ", ".join(f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies)
+    parts = [f"{audit.dataset}: {held}", "", verdict(audit)]
+    parts += ["", _table("What the best attack finds out", heads(audit), lines(audit))] if audit.worth else []
+    parts += [f"- {note}" for note in notes(audit)]
+    return "\n".join(parts)
+
+
+def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
+    from rich.table import Table  # noqa: PLC0415
+
+    table = Table(title=title)
+    for i, head in enumerate(columns):
+        table.add_column(head, justify="left" if i < 2 or head == "best attack" else "right")
+    for row in rows:
+        table.add_row(*row)
+    out = Console(file=io.StringIO(), width=120)
+    out.print(table)
+    shown: str = out.file.getvalue()  # type: ignore[attr-defined]
+    return shown
+
+
+def _range(clip: tuple[float, float]) -> str:
+    low, high = (f"{float(f'{end:.4g}'):,.10g}" for end in clip)
+    return f"{low} to {high}"

@@ -1,0 +1,204 @@
+"""The command that attacks copies, or says beforehand what they give away."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from sfumato.cli.frame import as_json_option, progress, say
+from sfumato.errors import AttackError
+
+if TYPE_CHECKING:
+    from sfumato.attacks import Score
+    from sfumato.audit.prediction import Forecast
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.argument("copies", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--list", "listed", is_flag=True, help="Name all attacks.")
+@click.option("--truth", type=click.Path(path_type=Path), help="The original: say how right the attack was.")
+@click.option("--perfect", is_flag=True, help="The attacker knows mean and covariance of the original exactly.")
+@click.option("--samples", type=click.IntRange(2), help="It estimates them from so many records of its copies.")
+@click.option("--sample", type=click.Path(path_type=Path), help="It has other records of the same population.")
+@click.option("--known", type=click.FloatRange(0, 0.9, min_open=True), help="It knows this share of the records.")
+@click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A parameter of the attack.")
+@click.option("--epsilon", type=float, default=0.05, show_default=True, help="How near counts as a breach.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the estimate here, as Parquet.")
+@click.option("--predict", is_flag=True, help="No attack: what copies or --level give away at most, in closed form.")
+@click.option("--level", "levels", multiple=True, help="With --predict: a level of the coalition; repeat it.")
+@click.option("--domain", type=click.IntRange(2), default=10, show_default=True, help="With --predict: categories.")
+@as_json_option
+def attack(
+    name: str | None,
+    copies: tuple[Path, ...],
+    listed: bool,
+    truth: Path | None,
+    perfect: bool,
+    samples: int | None,
+    sample: Path | None,
+    known: float | None,
+    options: tuple[str, ...],
+    epsilon: float,
+    output: Path | None,
+    predict: bool,
+    levels: tuple[str, ...],
+    domain: int,
+    as_json: bool,
+) -> None:
+    r"""Attack COPIES with the attack NAME, as their holders could.
+
+    \b
+    sfumato attack llse hospital.parquet insurer.parquet --truth clinic.parquet
+    sfumato attack learned hospital.parquet --truth clinic.parquet --known 0.1
+    sfumato attack --predict --level 0.6 --level 0.5 --level 0.4
+    sfumato attack --list
+    """
+    if listed:
+        _list(as_json)
+        return
+    if predict:
+        files = [Path(name), *copies] if name else list(copies)
+        _predict(files, levels, domain, as_json)
+        return
+    if name is None or not copies:
+        raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` has the attacks")
+    if truth is None and (perfect or known is not None):
+        raise click.UsageError("--perfect and --known take what the attacker knows from --truth; name the original")
+    _attack(name, copies, truth, perfect, samples, sample, known, _parsed(options), epsilon, output, as_json)
+
+
+def _attack(
+    name: str,
+    copies: Sequence[Path],
+    truth: Path | None,
+    perfect: bool,
+    samples: int | None,
+    sample: Path | None,
+    known: float | None,
+    options: dict[str, Any],
+    epsilon: float,
+    output: Path | None,
+    as_json: bool,
+) -> None:
+    from sfumato.audit.attacking import Case, known_share, score
+    from sfumato.audit.attacking import attack as run
+
+    with progress(quiet=as_json) as (stage, advance):
+        stage(f"attacking with {name}", Case.of(copies).rows)
+        told = known_share(copies, truth, known) if truth is not None and known is not None else None
+        exact = truth if perfect else None
+        estimate = run(
+            name, copies, statistics=exact, samples=samples, sample=sample, known=told, progress=advance, **options
+        )
+        stage("scoring")
+        left_out = None if told is None else told[0]
+        found = None if truth is None else score(estimate, truth, epsilon=epsilon, leave_out=left_out)
+        if output is not None:
+            _write(estimate, output)
+    wrote = f"Wrote {output}. " if output else ""
+    text = wrote + (_score_text(found) if found else f"{len(estimate):,} records were guessed; --truth says how well.")
+    data = {"attack": name, "records": len(estimate), "score": found and found.summary()}
+    say(data, as_json, text, "sfumato audit, which tries all attacks at once")
+
+
+def _write(estimate: Any, output: Path) -> None:
+    """The guesses, by column, with the ids of the records."""
+    import pyarrow as pa
+    import pyarrow.parquet
+
+    from sfumato.release.atomic import replacing
+
+    columns = {} if estimate.records is None else {n: estimate.records.column(n) for n in estimate.records.column_names}
+    columns |= {name: estimate.values[:, i] for i, name in enumerate(estimate.columns)}
+    columns |= {" x ".join(belief.columns): belief.guess() for belief in estimate.beliefs}
+    with replacing(output) as part:
+        pyarrow.parquet.write_table(pa.table(columns), part)
+
+
+def _score_text(found: Score) -> str:
+    lines = [f"{found.attack} on {found.rows:,} records (95 % interval; without any copy; on a control):"]
+    rows = [(f"{n.column}: rmse", n.rmse, ".5g") for n in found.numbers]
+    rows += [(f"{n.column}: error left", n.error, ".1%") for n in found.numbers]
+    rows += [(f"{' x '.join(c.columns)}: guessed right", c.success, ".1%") for c in found.categories]
+    rows += [(f"{' x '.join(c.columns)}: probability of the truth", c.reconstruction, ".1%") for c in found.categories]
+    rows += [(f"records within {found.epsilon:.0%} ({name})", b, ".1%") for name, b in found.breaches.items()]
+    for label, value, form in rows:
+        a = value.attack
+        interval = f"{a.low:{form}} to {a.high:{form}}"
+        others = f"{value.baseline.value:{form}}; {value.control.value:{form}}"
+        lines.append(f"  {label:<40} {a.value:>10{form}}  ({interval}; {others})")
+    return "\n".join(lines)
+
+
+def _parsed(options: Sequence[str]) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    for option in options:
+        name, sign, value = option.partition("=")
+        if not sign:
+            raise click.UsageError(f"an option must read like components=5, got {option!r}")
+        try:
+            out[name] = json.loads(value)
+        except ValueError:
+            out[name] = value
+    return out
+
+
+def _list(as_json: bool) -> None:
+    from sfumato.attacks import ATTACKS
+
+    rows = {
+        name: {
+            "undoes": sorted(ATTACKS[name].supports),
+            "does": (ATTACKS[name].__doc__ or "").split("\n")[0],
+            "after": ATTACKS[name].reference,
+            "parameters": list(ATTACKS[name].__dataclass_fields__),
+        }
+        for name in ATTACKS.names()
+    }
+    text = "\n".join(f"{name:<12}{said['does']}\n{'':<12}({said['after']})" for name, said in rows.items())
+    say(rows, as_json, text, "sfumato attack llse COPY... --truth ORIGINAL")
+
+
+def _predict(files: Sequence[Path], levels: Sequence[str], domain: int, as_json: bool) -> None:
+    from dataclasses import asdict
+
+    from sfumato.audit import prediction
+    from sfumato.release.manifest import Manifest
+    from sfumato.schema.levels import Level
+
+    if bool(files) == bool(levels):
+        raise click.UsageError("--predict needs copies or --level, as in --predict --level 0.6 --level 0.5")
+    if files:
+        forecast = prediction.of_models([Manifest.of(path).models for path in files])
+    else:
+        forecast = prediction.of_levels([Level(_fidelity(level)) for level in levels], domain)
+    say(asdict(forecast), as_json, _forecast_text(forecast), "sfumato audit DATASET, which tries it on the data")
+
+
+def _fidelity(text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise AttackError(f"a level must be a fidelity between 0 and 1, got {text!r}; see `sfumato level`") from None
+
+
+def _forecast_text(forecast: Forecast) -> str:
+    lines = []
+    if forecast.numbers:
+        lines.append(f"{'numbers: error left to the best linear attack':<52}{'these copies':>14}{'independent':>14}")
+        lines += [f"  {n.column:<50}{n.ours:>14.2%}{n.independent:>14.2%}" for n in forecast.numbers]
+    if forecast.categories:
+        lines.append(f"{'categories: epsilon':<52}{'these copies':>14}{'independent':>14}")
+        lines += [f"  {_of(c):<50}{c.epsilon:>14.4g}{c.independent_epsilon:>14.4g}" for c in forecast.categories]
+        lines.append("categories: a belief of one in so many can rise to")
+        lines += [f"  {_of(c):<50}{c.posterior:>14.2%}{c.independent_posterior:>14.2%}" for c in forecast.categories]
+    return "\n".join(lines)
+
+
+def _of(category: Any) -> str:
+    return f"{category.column} ({category.size:,} values)"
