@@ -25,7 +25,9 @@ from typing import ClassVar
 
 from sfumato.attacks._estimate import Belief, Estimate, joined
 from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records
-from sfumato.attacks._scoring import Score, score
+from sfumato.attacks._pooling import pool, telling
+from sfumato.attacks._scoring import Score, record_errors, score
+from sfumato.attacks._simulation import simulated
 from sfumato.errors import AttackError
 from sfumato.family import Family
 
@@ -42,7 +44,11 @@ __all__ = [
     "Records",
     "Score",
     "joined",
+    "pool",
+    "record_errors",
     "score",
+    "simulated",
+    "telling",
 ]
 
 Guess = Callable[[Evidence], Estimate]

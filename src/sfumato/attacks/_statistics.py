@@ -59,8 +59,8 @@ def complete(values: Floats) -> Floats:
     return values[~np.isnan(values).any(axis=1)]
 
 
-def positive(matrix: Floats) -> Floats:
-    """The nearest covariance: without its negative directions."""
-    values, vectors = np.linalg.eigh(matrix)
+def positive(matrix: Floats, units: Floats) -> Floats:
+    """The nearest covariance, without negative directions, in units that put all columns on one scale."""
+    values, vectors = np.linalg.eigh(matrix / np.outer(units, units))
     nearest: Floats = (vectors * np.maximum(values, 0)) @ vectors.T
-    return nearest
+    return nearest * np.outer(units, units)

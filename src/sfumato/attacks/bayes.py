@@ -57,6 +57,6 @@ def _shrunk_gain(known: Statistics, noise: Floats, rows: int) -> Floats:
 
 def _whitening(correlation: Floats) -> tuple[Floats, Floats]:
     """`R^(-1/2)` and `R^(1/2)`; a direction without noise is taken to have a little."""
-    values, vectors = np.linalg.eigh(positive(correlation))
+    values, vectors = np.linalg.eigh(positive(correlation, np.ones(len(correlation))))
     values = np.maximum(values, 1e-9 * values[-1])
     return (vectors / np.sqrt(values)) @ vectors.T, (vectors * np.sqrt(values)) @ vectors.T

@@ -62,7 +62,7 @@ class Difference(Attack):
         weights = weights * units[None, :size] / units[size:, None]
 
         def guess(some: Evidence) -> Estimate:
-            told = _apart(some, best, others) @ weights
+            told = np.nan_to_num(_apart(some, best, others)) @ weights
             return Estimate(self.name, first.columns, some.numbers[best].values - told)
 
         return guess

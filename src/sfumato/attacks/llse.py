@@ -34,7 +34,7 @@ class Llse(Attack):
             raise AttackError(f"the attack {self.name!r} needs records without missing numbers; these have none")
         known = statistics(pooled.columns, seen, pooled.covariance, evidence.knowledge)
         shown = design(numbers, pooled.columns)
-        spread = shown @ positive(known.covariance)
+        spread = shown @ positive(known.covariance, np.sqrt(np.diag(known.seen)))
         total = spread @ shown.T + joint_noise(numbers)
         units = np.sqrt(np.diag(total))
         gain = (spread / units[:, None]).T @ pinvh(total / np.outer(units, units), rtol=1e-10)

@@ -15,18 +15,20 @@ from sfumato.kernels import Floats
 class Pca(OneCopy):
     """Keep the directions in which the data vary, and drop the noise of the others (PCA-DR).
 
-    About the mean, and with the eigenvectors of `Σy - Σr`: the paper's own are those of uncorrelated noise. Columns are
-    measured in their noise's standard deviations, so that their units do not matter.
+    About the mean, and with the eigenvectors of `Σy - Σr`: the paper's own are those of uncorrelated noise.
     """
 
     reference = "huang2005, section 5.2, Theorem 5.2 and section 8.1; docs/attacks.md, H1, H5, H6"
     components: int | str | float = "gap"
     """How many directions to keep: up to the largest `gap` between eigenvalues, so many, or that share of variance."""
 
+    scaled: bool = True
+    """Measure columns in their noise's standard deviations; the paper's columns are of one unit, and taken as they are."""
+
     def learn(self, copy: Copy) -> Filter:
         """The projection on the directions that are kept."""
         known = copy.statistics()
-        units = np.sqrt(np.diag(copy.noise))
+        units = np.sqrt(np.diag(copy.noise)) if self.scaled else np.ones(len(copy.noise))
         values, vectors = np.linalg.eigh(known.covariance / np.outer(units, units))
         kept = vectors[:, ::-1][:, : self._count(values[::-1])]
         projection = (kept @ kept.T) * units[:, None] / units[None, :]

@@ -8,7 +8,7 @@ from importlib.metadata import version
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks._pooling import telling
+from sfumato.attacks import telling
 from sfumato.audit.comparison import growth, spread, worth
 from sfumato.audit.docket import Docket
 from sfumato.audit.exposure import Exposure

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.attacks import ATTACKS
-from sfumato.attacks._scoring import record_errors
+from sfumato.attacks import ATTACKS, record_errors
 from sfumato.audit.docket import Docket
 from sfumato.audit.result import Growth, Spread, Trial, Worth
 

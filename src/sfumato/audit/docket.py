@@ -8,8 +8,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import Evidence, Knowledge, Records
-from sfumato.attacks._simulation import simulated
+from sfumato.attacks import Evidence, Knowledge, Records, simulated
 from sfumato.audit.matching import matched, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
-from sfumato.attacks import ATTACKS
-from sfumato.attacks._scoring import Score
+from sfumato.attacks import ATTACKS, Score
 from sfumato.audit import pictures, words
 from sfumato.audit.result import Audit
 

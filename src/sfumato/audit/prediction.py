@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.attacks import Categories, Evidence, Numbers
-from sfumato.attacks._pooling import pool
+from sfumato.attacks import Categories, Evidence, Numbers, pool
 from sfumato.attacks.bayes import linear_gain
 from sfumato.attacks.collusion import best_of_each_path
 from sfumato.kernels import Floats

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.vq import kmeans2
 from scipy.linalg import cholesky, solve_triangular
 
-from sfumato.kernels import Floats
+from sfumato.kernels import Floats, Rows
 
 ITERATIONS = 60
+ATTEMPTS = 4
 _CHUNK = 8192
 
 
@@ -42,8 +44,7 @@ def fit(seen: Floats, noise: Floats, parts: int, iterations: int = ITERATIONS) -
     size = seen.shape[1]
     whole = np.atleast_2d(np.cov(seen.T))
     floor = 1e-4 * np.diag(np.diag(whole))
-    with np.errstate(all="ignore"):
-        centres, labels = kmeans2(seen / np.sqrt(np.diag(whole)), parts, minit="++", seed=np.random.default_rng(0))
+    centres, labels = _clusters(seen / np.sqrt(np.diag(whole)), parts)
     counts = np.bincount(labels, minlength=parts)
     kept = counts > 2 * size
     kept[counts.argmax()] = True
@@ -59,6 +60,22 @@ def fit(seen: Floats, noise: Floats, parts: int, iterations: int = ITERATIONS) -
             break
         before = likelihood
     return Mixture(weights, means, covariances)
+
+
+def _clusters(seen: Floats, parts: int) -> tuple[Floats, Rows]:
+    """The best of a few attempts at a clustering, which may each stop short of it."""
+    rng, best = np.random.default_rng(0), np.inf
+    chosen: tuple[Floats, Rows] | None = None
+    for _ in range(ATTEMPTS):
+        with warnings.catch_warnings():  # an empty cluster is left out by `fit`
+            warnings.simplefilter("ignore", UserWarning)
+            centres, labels = kmeans2(seen, parts, minit="++", rng=rng)
+        apart = float(np.square(seen - centres[labels]).sum())
+        if chosen is None or apart < best:
+            best, chosen = apart, (centres, labels)
+    if chosen is None:
+        raise ValueError("at least one attempt is made")
+    return chosen
 
 
 def _step(
