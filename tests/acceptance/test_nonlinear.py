@@ -23,10 +23,10 @@ def oracle(points: lab.Array, weights: lab.Array, seen: lab.Array) -> lab.Array:
     return likely @ points / likely.sum(axis=1)
 
 
-GRID = np.linspace(-200, 200, 8001)
+GRID = np.linspace(-200, 200, 2001)
 LAWS = {
     "two humps": (stats.norm(-10, 1).pdf(GRID) + stats.norm(10, 1).pdf(GRID), 0.9),
-    "mostly zero": (0.9 * (GRID == 0) / 0.05 + 0.1 * stats.norm(0, 30).pdf(GRID), 0.9),
+    "mostly zero": (0.9 * (np.abs(GRID) < 1e-9) / 0.2 + 0.1 * stats.norm(0, 30).pdf(GRID), 0.9),
     "exponential": (stats.expon(scale=5).pdf(GRID), 0.95),
     "uniform": (stats.uniform(-10, 20).pdf(GRID), 0.99),
 }

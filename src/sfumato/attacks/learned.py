@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess
+from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess, Records
 from sfumato.attacks._simulation import simulated
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
@@ -32,14 +32,15 @@ class Learned(Attack):
 
     def prepare(self, evidence: Evidence) -> Guess:
         """Train one model a column."""
-        seen, truth = _lesson(evidence)
+        lesson, truth = _lesson(evidence)
+        seen = _features(lesson)
         columns = evidence.columns
         attributes = [parts[0] for parts in evidence.attributes().values() if parts[0].size <= _MOST]
         regressors = [_regressor(seen, truth.numbers([name])[:, 0], self.iterations) for name in columns]
         classifiers = [_classifier(seen, truth.codes[part.model.columns], self.iterations) for part in attributes]
 
         def guess(some: Evidence) -> Estimate:
-            features = _features(some)
+            features = _features(some if lesson.public is not None else replace(some, public=None))
             values = [regressor(features) for regressor in regressors]
             beliefs = [_belief(part, *model, features) for part, model in zip(attributes, classifiers, strict=True)]
             found = np.column_stack(values) if values else np.empty((some.rows, 0))
@@ -48,14 +49,14 @@ class Learned(Attack):
         return guess
 
 
-def _lesson(evidence: Evidence) -> tuple[Floats, Any]:
-    """What is seen of records whose truth is known, and that truth."""
+def _lesson(evidence: Evidence) -> tuple[Evidence, Records]:
+    """What is seen of records whose truth is known, and that truth; a sample shows no public columns."""
     knowledge = evidence.knowledge
     if knowledge.known is not None and knowledge.places is not None:
-        return _features(evidence)[knowledge.places], knowledge.known
+        return evidence.take(knowledge.places), knowledge.known
     if knowledge.sample is None:
         raise AttackError("the attack 'learned' learns from records that it knows; declare some")
-    return _features(simulated(evidence, knowledge.sample)), knowledge.sample
+    return simulated(evidence, knowledge.sample), knowledge.sample
 
 
 def _features(evidence: Evidence) -> Floats:

@@ -23,7 +23,7 @@ class Pca(OneCopy):
     """How many directions to keep: up to the largest `gap` between eigenvalues, so many, or that share of variance."""
 
     scaled: bool = True
-    """Measure columns in their noise's standard deviations; the paper's columns are of one unit, and taken as they are."""
+    """Measure columns in their noise's standard deviations; the paper's are of one unit, and taken as they are."""
 
     def learn(self, copy: Copy) -> Filter:
         """The projection on the directions that are kept."""

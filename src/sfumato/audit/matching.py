@@ -26,9 +26,7 @@ def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
             return list(tables)
     if not ids:
         rows = ", ".join(f"{table.num_rows:,}" for table in tables)
-        raise AttackError(
-            f"copies that show no ids must hold the same records, got {rows} rows; they cannot be matched"
-        )
+        raise AttackError(f"copies without ids must hold the same records, got {rows} rows; they cannot be matched")
     keys = [_keys(table, ids) for table in tables]
     common = keys[0]
     for other in keys[1:]:

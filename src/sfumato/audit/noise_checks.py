@@ -101,18 +101,19 @@ def noise_checks(path: Path) -> Iterator[Check]:
         yield from _sizes(path, part)
         yield from _correlations(path, part)
     original = _basis(np.column_stack([path.original, np.ones(len(path.original))]))
-    slack, shared = _slack(path, increments), _whitening(increments[:1])
+    white, slack = _whitening(path, increments)
     earlier: list[tuple[str, Floats, Floats]] = []
-    total = np.zeros_like(path.original)
+    total = np.zeros((len(path.original), white.shape[1]))
     for part in increments:
-        basis, white = _basis(part.noise), part.noise @ shared
+        flat = part.noise @ white
+        basis = _basis(flat)
         yield Check(f"{part.name}, all columns", "its noise depends on the original", _unrelated(original, basis, 0.0))
-        for name, span, flat in earlier:
+        for name, span, before in earlier:
             subject = f"{name} and {part.name}"
             yield Check(subject, _GAIN, _unrelated(span, basis, slack))
-            yield Check(subject, _GAIN, _uncorrelated(flat, white, slack))
-        total += part.noise
-        earlier.append((part.name, _basis(total), total @ shared))
+            yield Check(subject, _GAIN, _uncorrelated(before, flat, slack))
+        total = total + flat
+        earlier.append((part.name, _basis(total), total))
     yield from _repeats(path, increments)
     yield from _twins(path)
 
@@ -154,9 +155,9 @@ def _correlations(path: Path, part: Copy) -> Iterator[Check]:
     found = np.corrcoef(part.noise.T).reshape(stated.shape)
     for i, j in combinations(range(len(path.columns)), 2):
         slack = 2 * DIGITS + float((path.step[[i, j]] ** 2 / (path.shape[[i, j], [i, j]] * part.time)).max())
-        low, high = (np.arctanh(np.clip(stated[i, j] + end, -1, 1)) for end in (-slack, slack))
-        seen = np.arctanh(np.clip(found[i, j], -1, 1))
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", divide="ignore"):  # columns that follow from each other
+            low, high = (np.arctanh(np.clip(stated[i, j] + end, -1, 1)) for end in (-slack, slack))
+            seen = np.arctanh(np.clip(found[i, j], -1, 1))
             apart = np.nan_to_num(max(seen - high, low - seen, 0.0)) * np.sqrt(len(part.noise) - 3)
         yield Check(
             f"{part.name}, {path.columns[i]} and {path.columns[j]}",
@@ -175,14 +176,19 @@ def _basis(values: Floats) -> Floats:
     return basis
 
 
-def _whitening(increments: Sequence[Copy]) -> Floats:
-    """What turns the noise of the best copy into columns without correlation."""
-    covariance = increments[0].noise.T @ increments[0].noise / len(increments[0].noise)
-    sizes = np.sqrt(np.diag(covariance))
-    found, vectors = np.linalg.eigh(covariance / np.outer(sizes, sizes))
-    kept = found > 1e-6 * found[-1]
-    white: Floats = (vectors[:, kept] / np.sqrt(found[kept])) / sizes[:, None]
-    return white
+def _whitening(path: Path, increments: Sequence[Copy]) -> tuple[Floats, float]:
+    """What turns the noise of the best copy into columns of variance 1 without correlation, and a slack.
+
+    Directions in which the noise is but a few lattice steps are left out, as where columns follow from each other:
+    rounding is all there is. In the others it leaves a correlation between increments of at most the slack, one
+    twelfth of a squared step over their variance.
+    """
+    steps = increments[0].noise / path.step
+    found, vectors = np.linalg.eigh(steps.T @ steps / len(steps))
+    kept = found > FEWEST_STEPS**2
+    least = float(found[kept].min()) * min(part.time for part in increments) / increments[0].time
+    white: Floats = (vectors[:, kept] / np.sqrt(found[kept])) / path.step[:, None]
+    return white, 1 / (12 * least)
 
 
 def _unrelated(first: Floats, second: Floats, slack: float) -> float:
@@ -204,14 +210,6 @@ def _uncorrelated(first: Floats, second: Floats, slack: float) -> float:
     product = float(np.vdot(first, second) / np.sqrt(np.vdot(first, first) * np.vdot(second, second)))
     apart = max(abs(np.arctanh(product)) - np.arctanh(slack), 0.0) * np.sqrt(first.size - 3)
     return 2 * float(stats.norm.sf(apart)) if apart else 1.0
-
-
-def _slack(path: Path, increments: Sequence[Copy]) -> float:
-    """The correlation that rounding may leave between two increments: `step²/12` over their sizes."""
-    if len(increments) < 2:
-        return 0.0
-    least = min(part.time for part in increments)
-    return float((path.step**2 / (12 * np.diag(path.shape) * least)).max())
 
 
 def _repeats(path: Path, increments: Sequence[Copy]) -> Iterator[Check]:

@@ -1,0 +1,141 @@
+"""Attacks and audits on the command line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner, Result
+from tests import wards
+
+import sfumato as sf
+from sfumato.cli import main
+
+
+def run(*words: str) -> Result:
+    return CliRunner().invoke(main, list(words))
+
+
+def ok(*words: str) -> str:
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+    assert "Next: " in done.stdout or "--json" in words
+    return done.stdout
+
+
+def said(*words: str) -> Any:
+    return json.loads(ok(*words, "--json"))
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A vault with two recipients, and their copies."""
+    monkeypatch.chdir(tmp_path)
+    pq.write_table(wards.table(3000), "ward.parquet")
+    vault = sf.Vault.create("vault")
+    vault.add(wards.policy(), "ward.parquet")
+    for name, level in (("ann", "internal"), ("bob", "public")):
+        vault.recipient(name)
+        vault.grant(name, "ward", level)
+        vault.release(name, "ward", f"{name}.parquet")
+    return tmp_path
+
+
+def test_an_attack_with_and_without_the_truth(place: Path) -> None:
+    assert "3,000 records were guessed" in ok("attack", "llse", "ann.parquet", "bob.parquet")
+    shown = ok("attack", "llse", "ann.parquet", "bob.parquet", "--truth", "ward.parquet", "-o", "guess.parquet")
+    assert "age: error left" in shown
+    assert "records within 5% (entry)" in shown
+    assert pq.read_table("guess.parquet").column_names == ["id", "age", "income"]
+    found = said("attack", "llse", "ann.parquet", "--truth", "ward.parquet", "--perfect")
+    error = found["score"]["numbers"][0]["error"]
+    assert 0.17 < error["attack"]["low"] < error["attack"]["high"] < 0.23
+    assert error["baseline"]["value"] == pytest.approx(1)
+    learned = said("attack", "learned", "ann.parquet", "--truth", "ward.parquet", "--known", "0.2")
+    assert learned["score"]["rows"] == 2400
+    assert said("attack", "pca", "ann.parquet", "--option", "components=1")["records"] == 3000
+    assert (
+        "sample" not in ok("attack", "bayes", "ann.parquet", "--samples", "400", "--sample", "ward.parquet").lower()[:5]
+    )
+
+
+def test_all_attacks_are_listed(place: Path) -> None:
+    assert set(said("attack", "--list")) == {
+        *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
+        *("average", "difference", "collusion", "vote", "learned"),
+    }
+    assert "li2012, section 4.2.2" in ok("attack", "--list")
+
+
+def test_a_forecast(place: Path) -> None:
+    found = said("attack", "--predict", "--level", "0.6", "--level", "0.4")
+    assert found["numbers"][0]["ours"] == pytest.approx(0.4)
+    assert "age" in ok("attack", "--predict", "ann.parquet", "bob.parquet")
+    assert run("attack", "--predict").exit_code == 2
+    assert "a level must be a fidelity" in run("attack", "--predict", "--level", "high").stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("attack",), 2, "name an attack"),
+        (("attack", "llse"), 2, "name an attack and at least one copy"),
+        (("attack", "lsse", "ann.parquet"), 1, "did you mean 'llse'"),
+        (("attack", "vote", "ann.parquet"), 1, "'vote' needs 2 copies, got 1"),
+        (("attack", "bayes", "ward.parquet"), 1, "must carry its manifest"),
+        (("attack", "bayes", "ann.parquet", "--perfect"), 2, "name the original"),
+        (("attack", "bayes", "ann.parquet", "--option", "shrink"), 2, "must read like components=5"),
+        (("attack", "bayes", "ann.parquet", "--option", "shrunk=1"), 1, "has no parameter 'shrunk'"),
+        (("audit",), 2, "Missing argument"),
+        (("audit", "ward", "other"), 2, "one dataset is audited at a time"),
+        (("audit", "wart"), 1, "did you mean 'ward'"),
+        (("audit", "ward", "--colluders", "ann,eve"), 1, "no recipient called 'eve'"),
+        (("audit", "ward", "-o", "nowhere/report.html"), 1, "a folder that exists"),
+        (("audit", "ward", "--attack", "lsse"), 1, "did you mean 'llse'"),
+        (("suggest", "ward.parquet", "--target", "age >= 3"), 1, "must read like 'income: rmse >= 5000'"),
+        (("suggest", "ward.parquet", "--target", "age: success <= 0.5"), 1, "needs a column with the role uniform"),
+        (("suggest", "ward.parquet", "--policy", "policy.toml"), 2, "name one"),
+    ],
+)
+def test_mistakes(place: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    done = run(*words)
+    assert done.exit_code == code
+    assert message in done.stderr
+    assert "Traceback" not in done.output
+
+
+def test_an_audit_of_the_vault_with_its_report(place: Path) -> None:
+    shown = ok("audit", "ward", "--colluders", "ann, bob", "-o", "report.html")
+    assert "Pooling gains nothing" in shown
+    assert "Next: open report.html" in shown
+    report = Path("report.html").read_text()
+    assert "Audit of ward" in report
+    assert "ann (fidelity 0.8), bob (fidelity 0.2)" in report
+    found = said("audit", "ward", "--attack", "bayes", "--attack", "collusion")
+    assert found["passed"]
+    assert found["soundness"]["alarms"] == []
+    assert [score["attack"] for score in found["pooled"]["scores"]] == ["bayes", "collusion"]
+
+
+def test_an_audit_of_files(place: Path) -> None:
+    assert "Pooling gains nothing" in ok("audit", "--original", "ward.parquet", "ann.parquet", "bob.parquet")
+    forged = pq.read_table("bob.parquet").replace_schema_metadata(pq.read_schema("ann.parquet").metadata)
+    pq.write_table(forged, "forged.parquet")
+    done = run("audit", "--original", "ward.parquet", "forged.parquet", "--attack", "bayes")
+    assert done.exit_code == 1
+    assert "DO NOT RELEASE" in done.stdout
+
+
+def test_a_draft_that_keeps_a_target(place: Path) -> None:
+    shown = ok("suggest", "ward.parquet", "--target", "age: error >= 0.3", "-o", "policy.toml")
+    assert "age: error >= 0.3 holds up to fidelity 0." in shown
+    policy = sf.Policy.load("policy.toml")
+    assert [str(target) for target in policy.targets] == ["age: error >= 0.3"]
+    top = next(iter(policy.ladder)).fidelity
+    assert 0.6 < top < 0.7
+    policy.fit("ward.parquet").release("ward.parquet", top, sf.Key.generate())
+    again = said("suggest", "ward.parquet", "--target", "diagnosis: success <= 0.8", "--policy", "policy.toml")
+    assert again["levels"][0]["attack"] == "collusion"
