@@ -15,7 +15,7 @@ from sfumato.audit.exposure import Exposure
 from sfumato.audit.result import Audit, Held, Trial
 from sfumato.audit.soundness import RATE, soundness
 from sfumato.audit.trials import Case, Judge, trials
-from sfumato.release.thresholds import reached
+from sfumato.release.thresholds import Reached, reached
 from sfumato.schema.targets import Target
 
 CONTROL = 10
@@ -57,8 +57,6 @@ def audit(
     twin = seen.twin()
     alone, pooled, independent = _tried(seen, twin, attacks, judge, stage)
     stage("adding copy by copy")
-    scores = [found for trial in (pooled, *alone) for found in trial.scores]
-    asked = [target for target in targets if _is_shown(seen, target)] if attacks is None else []
     return Audit(
         dataset=seen.manifests[0].dataset,
         rows=len(everyone) if rows is None else rows,
@@ -73,7 +71,7 @@ def audit(
         growth=tuple(growth(seen, twin)),
         spread=spread(seen, twin),
         exposure=exposure,
-        targets=tuple(reached(asked, scores)),
+        targets=_reached(seen, targets if attacks is None else (), [pooled, *alone]),
         software=f"sfumato {version('sfumato')}",
     )
 
@@ -97,6 +95,12 @@ def _is_all(seen: Docket) -> int | None:
     if len(best) != 1 or evidence.numbers[best[0]].columns != evidence.columns:
         return None
     return next(i for i, copy in enumerate(seen.copies) if any(evidence.numbers[best[0]] is p for p in copy.numbers))
+
+
+def _reached(seen: Docket, targets: Sequence[Target], tried: Sequence[Trial]) -> tuple[Reached, ...]:
+    """What the best attack reached of each target on a column that some copy shows."""
+    scores = [found for trial in tried for found in trial.scores]
+    return tuple(reached([target for target in targets if _is_shown(seen, target)], scores))
 
 
 def _is_shown(seen: Docket, target: Target) -> bool:

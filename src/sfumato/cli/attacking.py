@@ -50,14 +50,14 @@ def attack(
     domain: int,
     as_json: bool,
 ) -> None:
-    r"""Attack COPIES with the attack NAME, as their holders could.
+    """Attack COPIES with the attack NAME, as their holders could.
 
     \b
     sfumato attack llse hospital.parquet insurer.parquet --truth clinic.parquet
     sfumato attack learned hospital.parquet --truth clinic.parquet --known 0.1
     sfumato attack --predict --level 0.6 --level 0.5 --level 0.4
     sfumato attack --list
-    """
+    """  # noqa: D301 - click takes it for "do not wrap"
     if listed:
         _list(as_json)
         return

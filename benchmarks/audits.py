@@ -1,0 +1,76 @@
+"""The audit of a table, and the joint attack on many copies against reading them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import sfumato as sf
+from measure import Line
+
+_CHILD = r"""
+import re, sys, time
+from pathlib import Path
+import pyarrow.parquet as pq
+from sfumato.audit.audit import audit
+table, *copies = [pq.read_table(path) for path in sys.argv[1:]]
+start = time.perf_counter()
+found = audit(table, {str(i): copy for i, copy in enumerate(copies)})
+assert found.passed and len(found.pooled.scores) == 10
+print(time.perf_counter() - start)
+print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
+"""
+
+
+def _copies(folder: str, rows: int, count: int) -> tuple[Path, list[Path]]:
+    """A correlated, skewed table of ten columns, and copies of it."""
+    rng = np.random.default_rng(1)
+    values = rng.gamma(2, size=(rows, 10)) @ (rng.normal(size=(10, 10)) + 2 * np.eye(10))
+    table = pa.table({f"c{i}": values[:, i] for i in range(10)})
+    levels = np.linspace(0.8, 0.2, count)
+    ladder = "".join(f"l{i} = {level:.6f}\n" for i, level in enumerate(levels))
+    columns = "".join(f'c{i} = "gaussian"\n' for i in range(10))
+    scheme = sf.Policy.loads(f'dataset = "b"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
+    paths = [Path(folder, f"{i}.parquet") for i in range(count)]
+    for i, path in enumerate(paths):
+        sf.release_file(scheme, table, path, f"l{i}", sf.Key.from_bytes(bytes(32)))
+    original = Path(folder, "original.parquet")
+    pq.write_table(table, original)
+    return original, paths
+
+
+def whole() -> Iterator[Line]:
+    """Every attack on 100,000 x 10 with five copies, in a process of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        original, paths = _copies(folder, 100_000, 5)
+        command = [sys.executable, "-c", _CHILD, str(original), *map(str, paths)]
+        took, peak = map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
+    yield Line("full audit, 100,000 x 10, 5 copies", took, 30.0, "the limit", "at most 30 s", took <= 30)
+    yield Line("its peak memory", peak, 2048.0, "the limit", "at most 2 GiB", peak <= 2048, "MiB")
+
+
+def joint() -> Iterator[Line]:
+    """The best linear estimate from thirty copies of 1,000,000 x 10, against reading them."""
+    with tempfile.TemporaryDirectory() as folder:
+        original, paths = _copies(folder, 1_000_000, 30)
+        table = pq.read_table(original)
+
+        def read() -> None:
+            for path in paths:
+                for _ in pq.ParquetFile(path).iter_batches(batch_size=1 << 16):
+                    pass
+
+        pairs = []
+        for _ in range(3):
+            pairs.append((seconds(lambda: sf.attack("llse", paths, statistics=table)), seconds(read)))
+    ours, rival = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
+    yield Line(
+        "llse on 30 copies of 1,000,000 x 10", ours, rival, "reading them", "at most 1.5 times", ours <= 1.5 * rival
+    )
