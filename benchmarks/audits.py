@@ -67,10 +67,5 @@ def joint() -> Iterator[Line]:
                 for _ in pq.ParquetFile(path).iter_batches(batch_size=1 << 16):
                     pass
 
-        pairs = []
-        for _ in range(3):
-            pairs.append((seconds(lambda: sf.attack("llse", paths, statistics=table)), seconds(read)))
-    ours, rival = min(pair[0] for pair in pairs), min(pair[1] for pair in pairs)
-    yield Line(
-        "llse on 30 copies of 1,000,000 x 10", ours, rival, "reading them", "at most 1.5 times", ours <= 1.5 * rival
-    )
+        pair = duel(lambda: sf.attack("llse", paths, statistics=table), read, rounds=3)
+    yield at_most("llse on 30 copies of 1,000,000 x 10", pair, "reading them", 1.5)

@@ -173,7 +173,7 @@ def test_pca_keeps_as_many_directions_as_it_is_told() -> None:
 
 
 def test_pure_noise_is_kept_out_by_the_margin() -> None:
-    """The asymptotic bound lets it through in a sixth of all tables of 1000 x 100 (ERRATA, H14); with a margin, rarely."""
+    """The asymptotic bound lets it through in a sixth of all tables of 1000 x 100 (ERRATA, H14); a margin does not."""
     rng = np.random.default_rng(10)
     passed = {0.0: 0, 2.02: 0}
     for _ in range(100):
