@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from measure import Line
+from measure import Line, at_most, duel
 
 _CHILD = r"""
 import re, sys, time

@@ -74,6 +74,11 @@ def test_a_forecast(place: Path) -> None:
     found = said("attack", "--predict", "--level", "0.6", "--level", "0.4")
     assert found["numbers"][0]["ours"] == pytest.approx(0.4)
     assert "age" in ok("attack", "--predict", "ann.parquet", "bob.parquet")
+    whole = said("attack", "--predict", "--dataset", "ward")
+    assert [number["column"] for number in whole["numbers"]] == ["age", "income"]
+    assert whole["numbers"][0]["ours"] == pytest.approx(0.2, abs=0.001)
+    some = said("attack", "--predict", "--dataset", "ward", "--level", "partner", "--level", "0.3")
+    assert some["numbers"][0]["ours"] == pytest.approx(0.5, abs=0.001)
     assert run("attack", "--predict").exit_code == 2
     assert "a level must be a fidelity" in run("attack", "--predict", "--level", "high").stderr
 

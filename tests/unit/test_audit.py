@@ -227,11 +227,21 @@ def test_forecasts_have_the_closed_form() -> None:
 
 
 def test_forecasts_agree_with_attacks(table: pa.Table, copies: dict[str, pa.Table]) -> None:
-    found = prediction.of_models([sf.Manifest.of(copy).models for copy in copies.values()])
+    found = prediction.of_copies([sf.Manifest.of(copy) for copy in copies.values()])
     measured = sf.score(sf.attack("llse", list(copies.values())), table)
     for number in found.numbers:
         assert number.ours == pytest.approx(measured.number(number.column).error.attack.value, rel=0.07)
         assert number.deviation == pytest.approx(measured.number(number.column).rmse.baseline.value, rel=0.01)
+
+
+def test_forecasts_know_what_lies_on_another_path(table: pa.Table) -> None:
+    scheme = wards.policy().fit(table)
+    held = [sf.Manifest.of(scheme.release(table, "partner", sf.Key.generate())) for _ in range(2)]
+    found = prediction.of_copies(held)
+    assert found.numbers[0].ours == pytest.approx(1 / 3, rel=0.01)
+    assert found.numbers[0].ours == pytest.approx(found.numbers[0].independent)
+    assert found.categories[0].epsilon == pytest.approx(found.categories[0].independent_epsilon)
+    assert found.numbers[0].rmse[0] == pytest.approx(18 / np.sqrt(3), rel=0.05)
 
 
 def test_the_vault_audits_what_was_granted(vault: sf.Vault) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +11,9 @@ import pyarrow as pa
 
 from sfumato.audit.audit import audit
 from sfumato.audit.exposure import exposure
-from sfumato.audit.matching import matched, shared_ids
+from sfumato.audit.matching import are_aligned, matched, shared_ids
 from sfumato.audit.result import Audit
+from sfumato.kernels import Words
 from sfumato.models import GaussianNoise
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.sampling import sampled
@@ -30,30 +31,30 @@ def audit_files(
     """Audit copies as they lie there; a part of the records, evenly spread, if there are more than `rows`."""
     stage("reading the copies")
     manifests = [Manifest.of(copy) for copy in copies]
-    tables = [_read(manifest, copy) for manifest, copy in zip(manifests, copies, strict=True)]
-    source = Source.of(original)
-    table = pa.Table.from_batches(source.batches(), source.schema)
-    ids = [name for name in shared_ids(manifests) if name in table.column_names]
-    whole, *found = matched([table, *tables], ids)
-    places, part = sampled(_numbered(whole), rows)
-    chosen = pa.array(places)
-    names = _names(copies, manifests)
-    some = {n: attach(t.take(chosen), m) for n, t, m in zip(names, found, manifests, strict=True)}
+    sources = [Source.of(original), *(m.source(copy) for m, copy in zip(manifests, copies, strict=True))]
+    ids = [name for name in shared_ids(manifests) if name in sources[0].schema.names]
+    table, *found = _sampled(sources, rows, ids)
+    some = {n: attach(t, m) for n, t, m in zip(_names(copies, manifests), found, manifests, strict=True)}
     best = max(manifests, key=lambda manifest: manifest.given)
     stage("looking for outliers")
     noise = [model for model in best.models if isinstance(model, GaussianNoise)]
-    exposed = exposure(lambda: _numbered(whole), noise[0], tuple(ids)) if noise else None
-    return audit(part, some, attacks=attacks, exposure=exposed, rows=whole.num_rows, stage=stage)
+    exposed = exposure(lambda: _numbered(sources[0]), noise[0], tuple(ids)) if noise else None
+    return audit(table, some, attacks=attacks, exposure=exposed, rows=max(m.rows for m in manifests), stage=stage)
 
 
-def _read(manifest: Manifest, copy: Any) -> pa.Table:
-    source = manifest.source(copy)
-    return pa.Table.from_batches(source.batches(), source.schema)
+def _sampled(sources: Sequence[Source], rows: int, ids: list[str]) -> list[pa.Table]:
+    """The same rows of all tables: where they hold the same records in the same order, without reading them whole."""
+    parts = [sampled(_numbered(source), rows) for source in sources]
+    tables = [table for _, table in parts]
+    if are_aligned(tables, ids):
+        return tables
+    whole = matched([pa.Table.from_batches(source.batches(), source.schema) for source in sources], ids)
+    return [sampled(_numbered(Source.of(table)), rows)[1] for table in whole]
 
 
-def _numbered(table: pa.Table) -> Any:
+def _numbered(source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
     first = 0
-    for batch in Source.of(table).batches():
+    for batch in source.batches():
         yield np.arange(first, first + batch.num_rows, dtype=np.uint64), batch
         first += batch.num_rows
 

@@ -20,10 +20,8 @@ def shared_ids(manifests: Sequence[Manifest]) -> list[str]:
 
 def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
     """The records that all tables have, in the order of the first."""
-    if len({table.num_rows for table in tables}) == 1:
-        first = [tables[0].column(name) for name in ids]
-        if all(table.column(n).equals(column) for table in tables[1:] for n, column in zip(ids, first, strict=True)):
-            return list(tables)
+    if are_aligned(tables, ids):
+        return list(tables)
     if not ids:
         rows = ", ".join(f"{table.num_rows:,}" for table in tables)
         raise AttackError(f"copies without ids must hold the same records, got {rows} rows; they cannot be matched")
@@ -32,6 +30,14 @@ def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
     for other in keys[1:]:
         common = common.filter(pc.is_in(common, value_set=other))
     return [table.take(pc.index_in(common, value_set=key)) for table, key in zip(tables, keys, strict=True)]
+
+
+def are_aligned(tables: Sequence[pa.Table], ids: list[str]) -> bool:
+    """Whether tables hold the same records in the same order, as far as their ids tell."""
+    if len({table.num_rows for table in tables}) > 1:
+        return False
+    keys = [_keys(table, ids) for table in tables] if ids else []
+    return all(key.equals(keys[0]) for key in keys[1:])
 
 
 def _keys(table: pa.Table, ids: list[str]) -> pa.Array:

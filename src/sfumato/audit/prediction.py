@@ -13,6 +13,7 @@ from sfumato.attacks.bayes import linear_gain
 from sfumato.attacks.collusion import best_of_each_path
 from sfumato.kernels import Floats
 from sfumato.models import GaussianNoise, Model, UniformReplacement
+from sfumato.release.manifest import Manifest
 from sfumato.schema.levels import Level
 
 
@@ -25,7 +26,12 @@ class NumberForecast:
     independent: float
     """Had the noise been independent between copies: `1/(1+Σ1/σᵢ²)` for noise in the shape of the data."""
     deviation: float
-    """Of the column; 1 where it is not known."""
+    """Of the column, as far as the noise's shape tells; 1 for any number."""
+
+    @property
+    def rmse(self) -> tuple[float, float]:
+        """The root mean square error, with our copies and with independent ones."""
+        return self.deviation * math.sqrt(self.ours), self.deviation * math.sqrt(self.independent)
 
 
 @dataclass(frozen=True)
@@ -56,43 +62,42 @@ def of_levels(levels: Sequence[Level], domain: int) -> Forecast:
     return of_models([(_number(level), _category(level, domain)) for level in levels])
 
 
-def of_models(copies: Sequence[Sequence[Model]], covariance: tuple[tuple[str, ...], Floats] | None = None) -> Forecast:
-    """For copies with these models, all of one scheme and key.
+def of_copies(manifests: Sequence[Manifest]) -> Forecast:
+    """For copies that were made."""
+    return of_models([manifest.models for manifest in manifests], [f"{m.scheme}/{m.key}" for m in manifests])
+
+
+def of_models(copies: Sequence[Sequence[Model]], paths: Sequence[str] | None = None) -> Forecast:
+    """For copies with these models.
 
     Args:
-        covariance: columns and covariance of the original, if it is known; else what the noise's shape says of it.
+        paths: names the path of each copy; by default they all lie on one.
 
     """
-    numbers = [
-        Numbers(model, np.empty((0, len(model.columns))), "path" if model.chained else f"path {i}")
-        for i, models in enumerate(copies)
-        for model in models
-        if isinstance(model, GaussianNoise)
-    ]
-    categories = [
-        Categories(model, np.empty(0, np.int64), "path" if model.chained else f"path {i}")
-        for i, models in enumerate(copies)
-        for model in models
-        if isinstance(model, UniformReplacement)
-    ]
+    numbers, categories = [], []
+    for i, models in enumerate(copies):
+        path = "" if paths is None else paths[i]
+        for model in models:
+            if isinstance(model, GaussianNoise):
+                shown = np.empty((0, len(model.columns)))
+                numbers.append(Numbers(model, shown, path if model.chained else f"{path} {i}"))
+            elif isinstance(model, UniformReplacement):
+                categories.append(Categories(model, np.empty(0, np.int64), path if model.chained else f"{path} {i}"))
     evidence = Evidence(0, tuple(numbers), tuple(categories))
     return Forecast(
-        tuple(_forecast(numbers, covariance)) if numbers else (),
+        tuple(_forecast(numbers)) if numbers else (),
         tuple(_category_forecast(parts) for parts in evidence.attributes().values()),
     )
 
 
-def _forecast(parts: Sequence[Numbers], covariance: tuple[tuple[str, ...], Floats] | None) -> list[NumberForecast]:
+def _forecast(parts: Sequence[Numbers]) -> list[NumberForecast]:
+    """The noise has the shape of the data, so that it also tells their covariance."""
     apart = [replace(part, path=f"{part.path} {i}") for i, part in enumerate(parts)]
     ours, independent = pool(parts), pool(apart)
-    if covariance is None:
-        whole = np.zeros((len(ours.columns), len(ours.columns)))
-        for part in parts:
-            places = [ours.columns.index(name) for name in part.columns]
-            whole[np.ix_(places, places)] = part.covariance / part.model.noise
-    else:
-        places = [covariance[0].index(name) for name in ours.columns]
-        whole = covariance[1][np.ix_(places, places)]
+    whole = np.zeros((len(ours.columns), len(ours.columns)))
+    for part in parts:
+        places = [ours.columns.index(name) for name in part.columns]
+        whole[np.ix_(places, places)] = part.covariance / part.model.noise
     left = [_left(whole, noise.covariance) for noise in (ours, independent)]
     deviations = np.sqrt(np.diag(whole))
     return [

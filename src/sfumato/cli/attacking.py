@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.frame import as_json_option, progress, say
+from sfumato.cli.opening import location_option
 from sfumato.errors import AttackError
 
 if TYPE_CHECKING:
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 @click.option("--predict", is_flag=True, help="No attack: what copies or --level give away at most, in closed form.")
 @click.option("--level", "levels", multiple=True, help="With --predict: a level of the coalition; repeat it.")
 @click.option("--domain", type=click.IntRange(2), default=10, show_default=True, help="With --predict: categories.")
+@click.option("--dataset", help="With --predict: the columns of this dataset in the vault, at --level or all levels.")
+@location_option
 @as_json_option
 def attack(
     name: str | None,
@@ -48,6 +51,8 @@ def attack(
     predict: bool,
     levels: tuple[str, ...],
     domain: int,
+    dataset: str | None,
+    location: str,
     as_json: bool,
 ) -> None:
     """Attack COPIES with the attack NAME, as their holders could.
@@ -63,7 +68,7 @@ def attack(
         return
     if predict:
         files = [Path(name), *copies] if name else list(copies)
-        _predict(files, levels, domain, as_json)
+        _predict(_forecast(files, levels, domain, dataset, location), as_json)
         return
     if name is None or not copies:
         raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` has the attacks")
@@ -164,19 +169,29 @@ def _list(as_json: bool) -> None:
     say(rows, as_json, text, "sfumato attack llse COPY... --truth ORIGINAL")
 
 
-def _predict(files: Sequence[Path], levels: Sequence[str], domain: int, as_json: bool) -> None:
-    from dataclasses import asdict
-
+def _forecast(
+    files: Sequence[Path], levels: Sequence[str], domain: int, dataset: str | None, location: str
+) -> Forecast:
     from sfumato.audit import prediction
     from sfumato.release.manifest import Manifest
     from sfumato.schema.levels import Level
+    from sfumato.vault import Vault
 
+    if dataset is not None:
+        held = Vault.open(location).dataset(dataset)
+        ladder = held.scheme.policy.ladder
+        asked = [ladder.level(level) for level in levels or ladder.levels]
+        return prediction.of_models([held.scheme.models(held.schema, level) for level in asked])
     if bool(files) == bool(levels):
-        raise click.UsageError("--predict needs copies or --level, as in --predict --level 0.6 --level 0.5")
+        raise click.UsageError("--predict needs copies, --level or --dataset, as in --predict --level 0.6 --level 0.5")
     if files:
-        forecast = prediction.of_models([Manifest.of(path).models for path in files])
-    else:
-        forecast = prediction.of_levels([Level(_fidelity(level)) for level in levels], domain)
+        return prediction.of_copies([Manifest.of(path) for path in files])
+    return prediction.of_levels([Level(_fidelity(level)) for level in levels], domain)
+
+
+def _predict(forecast: Forecast, as_json: bool) -> None:
+    from dataclasses import asdict
+
     say(asdict(forecast), as_json, _forecast_text(forecast), "sfumato audit DATASET, which tries it on the data")
 
 
@@ -192,6 +207,8 @@ def _forecast_text(forecast: Forecast) -> str:
     if forecast.numbers:
         lines.append(f"{'numbers: error left to the best linear attack':<52}{'these copies':>14}{'independent':>14}")
         lines += [f"  {n.column:<50}{n.ours:>14.2%}{n.independent:>14.2%}" for n in forecast.numbers]
+        lines.append("numbers: its root mean square error")
+        lines += [f"  {n.column:<50}{n.rmse[0]:>14,.4g}{n.rmse[1]:>14,.4g}" for n in forecast.numbers]
     if forecast.categories:
         lines.append(f"{'categories: epsilon':<52}{'these copies':>14}{'independent':>14}")
         lines += [f"  {_of(c):<50}{c.epsilon:>14.4g}{c.independent_epsilon:>14.4g}" for c in forecast.categories]
