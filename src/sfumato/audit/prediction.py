@@ -117,7 +117,7 @@ def _category_forecast(parts: Sequence[Categories]) -> CategoryForecast:
     size = parts[0].size
     alone = [math.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
     held = best_of_each_path(parts)
-    ours = sum(log for part, log in zip(parts, alone, strict=True) if part in held)
+    ours = sum(log for part, log in zip(parts, alone, strict=True) if any(part is best for best in held))
     name = " x ".join(parts[0].model.columns)
     return CategoryForecast(name, size, ours, sum(alone), _rise(ours, size), _rise(sum(alone), size))
 
