@@ -82,6 +82,25 @@ def test_a_flawed_copy_is_called_what_it_is(table: pa.Table, copies: dict[str, p
     assert "its noise is not as large as stated" in page(found)
 
 
+def test_two_copies_of_one_level_are_the_same(table: pa.Table) -> None:
+    """Also where the noise of each is as large as it should be."""
+    scheme, key = wards.policy().fit(table), sf.Key.generate()
+    copy, stranger = (scheme.release(table, "partner", made) for made in (key, sf.Key.generate()))
+    forged = stranger.replace_schema_metadata(copy.schema.metadata)
+    assert audit(table, {"ann": copy, "bob": copy}, attacks=QUICK).passed
+    found = audit(table, {"ann": copy, "bob": forged}, attacks=QUICK)
+    assert "copies of the same level differ" in {check.fault for check in found.soundness.alarms}
+
+
+def test_too_few_records_are_not_called_sound(key: sf.Key) -> None:
+    few = wards.table(40).drop_columns(["diagnosis"])
+    policy = sf.Policy.loads(
+        wards.POLICY.replace('diagnosis = { role = "uniform", domain = ["flu", "cold", "gout"] }', "")
+    )
+    copy = policy.fit(few).release(few, "partner", key)
+    assert "NOT CHECKED" in verdict(audit(few, {"ann": copy}, attacks=QUICK))
+
+
 def test_the_report_needs_nothing_else_and_escapes_names(table: pa.Table) -> None:
     policy = dataclasses.replace(wards.policy(), dataset="<script>alert(1)</script>")
     made = policy.fit(table).release_levels(table, ["internal", "partner"], sf.Key.generate())

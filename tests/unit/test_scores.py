@@ -20,6 +20,10 @@ def test_breaches_follow_the_corrected_definition() -> None:
     truth, guess = np.array([[0.0, 5.0, 7.0]]), np.array([[-9.0, 1.0, 1.0]])
     assert not breached(guess, truth, 0.79)["entry"][0]
     assert breached(guess, truth, 0.81)["entry"][0]
+    near = np.array([[0.04, 1.0, 1.0]])
+    assert breached(near, truth, 0.05)["entry"][0]
+    assert breached(-near, truth, 0.05)["entry"][0]
+    assert not breached(near, truth, 0.03)["entry"][0]
 
 
 def test_cosines_reach_from_minus_one_to_one() -> None:

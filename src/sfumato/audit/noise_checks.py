@@ -20,8 +20,8 @@ from sfumato.kernels import Floats
 DIGITS = 2.0**-11
 """Published covariances are rounded to this share of themselves."""
 
-FEWEST_STEPS = 8.0
-"""An increment of fewer lattice steps is not looked at: rounding is most of it."""
+FEWEST_STEPS = 4.0
+"""An increment of fewer lattice steps is not looked at: rounding is too much of it."""
 
 FEWEST_ROWS = 50
 
@@ -50,17 +50,18 @@ class Path:
     """The covariance of the noise at time 1."""
     step: Floats
 
-    def increments(self) -> list[Copy]:
-        """What each copy adds to the one before, where that is more than rounding."""
+    def increments(self) -> tuple[list[Copy], list[int]]:
+        """What each copy adds to the one before, where that is more than rounding, and the columns where it is."""
+        sizes = np.sqrt(np.diag(self.shape)) / self.step
         found: list[Copy] = []
         last = Copy("", 0.0, np.zeros_like(self.original))
         for copy in self.copies:
             gap = copy.time - last.time
-            if (np.sqrt(np.diag(self.shape) * max(gap, 0.0)) < FEWEST_STEPS * self.step).any():
-                continue  # see `_twins`
-            found.append(Copy(copy.name, gap, copy.noise - last.noise))
-            last = copy
-        return found
+            if (sizes * np.sqrt(max(gap, 0.0)) >= FEWEST_STEPS).any():
+                found.append(Copy(copy.name, gap, copy.noise - last.noise))
+                last = copy
+        least = min((part.time for part in found), default=0.0)
+        return found, [i for i, size in enumerate(sizes) if size * np.sqrt(least) >= FEWEST_STEPS]
 
 
 def path_of(named: Sequence[tuple[str, Numbers]], placed: Floats) -> Path | None:
@@ -94,18 +95,20 @@ def path_of(named: Sequence[tuple[str, Numbers]], placed: Floats) -> Path | None
 
 def noise_checks(path: Path) -> Iterator[Check]:
     """All checks on one path."""
-    increments = path.increments()
-    if not increments:
+    for copy in path.copies:
+        yield from _sizes(path, copy)
+        yield from _correlations(path, copy)
+    yield from _repeats(path)
+    yield from _twins(path)
+    increments, columns = path.increments()
+    if not columns:
         return
-    for part in increments:
-        yield from _sizes(path, part)
-        yield from _correlations(path, part)
     original = _basis(np.column_stack([path.original, np.ones(len(path.original))]))
-    white, slack = _whitening(path, increments)
+    white, slack = _whitening(path, increments, columns)
     earlier: list[tuple[str, Floats, Floats]] = []
     total = np.zeros((len(path.original), white.shape[1]))
     for part in increments:
-        flat = part.noise @ white
+        flat = part.noise[:, columns] @ white
         basis = _basis(flat)
         yield Check(f"{part.name}, all columns", "its noise depends on the original", _unrelated(original, basis, 0.0))
         for name, span, before in earlier:
@@ -114,23 +117,20 @@ def noise_checks(path: Path) -> Iterator[Check]:
             yield Check(subject, _GAIN, _uncorrelated(before, flat, slack))
         total = total + flat
         earlier.append((part.name, _basis(total), total))
-    yield from _repeats(path, increments)
-    yield from _twins(path)
 
 
 def _twins(path: Path) -> Iterator[Check]:
     """Copies of one level, but for rounding, are the same copy."""
     for before, copy in pairwise(path.copies):
-        near = (np.sqrt(np.diag(path.shape) * (copy.time - before.time)) < FEWEST_STEPS * path.step).any()
-        if near:
+        steps = np.sqrt(np.diag(path.shape) * (copy.time - before.time)) / path.step
+        if (steps < FEWEST_STEPS).all():
             apart = (copy.noise - before.noise).std(axis=0) / path.step
-            allowed = 4 * FEWEST_STEPS + 4 * np.sqrt(np.diag(path.shape) * (copy.time - before.time)) / path.step
-            same = bool((apart <= allowed).all())
+            same = bool((apart <= 4 * FEWEST_STEPS).all())
             yield Check(f"{before.name} and {copy.name}", "copies of the same level differ", 1.0 if same else 0.0)
 
 
 def _sizes(path: Path, part: Copy) -> Iterator[Check]:
-    """The variance and the law of each column of an increment."""
+    """The variance and the law of each column of a copy's noise."""
     for i, column in enumerate(path.columns):
         stated = path.shape[i, i] * part.time
         rounding = path.step[i] ** 2 / 6 / stated
@@ -176,19 +176,21 @@ def _basis(values: Floats) -> Floats:
     return basis
 
 
-def _whitening(path: Path, increments: Sequence[Copy]) -> tuple[Floats, float]:
+def _whitening(path: Path, increments: Sequence[Copy], columns: list[int]) -> tuple[Floats, float]:
     """What turns the noise of the best copy into columns of variance 1 without correlation, and a slack.
 
     Directions in which the noise is but a few lattice steps are left out, as where columns follow from each other:
     rounding is all there is. In the others it leaves a correlation between increments of at most the slack, one
     twelfth of a squared step over their variance.
     """
-    steps = increments[0].noise / path.step
+    step = path.step[columns]
+    steps = increments[0].noise[:, columns] / step
     found, vectors = np.linalg.eigh(steps.T @ steps / len(steps))
-    kept = found > FEWEST_STEPS**2
-    least = float(found[kept].min()) * min(part.time for part in increments) / increments[0].time
-    white: Floats = (vectors[:, kept] / np.sqrt(found[kept])) / path.step[:, None]
-    return white, 1 / (12 * least)
+    ratio = min(part.time for part in increments) / increments[0].time
+    kept = found * ratio > FEWEST_STEPS**2
+    kept[-1] = True
+    white: Floats = (vectors[:, kept] / np.sqrt(found[kept])) / step[:, None]
+    return white, 1 / (12 * float(found[kept].min()) * ratio)
 
 
 def _unrelated(first: Floats, second: Floats, slack: float) -> float:
@@ -208,27 +210,26 @@ def _unrelated(first: Floats, second: Floats, slack: float) -> float:
 def _uncorrelated(first: Floats, second: Floats, slack: float) -> float:
     """The same for a share of the first in the second, the same in all columns: one correlation over all cells."""
     product = float(np.vdot(first, second) / np.sqrt(np.vdot(first, first) * np.vdot(second, second)))
+    product = float(np.clip(product, -1 + 1e-12, 1 - 1e-12))
     apart = max(abs(np.arctanh(product)) - np.arctanh(slack), 0.0) * np.sqrt(first.size - 3)
     return 2 * float(stats.norm.sf(apart)) if apart else 1.0
 
 
-def _repeats(path: Path, increments: Sequence[Copy]) -> Iterator[Check]:
-    """Records with the same noise: two agree in all cells with probability at most `Π step/(2√π·σ)` over `√|R|`."""
+def _repeats(path: Path) -> Iterator[Check]:
+    """Records with the same noise: two agree in all cells of a copy with probability at most `Π step/(2√π·σ)/√|R|`."""
     sizes = np.sqrt(np.diag(path.shape))
     determinant = float(np.linalg.det(path.shape / np.outer(sizes, sizes)))
     if determinant < 1e-6:  # columns that follow from each other repeat together
         return
-    rows = len(path.original)
-    marks, log_chance = np.zeros(rows, np.uint64), 0.0
-    for part in increments:
-        for i in range(len(path.columns)):
-            cells = np.rint(part.noise[:, i] / path.step[i]).astype(np.int64).view(np.uint64)
-            marks = (marks ^ cells) * np.uint64(0x9E3779B97F4A7C15)
-            marks ^= marks >> np.uint64(29)
-        log_chance += np.log(path.step / (2 * np.sqrt(np.pi) * sizes * np.sqrt(part.time))).sum()
-        log_chance -= 0.5 * np.log(determinant)
+    rows, copy = len(path.original), path.copies[-1]
+    marks = np.zeros(rows, np.uint64)
+    for cells in np.rint(copy.noise / path.step).T:
+        marks = (marks ^ cells.astype(np.int64).view(np.uint64)) * np.uint64(0x9E3779B97F4A7C15)
+        marks ^= marks >> np.uint64(29)
     _, counts = np.unique(marks, return_counts=True)
     pairs = float((counts * (counts - 1.0) / 2).sum())
-    expected = rows * (rows - 1) / 2 * float(np.exp(min(log_chance, 0.0)))
-    p = 1.0 if pairs <= 2 * expected else float(stats.poisson.sf(pairs - 1, max(expected, 1e-9)))
-    yield Check("all copies", "the same noise was used for several records", p)
+    chances = path.step / (2 * np.sqrt(np.pi * copy.time) * sizes)
+    expected = rows * (rows - 1) / 2 * min(float(np.prod(chances)) / np.sqrt(determinant), 1.0)
+    # Poisson's law is that of rare coincidences; where they are not rare, a large excess is asked for
+    p = 1.0 if pairs <= 2 * expected + 20 else float(stats.poisson.sf(pairs - 1, max(expected, 1e-9)))
+    yield Check(copy.name, "the same noise was used for several records", p)

@@ -19,6 +19,8 @@ def verdict(audit: Audit) -> str:
             f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {checks} failed ({chance}). The surest: {first.fault} "
             f"({first.subject}, p = {first.p:.1g})."
         )
+    if not audit.soundness.checks:
+        return "NOT CHECKED: there are too few whole records to test the noise; see what the attacks found."
     if audit.paths > 1:
         return (
             f"POOLING GAINS: these copies lie on {audit.paths} paths, whose noise is independent, so that each tells "
