@@ -35,7 +35,7 @@ $(VENV)/bin/pip:
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.plot: pyproject.toml | $(VENV)/bin/pip
-	$(BIN)/pip install --quiet -e '.[learn,plot]'
+	$(BIN)/pip install --quiet -e '.[plot]'
 	touch $@
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip

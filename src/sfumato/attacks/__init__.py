@@ -23,8 +23,10 @@ import abc
 from collections.abc import Callable
 from typing import ClassVar
 
-from sfumato.attacks._estimate import Belief, Estimate, joined
-from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records
+import numpy as np
+
+from sfumato.attacks._estimate import Belief, Estimate, column_of, joined
+from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records, size_of
 from sfumato.attacks._pooling import pool, telling
 from sfumato.attacks._scoring import Score, record_errors, score
 from sfumato.attacks._simulation import simulated
@@ -43,11 +45,13 @@ __all__ = [
     "Numbers",
     "Records",
     "Score",
+    "column_of",
     "joined",
     "pool",
     "record_errors",
     "score",
     "simulated",
+    "size_of",
     "telling",
 ]
 
@@ -87,7 +91,10 @@ class Attack(abc.ABC):
     def estimate(self, evidence: Evidence) -> Estimate:
         """The guesses of all records."""
         self.check(evidence)
-        return self.prepare(evidence)(evidence)
+        try:
+            return self.prepare(evidence)(evidence)
+        except np.linalg.LinAlgError as error:
+            raise AttackError(f"the attack {self.name!r} could not be tried on these numbers: {error}") from None
 
     def check(self, evidence: Evidence) -> None:
         """Refuse evidence that this attack cannot use."""

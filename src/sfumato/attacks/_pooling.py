@@ -22,13 +22,20 @@ class Pool:
     weights: Floats | None
     """One column a column of the copies that count; without weights, the only one of them is the pool."""
     covariance: Floats
+    centre: Floats
+    """The mean of each column of the copies that count, which stands in for what is missing."""
 
     def of(self, numbers: Sequence[Numbers]) -> Floats:
-        """The pooled copy of some records, a record a row."""
+        """The pooled copy of some records, a record a row; missing is what all of them miss."""
         values = [numbers[i].values for i in self.taken]
         if self.weights is None:
             return values[0]
-        pooled: Floats = np.hstack(values) @ self.weights.T
+        whole = np.hstack(values)
+        missing = np.isnan(whole)
+        pooled: Floats = np.where(missing, self.centre, whole) @ self.weights.T
+        if missing.any():
+            shown = design([numbers[i] for i in self.taken], self.columns)
+            pooled[(~missing).astype(np.float64) @ shown < 0.5] = np.nan
         return pooled
 
 
@@ -41,8 +48,9 @@ def pool(numbers: Sequence[Numbers]) -> Pool:
     taken = telling(numbers)
     parts = [numbers[i] for i in taken]
     columns = tuple(dict.fromkeys(name for part in numbers for name in part.columns))
+    centre = np.concatenate([_means(part.values) for part in parts])
     if len(parts) == 1 and parts[0].columns == columns:
-        return Pool(columns, tuple(taken), None, parts[0].covariance)
+        return Pool(columns, tuple(taken), None, parts[0].covariance, centre)
     sizes = np.sqrt(np.concatenate([np.diag(part.covariance) for part in parts]))
     precision = _inverse(joint_noise(parts) / np.outer(sizes, sizes))
     shown = design(parts, columns)
@@ -50,7 +58,15 @@ def pool(numbers: Sequence[Numbers]) -> Pool:
     scaled = shown * unit / sizes[:, None]
     covariance = _inverse(scaled.T @ precision @ scaled)
     weights = covariance @ scaled.T @ precision
-    return Pool(columns, tuple(taken), weights * unit[:, None] / sizes[None, :], covariance * np.outer(unit, unit))
+    weights = weights * unit[:, None] / sizes[None, :]
+    return Pool(columns, tuple(taken), weights, covariance * np.outer(unit, unit), centre)
+
+
+def _means(values: Floats) -> Floats:
+    """Of what is there; 0 where nothing is."""
+    there = ~np.isnan(values)
+    means: Floats = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    return means
 
 
 def telling(numbers: Sequence[Numbers]) -> list[int]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks._evidence import Knowledge
+from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 
 
@@ -38,6 +39,8 @@ def statistics(columns: tuple[str, ...], copy: Floats, noise: Floats, knowledge:
         return Statistics(mean[places], known, known + noise, None)
     if knowledge.sample is not None:
         sample = complete(knowledge.sample.numbers(columns))
+        if len(sample) < 2:
+            raise AttackError("a sample must have at least two records without missing numbers; give a larger one")
         covariance = np.atleast_2d(np.cov(sample.T))
         return Statistics(sample.mean(axis=0), covariance, covariance + noise, len(sample))
     copy = chosen(copy, knowledge)

@@ -8,6 +8,7 @@ import numpy as np
 from scipy.linalg import pinvh
 
 from sfumato.attacks._one_copy import Copy, Filter, OneCopy
+from sfumato.attacks._options import one_of
 from sfumato.attacks._statistics import Statistics, positive
 from sfumato.kernels import Floats
 from sfumato.kernels.shrinkage import shrunk
@@ -23,6 +24,9 @@ class Bayes(OneCopy):
     reference = "huang2005, section 6, eq. 11, and Theorem 8.1, eq. 13; docs/attacks.md, H7"
     shrink: bool = True
     """Correct the eigenvalues of an estimated covariance for the size of the sample."""
+
+    def __post_init__(self) -> None:
+        one_of("shrink", self.shrink, (True, False))
 
     def learn(self, copy: Copy) -> Filter:
         """The gain."""

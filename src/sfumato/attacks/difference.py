@@ -29,14 +29,20 @@ class Difference(Attack):
     supports = frozenset({GaussianNoise.kind})
     fewest = 2
 
+    def check(self, evidence: Evidence) -> None:
+        """Two copies of the same columns are needed."""
+        super().check(evidence)
+        shown = [part.columns for part in evidence.numbers]
+        best = min(evidence.numbers, key=lambda part: (part.model.noise, -len(part.columns)))
+        if shown.count(best.columns) < 2:
+            raise AttackError(f"the attack {self.name!r} needs two copies of the same columns; give it another one")
+
     def prepare(self, evidence: Evidence) -> Guess:
         """Look for proportional noise, else learn the regression."""
         parts = evidence.numbers
         best = min(range(len(parts)), key=lambda i: (parts[i].model.noise, -len(parts[i].columns)))
         columns = parts[best].columns
         others = [i for i, part in enumerate(parts) if i != best and part.columns == columns]
-        if not others:
-            raise AttackError(f"the attack {self.name!r} needs two copies of the same columns; give it another one")
         for i, j in combinations([best, *others], 2):
             if _proportional(parts[i], parts[j]):
                 return self._exact(i, j, columns)

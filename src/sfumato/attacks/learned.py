@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess, Records
+from sfumato.attacks._options import at_least
 from sfumato.attacks._simulation import simulated
 from sfumato.errors import AttackError
-from sfumato.kernels import Floats, Rows
+from sfumato.kernels import Floats, Mask, Rows
 from sfumato.models import GaussianNoise, UniformReplacement
 
 _MOST = 50
@@ -29,6 +30,9 @@ class Learned(Attack):
     supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
     needs_known = True
     iterations: int = 25
+
+    def __post_init__(self) -> None:
+        at_least("iterations", self.iterations, 1)
 
     def prepare(self, evidence: Evidence) -> Guess:
         """Train one model a column."""
@@ -68,47 +72,51 @@ def _features(evidence: Evidence) -> Floats:
 
 def _regressor(seen: Floats, truth: Floats, iterations: int) -> Any:
     """Least squares, and boosting for what it leaves."""
-    boosting = _sklearn().HistGradientBoostingRegressor
+    from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - takes long to import
+
     there = ~np.isnan(truth)
-    seen, truth = seen[there], truth[there]
-    if len(truth) < 2:
-        return lambda features: np.full(len(features), np.nan)
-    centre = np.nan_to_num(np.nanmean(seen, axis=0))
-    units = np.nan_to_num(np.nanstd(seen, axis=0))
+    told = _told(seen[there])
+    seen, truth = seen[there][:, told], truth[there]
+    if len(truth) < 2 or not told.any():
+        return lambda features: np.full(len(features), truth.mean() if len(truth) else np.nan)
+    centre, units = np.nanmean(seen, axis=0), np.nanstd(seen, axis=0)
     units = np.where(units > 0, units, 1.0)
 
     def linear(features: Floats) -> Floats:
         return np.column_stack([np.nan_to_num((features - centre) / units), np.ones(len(features))])
 
     weights = np.linalg.lstsq(linear(seen), truth, rcond=1e-6)[0]
-    rest = boosting(max_iter=iterations, learning_rate=0.12, max_leaf_nodes=15, early_stopping=False, random_state=0)
+    rest = HistGradientBoostingRegressor(
+        max_iter=iterations, learning_rate=0.12, max_leaf_nodes=15, early_stopping=False, random_state=0
+    )
     rest.fit(seen, truth - linear(seen) @ weights)
-    return lambda features: linear(features) @ weights + rest.predict(features)
+    return lambda features: linear(features[:, told]) @ weights + rest.predict(features[:, told])
 
 
 def _classifier(seen: Floats, truth: Rows, iterations: int) -> tuple[Any, Rows]:
+    """The probability of each class that was met."""
+    from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
+
     there = truth >= 0
     classes: Rows = np.unique(truth[there])
-    if len(classes) < 2:
-        return None, classes
-    boosting = _sklearn().HistGradientBoostingClassifier
+    told = _told(seen[there])
+    if len(classes) < 2 or not told.any():
+        return lambda features: np.ones((len(features), len(classes))), classes
     rounds = max(iterations // max(len(classes) // 4, 1), 10)
-    model = boosting(max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=0)
-    return model.fit(seen[there], truth[there]), classes
+    model = HistGradientBoostingClassifier(max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=0)
+    model.fit(seen[there][:, told], truth[there])
+    return lambda features: model.predict_proba(features[:, told]), classes
+
+
+def _told(seen: Floats) -> Mask:
+    """The columns that show anything of the records that are learnt from."""
+    told: Mask = ~np.all(np.isnan(seen), axis=0)
+    return told
 
 
 def _belief(part: Categories, model: Any, classes: Rows, features: Floats) -> Belief:
-    shape = (len(features), len(classes))
-    chance = np.ones(shape) if model is None else model.predict_proba(features)
-    values = np.broadcast_to(classes, shape)
+    chance = model(features)
     prior = np.full(part.size, 1e-9)
     prior[classes] = 1 / max(len(classes), 1)
+    values = np.broadcast_to(classes, chance.shape)
     return Belief(part.model, prior / prior.sum(), values, np.maximum(chance * len(classes), 1e-9))
-
-
-def _sklearn() -> Any:
-    try:
-        from sklearn import ensemble  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise AttackError("the attack 'learned' needs scikit-learn; run `pip install 'sfumato[learn]'`") from None
-    return ensemble

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks._one_copy import Copy, Filter, OneCopy
-from sfumato.attacks._statistics import chosen, complete
+from sfumato.attacks._options import at_least
+from sfumato.attacks._statistics import chosen, complete, positive
 from sfumato.kernels import Floats
 from sfumato.kernels.mixture import fit
 
@@ -21,11 +22,15 @@ class Mixture(OneCopy):
     rows: int = 10_000
     """How many records the mixture is fitted to."""
 
+    def __post_init__(self) -> None:
+        at_least("components", self.components, 1)
+        at_least("rows", self.rows, 10)
+
     def learn(self, copy: Copy) -> Filter:
         """The mixture, in units that put all columns on one scale."""
         units = copy.values.std(axis=0)
         units = np.where(units > 0, units, 1.0)
-        noise = copy.noise / np.outer(units, units)
+        noise = positive(copy.noise / np.outer(units, units), np.ones(len(units))) + 1e-9 * np.eye(len(units))
         if copy.knowledge.sample is not None:
             sample = complete(copy.knowledge.sample.numbers(copy.columns)) / units
             law = fit(sample[: self.rows], np.zeros_like(noise), self.components)

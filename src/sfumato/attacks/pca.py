@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks._one_copy import Copy, Filter, OneCopy
+from sfumato.attacks._options import one_of
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 
@@ -24,6 +25,9 @@ class Pca(OneCopy):
 
     scaled: bool = True
     """Measure columns in their noise's standard deviations; the paper's are of one unit, and taken as they are."""
+
+    def __post_init__(self) -> None:
+        one_of("scaled", self.scaled, (True, False))
 
     def learn(self, copy: Copy) -> Filter:
         """The projection on the directions that are kept."""

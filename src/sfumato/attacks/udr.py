@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks._one_copy import Copy, Filter, OneCopy
+from sfumato.attacks._options import one_of
 from sfumato.attacks._statistics import chosen, complete
 from sfumato.kernels import Floats
 from sfumato.kernels.deconvolution import GRID, density, posterior_mean
@@ -19,6 +20,9 @@ class Udr(OneCopy):
     reference = "huang2005, section 4.2, eqs 3 and 4; the density by Agrawal and Aggarwal 2001"
     density: str = "reconstructed"
     """`reconstructed` from the copy, or `gaussian`."""
+
+    def __post_init__(self) -> None:
+        one_of("density", self.density, ("reconstructed", "gaussian"))
 
     def learn(self, copy: Copy) -> Filter:
         """A table of guesses for each column."""

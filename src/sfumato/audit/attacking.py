@@ -207,6 +207,8 @@ def _table(table: Any) -> pa.Table:
 def _statistics(original: Any, case: Case) -> tuple[tuple[str, ...], Floats, Floats]:
     known = records(_table(original), case.models)
     whole = known.values[~np.isnan(known.values).any(axis=1)]
+    if len(whole) < 2:
+        raise AttackError("statistics need at least two records without missing numbers; give a larger table")
     return known.columns, whole.mean(axis=0), np.atleast_2d(np.cov(whole.T))
 
 

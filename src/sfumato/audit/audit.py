@@ -15,11 +15,12 @@ from sfumato.audit.exposure import Exposure
 from sfumato.audit.result import Audit, Held, Trial
 from sfumato.audit.soundness import RATE, soundness
 from sfumato.audit.trials import Case, Judge, trials
-from sfumato.release.thresholds import Reached, reached
+from sfumato.release.sampling import one_in
+from sfumato.release.thresholds import Reached, reached, speaks_of
 from sfumato.schema.targets import Target
 
 CONTROL = 10
-"""Every tenth record is kept from the attackers, as a control: what they find of it they would find without a copy."""
+"""One record in ten is kept from the attackers, as a control: what they find of it, they would find without a copy."""
 
 Stage = Callable[[str], None]
 
@@ -52,8 +53,9 @@ def audit(
     stage("checking the noise")
     sound = soundness(whole, rate)
     everyone = np.arange(len(whole.truth))
-    seen = whole.take(np.delete(everyone, everyone[::CONTROL]))
-    judge = Judge(seen.truth, seen.known(), whole.truth.take(everyone[::CONTROL]))
+    control = one_in(CONTROL, len(everyone))
+    seen = whole.take(np.delete(everyone, control))
+    judge = Judge(seen.truth, seen.known(), whole.truth.take(control))
     twin = seen.twin()
     alone, pooled, independent = _tried(seen, twin, attacks, judge, stage)
     stage("adding copy by copy")
@@ -71,7 +73,8 @@ def audit(
         growth=tuple(growth(seen, twin)),
         spread=spread(seen, twin),
         exposure=exposure,
-        targets=_reached(seen, targets if attacks is None else (), [pooled, *alone]),
+        targets=_reached(seen, targets, [pooled, *alone]),
+        partial=attacks is not None,
         software=f"sfumato {version('sfumato')}",
     )
 
@@ -100,7 +103,8 @@ def _is_all(seen: Docket) -> int | None:
 def _reached(seen: Docket, targets: Sequence[Target], tried: Sequence[Trial]) -> tuple[Reached, ...]:
     """What the best attack reached of each target on a column that some copy shows."""
     scores = [found for trial in tried for found in trial.scores]
-    return tuple(reached([target for target in targets if _is_shown(seen, target)], scores))
+    asked = [target for target in targets if _is_shown(seen, target) and speaks_of(scores, target)]
+    return tuple(reached(asked, scores))
 
 
 def _is_shown(seen: Docket, target: Target) -> bool:

@@ -14,6 +14,8 @@ class Check:
     fault: str
     """What is wrong if the check fails."""
     p: float
+    copies: tuple[str, ...] = ()
+    """The names of the copies."""
 
 
 @dataclass(frozen=True)
@@ -23,14 +25,16 @@ class Soundness:
     checks: tuple[Check, ...]
     rate: float
     """The probability that sound copies raise an alarm, over all checks together."""
+    unchecked: tuple[str, ...] = ()
+    """Copies of which nothing could be checked, for want of records."""
 
     @property
     def alarms(self) -> tuple[Check, ...]:
         """The checks that failed, the surest first. By the union bound, sound copies have none but at the `rate`."""
         level = self.rate / max(len(self.checks), 1)
-        return tuple(sorted((check for check in self.checks if check.p < level), key=lambda check: check.p))
+        return tuple(sorted((check for check in self.checks if not check.p >= level), key=lambda check: check.p))
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
-        return not self.alarms
+        """Whether all was checked and nothing is wrong."""
+        return not self.alarms and not self.unchecked

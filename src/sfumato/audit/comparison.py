@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,27 +13,29 @@ from sfumato.audit.result import Growth, Spread, Trial, Worth
 
 
 def worth(seen: Docket, alone: Sequence[Trial], pooled: Trial, independent: Trial) -> list[Worth]:
-    """Of each column. Who holds several copies may also make use of one of them only."""
+    """Of each column that an attack speaks of. Who holds several copies may also make use of one of them only."""
     found = []
-    for column in seen.truth.columns if pooled.scores else ():
-        held = [trial.best_error(column) for trial in alone if any(one.has(column) for one in trial.scores)]
-        (_, best), (attack, value) = (min(some, key=_value) for some in (held, [pooled.best_error(column), *held]))
-        found.append(Worth(column, "error", 1.0, best, value, independent.best_error(column)[1], attack))
-    for columns in dict.fromkeys(category.columns for one in pooled.scores for category in one.categories):
-        held = [trial.best_success(columns) for trial in alone if _guesses(trial, columns)]
-        (_, best), (attack, value) = (max(some, key=_value) for some in (held, [pooled.best_success(columns), *held]))
-        base = next(c.success.baseline.value for one in pooled.scores for c in one.categories if c.columns == columns)
-        other = independent.best_success(columns)[1]
-        found.append(Worth(" x ".join(columns), "success", base, best, value, other, attack))
+    for column in seen.truth.columns:
+        held = [reached for trial in alone for reached in trial.errors(column)]
+        all_of_them = [*pooled.errors(column), *held]
+        if all_of_them:
+            value, attack = min(all_of_them)
+            apart = min(independent.errors(column), default=_NOTHING)[0]
+            found.append(Worth(column, "error", 1.0, min(held, default=_NOTHING)[0], value, apart, attack))
+    scores = [score for trial in (pooled, *alone) for score in trial.scores]
+    for columns in dict.fromkeys(category.columns for score in scores for category in score.categories):
+        held = [reached for trial in alone for reached in trial.successes(columns)]
+        all_of_them = [*pooled.successes(columns), *held]
+        if all_of_them:
+            value, attack = max(all_of_them)
+            base = next(c.success.baseline.value for one in scores for c in one.categories if c.columns == columns)
+            apart = max(independent.successes(columns), default=_NOTHING)[0]
+            best = max(held, default=_NOTHING)[0]
+            found.append(Worth(" x ".join(columns), "success", base, best, value, apart, attack))
     return found
 
 
-def _value(reached: tuple[str, float]) -> float:
-    return reached[1]
-
-
-def _guesses(trial: Trial, columns: tuple[str, ...]) -> bool:
-    return any(category.columns == columns for one in trial.scores for category in one.categories)
+_NOTHING = (math.nan, "")
 
 
 def growth(seen: Docket, twin: Docket) -> list[Growth]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import islice
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import Evidence, Knowledge, Records, simulated
@@ -14,6 +13,7 @@ from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.release.exhibits import exhibit, records, together
 from sfumato.release.manifest import Manifest
+from sfumato.release.sampling import one_in
 
 KNOWN = 2000
 """Records that the attacker is assumed to know, of those that are audited; at most every tenth."""
@@ -53,20 +53,19 @@ class Docket:
         )
 
     def paths(self) -> int:
-        """On how many paths some attribute's copies lie: on more than one, pooling them gains."""
-        parts: dict[tuple[str, ...], set[str]] = {}
+        """On how many paths the copies of some column lie: on more than one, pooling them gains."""
+        parts: dict[str, set[str]] = {}
         for copy in self.copies:
-            for number in copy.numbers:
-                parts.setdefault(("numbers",), set()).add(number.path)
-            for category in copy.categories:
-                parts.setdefault(category.model.columns, set()).add(category.path)
+            lanes = [(part.model.columns, part.path) for part in copy.numbers]
+            lanes += [(part.model.columns, part.path) for part in copy.categories]
+            for columns, path in lanes:
+                for column in columns:
+                    parts.setdefault(column, set()).add(path)
         return max(map(len, parts.values()), default=1)
 
     def known(self) -> Rows:
         """The places of the records that attackers know."""
-        count = min(KNOWN, len(self.truth) // 10)
-        places: Rows = np.unique(np.linspace(0, len(self.truth) - 1, max(count, 1)).astype(np.int64))
-        return places
+        return one_in(max(len(self.truth) // KNOWN, 10), len(self.truth))
 
     def pooled(self, first: int | None = None, *, knows: bool = True) -> Evidence:
         """All copies, or the first few, in one hand."""

@@ -38,7 +38,7 @@ class Outlier:
 
 @dataclass(frozen=True)
 class ColumnExposure:
-    """How many records stand out in a column, and the range in which none would."""
+    """How many records stand out in a column, and the range to clip it to so that none would, if there is one."""
 
     column: str
     records: int
@@ -111,7 +111,10 @@ class _Crowd:
         if not lonely.any() or lonely.all():
             return int(self.counts[lonely].sum()), None
         inner = self.bins[~lonely]
-        return int(self.counts[lonely].sum()), (float(inner[0] * self.width), float((inner[-1] + 1) * self.width))
+        count = int(self.counts[lonely].sum())
+        if ((self.bins[lonely] > inner[0]) & (self.bins[lonely] < inner[-1])).any():
+            return count, None  # between others, where no clip would bring it
+        return count, (float(inner[0] * self.width), float((inner[-1] + 1) * self.width))
 
 
 def _bins(batch: pa.RecordBatch, model: GaussianNoise, width: Floats) -> list[tuple[Rows, Mask]]:

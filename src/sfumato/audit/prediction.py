@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.attacks import Categories, Evidence, Numbers, pool
 from sfumato.attacks.bayes import linear_gain
 from sfumato.attacks.collusion import best_of_each_path
+from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.models import GaussianNoise, Model, UniformReplacement
 from sfumato.release.manifest import Manifest
@@ -63,7 +64,10 @@ def of_levels(levels: Sequence[Level], domain: int) -> Forecast:
 
 
 def of_copies(manifests: Sequence[Manifest]) -> Forecast:
-    """For copies that were made."""
+    """For copies that were made, all of one dataset."""
+    names = sorted({manifest.dataset for manifest in manifests})
+    if len(names) > 1:
+        raise AttackError(f"copies must be of one dataset, got {', '.join(names)}")
     return of_models([manifest.models for manifest in manifests], [f"{m.scheme}/{m.key}" for m in manifests])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -28,22 +29,17 @@ class Trial:
     skipped: tuple[tuple[str, str], ...] = ()
     """Attacks that could not be tried, and why."""
 
-    def best_error(self, column: str) -> tuple[str, float]:
-        """The attack that left least of a column's variance, and what it left."""
+    def errors(self, column: str) -> list[tuple[float, str]]:
+        """What each attack left of a column's variance, with its name."""
         found = [(one.number(column).error.attack.value, one.attack) for one in self.scores if one.has(column)]
-        value, attack = min(found)
-        return attack, value
+        return [(value, name) for value, name in found if not math.isnan(value)]
 
-    def best_success(self, columns: tuple[str, ...]) -> tuple[str, float]:
-        """The attack that guessed a category most often."""
+    def successes(self, columns: tuple[str, ...]) -> list[tuple[float, str]]:
+        """How often each attack guessed a category, with its name."""
         found = [
-            (category.success.attack.value, one.attack)
-            for one in self.scores
-            for category in one.categories
-            if category.columns == columns
+            (c.success.attack.value, one.attack) for one in self.scores for c in one.categories if c.columns == columns
         ]
-        value, attack = max(found)
-        return attack, value
+        return [(value, name) for value, name in found if not math.isnan(value)]
 
 
 @dataclass(frozen=True)
@@ -56,7 +52,7 @@ class Worth:
     baseline: float
     """Without any copy."""
     alone: float
-    """With the best copy."""
+    """With one copy, the best of them; NaN where no attack on it speaks of the column, and so below."""
     pooled: float
     """With all of them."""
     independent: float
@@ -114,16 +110,19 @@ class Audit:
     exposure: Exposure | None
     targets: tuple[Reached, ...]
     software: str
+    partial: bool = False
+    """Only some attacks were tried."""
 
     @property
     def gained(self) -> bool:
         """Whether those who pool these copies learn more than from the best of them."""
-        return self.paths > 1 or not self.soundness.sound
+        return self.paths > 1 or bool(self.soundness.alarms)
 
     @property
     def passed(self) -> bool:
-        """Whether the copies are sound, of one path, and within the policy's thresholds."""
-        return not self.gained and all(reached.met for reached in self.targets)
+        """Whether the copies are sound, of one path, and within the policy's thresholds by all attacks."""
+        within = all(reached.met for reached in self.targets) and not (self.targets and self.partial)
+        return self.soundness.sound and self.paths == 1 and within
 
     def summary(self) -> dict[str, Any]:
         """As JSON."""
@@ -133,6 +132,7 @@ class Audit:
             "checks": len(self.soundness.checks),
             "rate": self.soundness.rate,
             "alarms": [asdict(check) for check in self.soundness.alarms],
+            "unchecked": self.soundness.unchecked,
         }
         for worth, found in zip(said["worth"], self.worth, strict=True):
             worth["recovered"] = found.recovered

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from sfumato.attacks import Evidence
 from sfumato.audit.checks import Check, Soundness
 from sfumato.audit.docket import Docket
-from sfumato.audit.noise_checks import noise_checks, path_of
-from sfumato.audit.replacement_checks import crossed, replacement_checks
+from sfumato.audit.noise_checks import Copy, noise_checks
+from sfumato.audit.replacement_checks import Column, crossed, replacement_checks
 from sfumato.release.exhibits import placed
 
 RATE = 1e-6
@@ -14,29 +17,35 @@ RATE = 1e-6
 
 def soundness(seen: Docket, rate: float = RATE) -> Soundness:
     """All checks on all copies, judged together."""
-    return Soundness(tuple(_numbers(seen) + _categories(seen)), rate)
+    checks = tuple(_numbers(seen) + _categories(seen))
+    told = {name for check in checks for name in check.copies}
+    blurred = [name for name, copy in zip(seen.names, seen.copies, strict=True) if _shows_anything(copy)]
+    return Soundness(checks, rate, tuple(name for name in blurred if name not in told))
+
+
+def _shows_anything(copy: Evidence) -> bool:
+    """Whether there is a blurred value that ought to be checked."""
+    numbers = any((~np.isnan(part.values)).any() for part in copy.numbers)
+    return numbers or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
 
 
 def _numbers(seen: Docket) -> list[Check]:
     """Path by path."""
-    found: list[Check] = []
-    numbers = [(name, part) for name, copy in zip(seen.names, seen.copies, strict=True) for part in copy.numbers]
-    for path in dict.fromkeys(part.path for _, part in numbers):
-        lane = [(name, part) for name, part in numbers if part.path == path]
-        noise = path_of(lane, placed(seen.original, lane[0][1].model))
-        found += [] if noise is None else noise_checks(noise)
-    return found
+    paths: dict[str, list[Copy]] = {}
+    for name, copy in zip(seen.names, seen.copies, strict=True):
+        for part in copy.numbers:
+            paths.setdefault(part.path, []).append(Copy.of(name, part, placed(seen.original, part.model)))
+    return [check for copies in paths.values() for check in noise_checks(copies)]
 
 
 def _categories(seen: Docket) -> list[Check]:
-    """Path by path for each attribute, then the attributes of each copy with each other."""
+    """Path by path for each column, then the attributes of each copy with each other."""
     found: list[Check] = []
-    truth = seen.truth.codes
-    categories = [(name, p) for name, copy in zip(seen.names, seen.copies, strict=True) for p in copy.categories]
-    for key in dict.fromkeys((part.path, part.model.columns) for _, part in categories):
-        some = [(name, part) for name, part in categories if (part.path, part.model.columns) == key]
-        found += replacement_checks(some, truth[key[1]])
+    paths: dict[tuple[str, str], list[Column]] = {}
     for name, copy in zip(seen.names, seen.copies, strict=True):
-        parts = [(f"{name}, {' x '.join(p.model.columns)}", p.codes, truth[p.model.columns]) for p in copy.categories]
-        found += crossed(parts)
-    return found
+        known = [(part, seen.truth.codes[part.model.columns]) for part in copy.categories]
+        for part, truth in known:
+            for column in Column.of(name, part, truth):
+                paths.setdefault((part.path, column.column), []).append(column)
+        found += crossed(known, name)
+    return found + [check for columns in paths.values() for check in replacement_checks(columns)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from collections.abc import Sequence
 
 from sfumato.audit.exposure import CROWD
@@ -19,8 +20,9 @@ def verdict(audit: Audit) -> str:
             f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {checks} failed ({chance}). The surest: {first.fault} "
             f"({first.subject}, p = {first.p:.1g})."
         )
-    if not audit.soundness.checks:
-        return "NOT CHECKED: there are too few whole records to test the noise; see what the attacks found."
+    if audit.soundness.unchecked:
+        lost = ", ".join(audit.soundness.unchecked)
+        return f"NOT CHECKED: too few records to test the noise of {lost}; see what the attacks found."
     if audit.paths > 1:
         return (
             f"POOLING GAINS: these copies lie on {audit.paths} paths, whose noise is independent, so that each tells "
@@ -30,6 +32,8 @@ def verdict(audit: Audit) -> str:
     if broken:
         said = "; ".join(f"{one}, where {one.target.requirement()} is demanded" for one in broken)
         return f"BELOW THE POLICY'S THRESHOLDS: {said}."
+    if audit.targets and audit.partial:
+        return "THRESHOLDS NOT JUDGED: only some attacks were tried; leave out --attack to try them all."
     if len(audit.copies) == 1:
         return f"Sound: the copy is what its manifest says ({checks}; {chance})."
     return f"Pooling gains nothing: all {checks} passed ({chance})."
@@ -49,7 +53,13 @@ def lines(audit: Audit) -> list[list[str]]:
 def _line(worth: Worth) -> list[str]:
     values = (worth.baseline, worth.alone, worth.pooled, worth.independent)
     measure = "error left" if worth.measure == "error" else "guessed right"
-    return [worth.column, measure, *(f"{value:.1%}" for value in values), worth.attack, f"{worth.recovered:.0%}"]
+    return [
+        worth.column,
+        measure,
+        *("-" if math.isnan(value) else f"{value:.1%}" for value in values),
+        worth.attack,
+        f"{worth.recovered:.0%}",
+    ]
 
 
 def notes(audit: Audit) -> list[str]:
@@ -58,14 +68,14 @@ def notes(audit: Audit) -> list[str]:
     if audit.exposure is not None:
         for column in audit.exposure.columns:
             if column.records:
-                hint = f"; clip it to {_range(column.clip)} and none does" if column.clip else ""
+                hint = f"; clipped to {_range(column.clip)}, none would" if column.clip else ""
                 many = f"{column.records:,} records stand" if column.records > 1 else "one record stands"
                 out.append(
                     f"{column.column}: {many} out of the noise, with fewer than {CROWD} others within two noise "
                     f"deviations{hint}."
                 )
-    skipped = [(name, why) for name, why in audit.pooled.skipped if "scikit-learn" in why]
-    out += [f"Not tried: {name}. {why[0].upper()}{why[1:]}." for name, why in skipped]
+    failed = [(name, why) for name, why in audit.pooled.skipped if "could not be tried" in why]
+    out += [f"{why[0].upper()}{why[1:]}." for _, why in failed]
     if audit.audited < audit.rows:
         out.append(f"{audit.audited:,} of {audit.rows:,} records were attacked; all were looked at for outliers.")
     return out

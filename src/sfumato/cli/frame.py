@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
@@ -70,4 +71,13 @@ def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callab
 
 def say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:
     """The result, as JSON or as words with a next step."""
-    click.echo(json.dumps(data, indent=2) if as_json else f"{text}\n\nNext: {following}")
+    click.echo(json.dumps(_plain(data), indent=2, allow_nan=False) if as_json else f"{text}\n\nNext: {following}")
+
+
+def _plain(value: Any) -> Any:
+    """What JSON can hold: it knows no number that is none."""
+    if isinstance(value, dict):
+        return {name: _plain(item) for name, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -222,9 +222,9 @@ def _rows(audited: Audit) -> tuple[Row, ...]:
     rows = []
     for worth in audited.worth:
         if worth.measure == "error":
-            alone = [trial.best_error(worth.column)[1] for trial in audited.alone]
+            alone = [min(trial.errors(worth.column))[0] for trial in audited.alone]
             rows.append(Row(worth.column, tuple(alone), worth.pooled, worth.independent))
         else:
-            wrong = [1 - trial.best_success((worth.column,))[1] for trial in audited.alone]
+            wrong = [1 - max(trial.successes((worth.column,)))[0] for trial in audited.alone]
             rows.append(Row(worth.column, tuple(wrong), 1 - worth.pooled, 1 - worth.independent))
     return tuple(rows)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.attacks import Categories, Evidence, Knowledge, Numbers, Records
+from sfumato.attacks import Categories, Evidence, Knowledge, Numbers, Records, size_of
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
 from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
@@ -26,7 +27,8 @@ def exhibit(table: pa.Table, manifest: Manifest) -> Evidence:
         if isinstance(model, GaussianNoise):
             numbers.append(Numbers(model, _numbers(table, model.columns), _path(manifest, model)))
         elif isinstance(model, UniformReplacement):
-            categories.append(Categories(model, codes_of(table, model), _path(manifest, model)))
+            if size_of(model):
+                categories.append(Categories(model, codes_of(table, model), _path(manifest, model)))
         elif model.why == "keep":
             public += [_public(table.column(name)) for name in model.columns]
     return Evidence(table.num_rows, tuple(numbers), tuple(categories), np.column_stack(public) if public else None)
@@ -55,6 +57,10 @@ def records(table: pa.Table, models: Iterable[Model]) -> Records:
 
 def truth(table: pa.Table, columns: tuple[str, ...], attributes: Iterable[UniformReplacement]) -> Records:
     """Some columns of the original."""
+    attributes = [model for model in attributes if size_of(model)]
+    lost = {name for name in (*columns, *(n for m in attributes for n in m.columns)) if name not in table.column_names}
+    if lost:
+        raise AttackError(f"a table of real records must have the copies' columns, and lacks {', '.join(sorted(lost))}")
     values = _numbers(table, columns) if columns else np.empty((table.num_rows, 0))
     return Records(columns, values, {model.columns: codes_of(table, model) for model in attributes})
 
@@ -78,8 +84,7 @@ def names_of(manifest: Manifest) -> list[str]:
 
 def _path(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
     """Names the path that a copy lies on; noise that is not chained has one for every level."""
-    attribute = "+".join(model.columns) if isinstance(model, UniformReplacement) else "numbers"
-    whole = f"{manifest.scheme}/{manifest.key}/{attribute}"
+    whole = f"{manifest.scheme}/{manifest.key}"
     return whole if model.chained else f"{whole}/{manifest.given!r}"
 
 
@@ -121,8 +126,11 @@ def _public(column: pa.ChunkedArray) -> Floats:
 def _ends(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
     if isinstance(clip[0], int | float):
         return float(clip[0]), float(clip[1])
-    ends = numeric.read(pa.array(clip).cast(pa.timestamp("us")).cast(kind))[0]
-    return float(ends[0]), float(ends[1])
+    moments = [datetime.fromisoformat(end) for end in clip]
+    ends = numeric.read(
+        pa.array(moments, pa.timestamp("us", tz=None if moments[0].tzinfo is None else "UTC")).cast(kind)
+    )
+    return float(ends[0][0]), float(ends[0][1])
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -28,7 +28,7 @@ from sfumato.models import GaussianNoise, Model, Unchanged, narrowed
 from sfumato.release import digest, thresholds, words
 from sfumato.release.atomic import replace_text
 from sfumato.release.dealing import ensure_distinct
-from sfumato.release.exhibits import exhibit, records
+from sfumato.release.exhibits import exhibit, records, together
 from sfumato.release.manifest import METADATA, Manifest, attach
 from sfumato.release.sampling import sampled
 from sfumato.schema.levels import Level
@@ -99,16 +99,27 @@ class TableScheme:
         self.view.check(whole, [name for name in whole if self._role(name) in ("keep", "id")])
         self.view.filter(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source], schema=source))
 
-    def check_targets(self, source: Source, levels: Sequence[Level], key: Key) -> None:
-        """Refuse levels at which an attack does better than the policy allows; the highest is the most exposed."""
-        shown = self.schema(source.schema).names
-        targets = [target for target in self.policy.targets if target.column in shown]
-        if targets and levels:
-            places, rows = sampled(self.numbered(source), thresholds.ROWS)
-            if rows.num_rows >= 2:
-                [copy] = self.copies(places, rows, [max(levels)], key)
-                manifest = Manifest.of(copy)
-                thresholds.hold_back(targets, exhibit(copy, manifest), records(rows, manifest.models))
+    def check_targets(
+        self, source: Source, levels: Sequence[Level], key: Key, beside: Sequence[tuple[Level, Key]] = ()
+    ) -> None:
+        """Refuse levels at which an attack does better than the policy allows; the highest is the most exposed.
+
+        What is tested is a copy of all rows and columns, whatever part is shown: those who share a level can put the
+        parts together.
+
+        Args:
+            beside: copies that were given under other keys, whose noise is independent of this one's.
+
+        """
+        if not self.policy.targets or not levels:
+            return
+        whole = self.seen(EVERYTHING)
+        places, rows = sampled(whole.numbered(source), thresholds.ROWS)
+        if rows.num_rows:
+            held = [(max(levels), key), *beside]
+            copies = [whole.copies(places, rows, [level], secret)[0] for level, secret in held]
+            shown = together([exhibit(copy, Manifest.of(copy)) for copy in copies])
+            thresholds.hold_back(self.policy.targets, shown, records(rows, Manifest.of(copies[0]).models))
 
     def copies(self, places: Words, rows: pa.Table, levels: Sequence[Level], key: Key) -> list[pa.Table]:
         """The copies of some rows of a table, which have these places in it, as they are in copies of the whole."""

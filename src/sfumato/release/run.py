@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -44,16 +44,21 @@ def release_file(
     threads: int | None = None,
     progress: Progress | None = None,
     seal: Seal | None = None,
+    beside: Sequence[tuple[Level, Key]] = (),
 ) -> Manifest:
     """Write a copy of a table, and its manifest beside it.
 
     The same request gives the same bytes, so an interrupted run is finished by running it again.
+
+    Args:
+        beside: copies that were given under other keys; the policy's thresholds are tested on all of them together.
+
     """
     source, target = Source.of(table), Path(target)
     _check_target(source, target)
     asked = scheme.policy.ladder.level(level)
     scheme.check(source, key)
-    scheme.check_targets(source, [asked], key)
+    scheme.check_targets(source, [asked], key, beside)
     draft = scheme.manifest(source.schema, asked, key)
     if seal:
         draft = seal.begin(draft)

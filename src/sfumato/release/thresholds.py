@@ -9,10 +9,11 @@ import numpy as np
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, Records, Score, score
 from sfumato.errors import AttackError, ReleaseError
+from sfumato.release.sampling import one_in
 from sfumato.schema.targets import Target
 
 ROWS = 20_000
-"""Records that a threshold is tested on, evenly spread."""
+"""Records that a threshold is tested on, at most."""
 
 KNOWN = 10
 """An attacker is assumed to know every tenth record."""
@@ -61,6 +62,11 @@ def reached(targets: Iterable[Target], scores: Sequence[Score]) -> list[Reached]
     return out
 
 
+def speaks_of(scores: Sequence[Score], target: Target) -> bool:
+    """Whether some attack says anything about a target."""
+    return any(_values(target, one) for one in scores)
+
+
 def _values(target: Target, found: Score) -> list[float]:
     """What an attack reached of a target, at the end of its confidence interval that favours the attacker."""
     if target.measure == "success":
@@ -71,21 +77,19 @@ def _values(target: Target, found: Score) -> list[float]:
 
 def tried(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:
     """The scores of all attacks that can be made, by attackers who know every tenth record, on the others."""
-    places = np.arange(0, evidence.rows, KNOWN)
+    places = one_in(KNOWN, evidence.rows)
     rest = np.delete(np.arange(evidence.rows), places)
     evidence = replace(evidence, knowledge=Knowledge(known=truth.take(places), places=places))
-    scores = []
-    for attack in suite(evidence):
-        try:
-            scores.append(score(attack.estimate(evidence).take(rest), truth.take(rest), confidence=confidence))
-        except AttackError:  # say, because scikit-learn is not there
-            continue
-    return scores
+    real = truth.take(rest)
+    return [score(attack.estimate(evidence).take(rest), real, confidence=confidence) for attack in suite(evidence)]
 
 
 def hold_back(targets: Sequence[Target], evidence: Evidence, truth: Records) -> None:
-    """Refuse a copy on which an attack does better than allowed."""
-    broken = [one for one in reached(targets, tried(evidence, truth)) if not one.met]
+    """Refuse a copy on which an attack does better than allowed, or cannot be tried."""
+    try:
+        broken = [one for one in reached(targets, tried(evidence, truth)) if not one.met]
+    except AttackError as error:
+        raise ReleaseError(f"the policy's thresholds could not be tested, so no copy may leave: {error}") from None
     if broken:
         said = "; ".join(f"{one}, and the policy demands {one.target.requirement()}" for one in broken)
         raise ReleaseError(f"no copy at this level may leave: {said}. Lower the level, or raise the column's scale")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.audit.audit import audit
@@ -34,7 +36,7 @@ class Holder:
 
 
 def holders_of(reading: Reading, dataset: Dataset, names: list[str] | None, now: datetime) -> dict[str, Holder]:
-    """Who holds which copy of this version, or may have one, by a name for it."""
+    """Who holds which copy, or may have one, by a name for it."""
     current = reading.head().generation
     grants = [entry.recipient for entry in reading.current("grant", dataset=dataset.name)]
     found: list[Holder] = []
@@ -54,22 +56,13 @@ def holders_of(reading: Reading, dataset: Dataset, names: list[str] | None, now:
 
 
 def _held(reading: Reading, dataset: Dataset, recipient: str) -> list[Holder]:
-    """The copies of this version that were released."""
+    """The copies that were released, of any version: a record that has not changed since shows the same in them."""
     releases = reading.entries(Query(kind="release", dataset=dataset.name, recipient=recipient))
-    bodies = [entry.body for entry in releases if entry.body["version"] == dataset.version]
-    return [
-        Holder(
-            recipient,
-            said["fidelity"],
-            said["generation"],
-            View(said["columns"] and tuple(said["columns"]), said["where"]),
-        )
-        for said in bodies
-    ]
+    return [Holder(recipient, e.body["fidelity"], e.body["generation"], _view(e.body)) for e in releases]
 
 
-def _view(columns: list[str] | None, where: str | None) -> View:
-    return View(None if columns is None else tuple(columns), where)
+def _view(said: dict[str, Any]) -> View:
+    return View(None if said["columns"] is None else tuple(said["columns"]), said["where"])
 
 
 def _named(holders: Sequence[Holder]) -> dict[str, Holder]:
@@ -97,11 +90,11 @@ def audit_dataset(
     scheme = dataset.scheme
     with dataset.source() as source:
         stage("reading the table")
-        places, table = sampled(scheme.numbered(source), rows)
-        for holder in holders.values():
-            places, table = _seen(places, table, holder.view)
+        views = list(dict.fromkeys(holder.view for holder in holders.values()))
+        places, table = sampled(_shared(scheme.numbered(source), views), rows)
         if table.num_rows < 2:
-            raise AttackError("an audit needs records that all colluders see, and there are none; name fewer of them")
+            names = ", ".join(holders)
+            raise AttackError(f"no record is seen by all of {names}; name those who share some, as in --colluders a,b")
         stage("making the copies")
         copies = {
             name: scheme.seen(h.view).copies(places, table, [Level(h.fidelity)], keys[h.generation])[0]
@@ -115,10 +108,12 @@ def audit_dataset(
         return audit(table, copies, attacks=attacks, targets=targets, exposure=exposed, rows=count, stage=stage)
 
 
-def _seen(places: Words, table: pa.Table, view: View) -> tuple[Words, pa.Table]:
-    """The rows that a view shows."""
-    if view.where is None or not table.num_rows:
-        return places, table
-    [batch] = table.combine_chunks().to_batches()
-    seen = view.holds(batch)
-    return places[seen], table.filter(pa.array(seen))
+def _shared(
+    batches: Iterable[tuple[Words, pa.RecordBatch]], views: Sequence[View]
+) -> Iterator[tuple[Words, pa.RecordBatch]]:
+    """The rows that all views show."""
+    for places, batch in batches:
+        seen = np.ones(batch.num_rows, np.bool_)
+        for view in views:
+            seen &= view.holds(batch)
+        yield places[seen], batch.filter(pa.array(seen))

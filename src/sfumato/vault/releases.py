@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -107,6 +107,7 @@ def release(
     ledger: Ledger,
     out: Path,
     now: Callable[[], datetime],
+    keys: Mapping[int, Key],
     progress: Callable[[int], None] | None,
     threads: int | None,
 ) -> Manifest:
@@ -114,8 +115,24 @@ def release(
     dataset, grant = request.dataset, request.grant
     seal = Recorded(ledger, dataset.store, request, now)
     scheme, level = dataset.scheme.seen(grant.view), Level(grant.fidelity)
+    with ledger.reading() as reading:
+        beside = _under_other_keys(reading, request, keys)
     with dataset.source() as source:
-        return release_file(scheme, source, out, level, request.key, threads=threads, progress=progress, seal=seal)
+        return release_file(
+            scheme, source, out, level, request.key, threads=threads, progress=progress, seal=seal, beside=beside
+        )
+
+
+def _under_other_keys(reading: Reading, request: Request, keys: Mapping[int, Key]) -> list[tuple[Level, Key]]:
+    """The most faithful copies of the dataset that anybody was given under each earlier key."""
+    if not request.dataset.scheme.policy.targets:
+        return []
+    best: dict[int, float] = {}
+    for entry in reading.entries(Query(kind="release", dataset=request.dataset.name)):
+        generation = entry.body["generation"]
+        if generation != request.generation and generation in keys:
+            best[generation] = max(best.get(generation, 0.0), entry.body["fidelity"])
+    return [(Level(fidelity), keys[generation]) for generation, fidelity in best.items()]
 
 
 def held(reading: Reading, dataset: str, recipient: str | None = None) -> list[Seen]:

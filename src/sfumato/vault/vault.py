@@ -272,7 +272,7 @@ class Vault:
         path = Path(out) if out is not None else self._place(dataset, recipient, now.version)
         check_replaced(path, dataset, recipient)
         request = Request(grant, entry, now, generation, keys[generation])
-        return path, release(request, self.ledger, path, self._now, progress, threads)
+        return path, release(request, self.ledger, path, self._now, keys, progress, threads)
 
     def _place(self, dataset: str, recipient: str, version: int) -> Path:
         folder = Path(self.location) / "copies" / dataset
