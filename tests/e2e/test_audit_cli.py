@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -48,7 +49,7 @@ def test_an_attack_with_and_without_the_truth(place: Path) -> None:
     assert "3,000 records were guessed" in ok("attack", "llse", "ann.parquet", "bob.parquet")
     shown = ok("attack", "llse", "ann.parquet", "bob.parquet", "--truth", "ward.parquet", "-o", "guess.parquet")
     assert "age: error left" in shown
-    assert "records within 5% (entry)" in shown
+    assert "records found within 5%: one of its columns" in shown
     assert pq.read_table("guess.parquet").column_names == ["id", "age", "income"]
     found = said("attack", "llse", "ann.parquet", "--truth", "ward.parquet", "--perfect")
     error = found["score"]["numbers"][0]["error"]
@@ -99,6 +100,15 @@ def test_a_forecast(place: Path) -> None:
         (("audit", "wart"), 1, "did you mean 'ward'"),
         (("audit", "ward", "--colluders", "ann,eve"), 1, "no recipient called 'eve'"),
         (("audit", "ward", "-o", "nowhere/report.html"), 1, "a folder that exists"),
+        (("audit", "ward", "-o", "ward.parquet"), 1, "must end in .html"),
+        (("audit", "ward", "-o", "notes.html"), 1, "notes.html exists"),
+        (("audit", "ward", "--colluders", " "), 2, "needs names"),
+        (("audit", "--original", "other.parquet", "ann.parquet"), 1, "is it the right table?"),
+        (("attack", "bayes", "ann.parquet", "-o", "ward.parquet"), 1, "ward.parquet exists"),
+        (("attack", "bayes", "ann.parquet", "-o", "guess.csv"), 1, "must end in .parquet"),
+        (("attack", "lsse", "nowhere.parquet"), 1, "did you mean 'llse'"),
+        (("attack", "--predict", "ann.parquet", "--level", "0.5"), 2, "got both"),
+        (("attack", "bayes", "ann.parquet", "--epsilon", "-1"), 2, "--epsilon"),
         (("audit", "ward", "--attack", "lsse"), 1, "did you mean 'llse'"),
         (("suggest", "ward.parquet", "--target", "age >= 3"), 1, "must read like 'income: rmse >= 5000'"),
         (("suggest", "ward.parquet", "--target", "age: success <= 0.5"), 1, "needs a column with the role uniform"),
@@ -106,10 +116,13 @@ def test_a_forecast(place: Path) -> None:
     ],
 )
 def test_mistakes(place: Path, words: tuple[str, ...], code: int, message: str) -> None:
+    Path("notes.html").write_text("mine")
+    pq.write_table(wards.table().drop_columns(["id"]), "other.parquet")
     done = run(*words)
     assert done.exit_code == code
     assert message in done.stderr
     assert "Traceback" not in done.output
+    assert Path("notes.html").read_text() == "mine"
 
 
 def test_an_audit_of_the_vault_with_its_report(place: Path) -> None:
@@ -132,6 +145,11 @@ def test_an_audit_of_files(place: Path) -> None:
     done = run("audit", "--original", "ward.parquet", "forged.parquet", "--attack", "bayes")
     assert done.exit_code == 1
     assert "DO NOT RELEASE" in done.stdout
+    copy = pq.read_table("ann.parquet")
+    pq.write_table(copy.set_column(2, "age", pc.add(copy.column("age"), 1e-3)), "touched.parquet")
+    done = run("audit", "--original", "ward.parquet", "touched.parquet", "--attack", "bayes")
+    assert "has been changed since it was released" in done.stdout
+    assert "touched.parquet" in done.stdout
 
 
 def test_a_draft_that_keeps_a_target(place: Path) -> None:

@@ -74,6 +74,36 @@ def shared_columns(original: Array, noise: list[Array], times: list[float], rng:
     return out
 
 
+def half_shared(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
+    """In one column, the noise of the second half of the records is that of the first, with the sign changed."""
+    half = len(original) // 2
+    out = [part.copy() for part in noise]
+    for part in out:
+        part[half : 2 * half, 1] = -part[:half, 1]
+    return out
+
+
+def small(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
+    """Noise 2 % too small, at all levels."""
+    return [0.98 * part for part in noise]
+
+
+def large(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
+    """Noise 2 % too large, at all levels."""
+    return [1.02 * part for part in noise]
+
+
+def uneven(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
+    """The smallest noise of a column for the records that lie furthest out, and so on."""
+    column = original[:, 0]
+    far = np.argsort(-np.abs(column - np.median(column)))
+    order = np.argsort(np.abs(noise[0][:, 0]))
+    out = [part.copy() for part in noise]
+    for part, before in zip(out, noise, strict=True):
+        part[far] = before[order]
+    return out
+
+
 NUMERIC: dict[str, Flaw] = {
     "levels swapped": swapped,
     "2 % of a lower level kept": leaking,
@@ -81,7 +111,14 @@ NUMERIC: dict[str, Flaw] = {
     "independent noise at one level": independent,
     "one key for two records": shared_records,
     "one key for two columns": shared_columns,
+    "one key for two halves": half_shared,
+    "too small": small,
+    "too large": large,
+    "small where it matters": uneven,
 }
+
+
+FOREMOST = tuple(NUMERIC)[:4]
 
 
 def with_noise(

@@ -95,9 +95,10 @@ def test_a_thousand_sound_audits_raise_no_alarm(rng: np.random.Generator) -> Non
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flaw", [*flaws.NUMERIC, *(f"categories: {name}" for name in flaws.CATEGORICAL)])
-def test_each_flaw_is_found_two_hundred_times(flaw: str, rng: np.random.Generator) -> None:
+def test_each_flaw_is_found_every_time(flaw: str, rng: np.random.Generator) -> None:
+    """Two hundred times for those that an audit is made for, fifty for the others."""
     missed = []
-    for turn in range(200):
+    for turn in range(200 if flaw in flaws.FOREMOST or flaw not in flaws.NUMERIC else 50):
         table, copies = made(rng)
         if flaw in flaws.NUMERIC:
             flawed = flaws.with_noise(table, copies, flaws.NUMERIC[flaw], rng)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -119,6 +120,45 @@ def test_mistakes_get_a_clear_word(copies: list[pa.Table], table: pa.Table, key:
         sf.attack("bayes", [copies[0], other])
     with pytest.raises(AttackError, match="at least two records"):
         sf.attack("bayes", [copies[0].slice(0, 1).replace_schema_metadata(copies[0].schema.metadata)])
+
+
+def test_more_mistakes_get_a_clear_word(copies: list[pa.Table], table: pa.Table) -> None:
+    found = sf.score(sf.attack("learned", copies, known=table.slice(0, 500)), table)
+    assert found.category("diagnosis").success.attack.value > 0.7
+    with pytest.raises(AttackError, match="did you mean 'income'"):
+        found.number("incom")
+    with pytest.raises(AttackError, match="says nothing of a category"):
+        found.category("age")
+    with pytest.raises(AttackError, match="lacks income"):
+        sf.score(sf.attack("bayes", copies), table.drop_columns(["income"]))
+    with pytest.raises(AttackError, match="must have the copies' id 'id'"):
+        sf.score(sf.attack("bayes", copies), table.drop_columns(["id"]))
+    with pytest.raises(AttackError, match="must have the copies' id 'id'"):
+        sf.attack("learned", copies, known=table.drop_columns(["id"]))
+    with pytest.raises(AttackError, match="at least two records"):
+        sf.attack("bayes", copies, statistics=table.slice(0, 0))
+    with pytest.raises(AttackError, match="at least two records"):
+        sf.attack("bayes", copies, sample=table.slice(0, 1))
+    with pytest.raises(AttackError, match="at least two records, got samples=-3"):
+        sf.attack("bayes", copies, samples=-3)
+    with pytest.raises(AttackError, match="must be a table of known records"):
+        sf.attack("learned", copies, known=0.1)
+
+
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("mixture", {"components": 0}),
+        ("mixture", {"rows": "many"}),
+        ("learned", {"iterations": 0}),
+        ("udr", {"density": "flat"}),
+        ("bayes", {"shrink": 3}),
+        ("pca", {"scaled": "yes"}),
+    ],
+)
+def test_parameters_are_checked(name: str, options: dict[str, Any], copies: list[pa.Table]) -> None:
+    with pytest.raises(AttackError, match="must be"):
+        sf.attack(name, copies, **options)
 
 
 def test_copies_of_other_columns_are_pooled(scheme: sf.TableScheme, table: pa.Table, key: sf.Key) -> None:

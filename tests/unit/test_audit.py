@@ -21,8 +21,9 @@ from sfumato.audit.page import page
 from sfumato.audit.words import text, verdict
 from sfumato.errors import AttackError, GrantError, PolicyError, ReleaseError, VaultError
 from sfumato.models import GaussianNoise
-from sfumato.release.sampling import sampled
+from sfumato.release.sampling import one_in, sampled
 from sfumato.schema.targets import Target
+from sfumato.schema.view import EVERYTHING, View
 
 QUICK = ("bayes", "llse", "collusion")
 
@@ -92,6 +93,93 @@ def test_two_copies_of_one_level_are_the_same(table: pa.Table) -> None:
     assert "copies of the same level differ" in {check.fault for check in found.soundness.alarms}
 
 
+def key_of(number: int) -> sf.Key:
+    return sf.Key.from_bytes(bytes([number] * 32))
+
+
+def strangers(scheme: sf.TableScheme, table: pa.Table, shown: View = EVERYTHING) -> dict[str, pa.Table]:
+    """Two copies that claim to lie on one path, and do not."""
+    first = scheme.release(table, "internal", key_of(1))
+    real, other = (scheme.seen(shown).release(table, "partner", key_of(number)) for number in (1, 2))
+    return {"ann": first, "bob": other.replace_schema_metadata(real.schema.metadata)}
+
+
+def test_one_coarse_or_sparse_column_does_not_hide_the_others(key: sf.Key) -> None:
+    table = wards.table(4000)
+    sparse = pa.array(np.arange(4000.0), mask=np.arange(4000) % 50 > 0)
+    table = table.append_column("sparse", sparse)
+    whole = 'age = { role = "gaussian", integer = true }\nsparse = "gaussian"'
+    scheme = sf.Policy.loads(wards.POLICY.replace('age = "gaussian"', whole)).fit(table)
+    good = scheme.release_levels(table, ["internal", "partner"], key)
+    assert audit(table, dict(zip("ab", good, strict=True)), attacks=QUICK).passed
+    assert audit(table, strangers(scheme, table), attacks=QUICK).soundness.alarms
+
+
+def test_copies_are_compared_in_the_columns_they_share(table: pa.Table) -> None:
+    scheme = wards.policy().fit(table)
+    held = strangers(scheme, table, View(("id", "age")))
+    sound = scheme.seen(View(("id", "income"))).release(table, "partner", key_of(1))
+    found = audit(table, {**held, "eve": sound}, attacks=QUICK)
+    assert {check.copies for check in found.soundness.alarms} == {("ann", "bob")}
+
+
+def test_categories_of_one_level_are_the_same(table: pa.Table) -> None:
+    only = "\n".join(line for line in wards.POLICY.splitlines() if "gaussian" not in line)
+    slim = table.drop_columns(["age", "income"])
+    scheme = sf.Policy.loads(only).fit(slim)
+    copy, other = (scheme.release(slim, "partner", key_of(number)) for number in (1, 2))
+    forged = other.replace_schema_metadata(copy.schema.metadata)
+    assert audit(slim, {"ann": copy, "bob": copy}, attacks=QUICK).passed
+    assert audit(slim, {"ann": copy, "bob": forged}, attacks=QUICK).soundness.alarms
+
+
+def test_what_should_not_be_is_the_loudest_alarm(table: pa.Table, copies: dict[str, pa.Table]) -> None:
+    """The original under a copy's name, and a value that went missing."""
+    copy = copies["ann"]
+    bare = table.select(copy.column_names).cast(copy.schema.remove_metadata())
+    bare = bare.replace_schema_metadata(copy.schema.metadata)
+    faults = {check.fault for check in audit(table, {"ann": bare}, attacks=QUICK).soundness.alarms}
+    assert "its noise is not as large as stated" in faults
+    holed = pa.array(copy.column("age").to_numpy(), mask=np.arange(4000) == 7)
+    lost = copy.set_column(copy.column_names.index("age"), "age", holed)
+    faults = {check.fault for check in audit(table, {"ann": lost}, attacks=QUICK).soundness.alarms}
+    assert "values are missing where the original has some" in faults
+
+
+def awkward(case: str, rng: np.random.Generator) -> dict[str, Any]:
+    x, y = rng.normal(size=(2, 800))
+    odd = np.arange(800) % 2 == 1
+    return {
+        "collinear": {f"x{i}": x * i + y for i in range(6)},
+        "constant": {"a": np.full(800, 5.0), "b": y},
+        "null": {"a": pa.nulls(800, pa.float64()), "b": y},
+        "never together": {"a": pa.array(x, mask=odd), "b": pa.array(y, mask=~odd)},
+        "far apart": {"a": 1e12 + x, "b": 1e-5 * y},
+        "zone": {"a": pa.array(rng.integers(0, 10**15, 800)).cast(pa.timestamp("us", "UTC"))},
+        "decimal": {"a": pa.array(rng.integers(0, 10**5, 800)).cast(pa.decimal128(25, 2))},
+        "few": {"a": x[:12], "b": y[:12]},
+        "wide": {f"x{i}": rng.normal(size=60) for i in range(40)},
+    }[case]
+
+
+@pytest.mark.parametrize(
+    "case", ["collinear", "constant", "null", "never together", "far apart", "zone", "decimal", "few", "wide"]
+)
+def test_awkward_tables_are_audited_and_released(case: str, rng: np.random.Generator, key: sf.Key) -> None:
+    table = pa.table(awkward(case, rng))
+    columns = "".join(f'{name} = "gaussian"\n' for name in table.column_names)
+    if case == "zone":
+        columns = 'a = { role = "gaussian", clip = [1970-06-01T00:00:00Z, 2001-01-01T00:00:00Z] }\n'
+    last = table.column_names[-1]
+    said = f'dataset = "d"\n[levels]\na = 0.6\nb = 0.3\n[columns]\n{columns}[audit]\n{last} = "error >= 0.001"\n'
+    scheme = sf.Policy.loads(said).fit(table)
+    found = audit(table, dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True)))
+    assert not found.soundness.alarms
+    assert found.soundness.sound == (case != "few")
+    json.dumps(found.summary())
+    assert page(found)
+
+
 def test_too_few_records_are_not_called_sound(key: sf.Key) -> None:
     few = wards.table(40).drop_columns(["diagnosis"])
     policy = sf.Policy.loads(
@@ -99,6 +187,40 @@ def test_too_few_records_are_not_called_sound(key: sf.Key) -> None:
     )
     copy = policy.fit(few).release(few, "partner", key)
     assert "NOT CHECKED" in verdict(audit(few, {"ann": copy}, attacks=QUICK))
+
+
+@pytest.mark.parametrize("names", [("average",), ("vote",), ("ndr", "collusion"), ("difference",)])
+def test_any_attacks_can_be_chosen(names: tuple[str, ...], table: pa.Table, copies: dict[str, pa.Table]) -> None:
+    found = audit(table, copies, attacks=names)
+    assert found.passed
+    assert "Only some attacks were tried" in text(found)
+    assert page(found)
+
+
+def test_thresholds_are_judged_by_all_attacks(table: pa.Table, copies: dict[str, pa.Table]) -> None:
+    targets = [Target.parse("age: error >= 0.01")]
+    assert audit(table, copies, targets=targets).passed
+    found = audit(table, copies, targets=targets, attacks=QUICK)
+    assert not found.passed
+    assert "THRESHOLDS NOT JUDGED" in verdict(found)
+
+
+def test_clipped_columns_are_held_against_what_was_clipped(key: sf.Key) -> None:
+    """A few far outliers would else make every attack look harmless, or the copies unlike their twins."""
+    table = wards.table(4000)
+    income = table.column("income").to_numpy().copy()
+    income[:8] = 5e6
+    table = table.set_column(3, "income", pa.array(income))
+    text_ = wards.POLICY.replace('income = "gaussian"', 'income = { role = "gaussian", clip = [0, 60000] }')
+    made = sf.Policy.loads(text_).fit(table).release_levels(table, ["internal", "partner"], key)
+    found = audit(table, dict(zip(("ann", "bob"), made, strict=True)), attacks=QUICK)
+    worth = {one.column: one for one in found.worth}["income"]
+    assert found.passed
+    assert 0.17 < worth.pooled < 0.23
+    assert 0.14 < worth.independent < worth.pooled
+    assert sf.score(sf.attack("llse", made), table).number("income").error.attack.value == pytest.approx(0.2, abs=0.02)
+    ours, apart = found.growth[0].ours[0], found.growth[0].independent[0]
+    assert ours == pytest.approx(apart, rel=0.1)
 
 
 def test_the_report_needs_nothing_else_and_escapes_names(table: pa.Table) -> None:
@@ -146,19 +268,26 @@ def test_outliers_are_found_by_their_crowd(rng: np.random.Generator) -> None:
     assert column.records == 3
     assert column.clip == pytest.approx((0, 3), abs=0.5)
     assert crowd(np.clip(values, 0, 3)).outliers == ()
+    between = np.concatenate([values[:400] * 0 + 1, values[:400] * 0 + 90, [40.0]])
+    assert crowd(between).columns[0].clip is None  # no clip would hide who lies between others
     assert crowd(np.full(3, 7.0)).columns[0].records == 3  # three alone are few, whatever they are
 
 
-def test_samples_are_evenly_spread() -> None:
-    batches = [
-        (np.arange(s, s + 700, dtype=np.uint64), pa.RecordBatch.from_pydict({"x": np.arange(s, s + 700)}))
-        for s in (0, 700)
-    ]
+def test_samples_have_no_regard_for_order() -> None:
+    """Tables of as many rows give the same ones, and no period of the table shows in them."""
+    rows = [np.arange(first, first + 700) for first in (0, 700)]
+    batches = [(part.astype(np.uint64), pa.RecordBatch.from_pydict({"x": part})) for part in rows]
     places, table = sampled(batches, 400)
-    assert places.tolist() == list(range(0, 1400, 4))
+    assert 200 < len(places) <= 400
     assert table.column("x").to_pylist() == places.tolist()
+    assert (sampled(batches, 400)[0] == places).all()
+    assert 0.4 < (places % 2).mean() < 0.6
     assert len(sampled(batches, 1400)[0]) == 1400
     assert len(sampled([], 5)[0]) == 0
+    known = one_in(10, 10_000)
+    assert 850 < len(known) < 1150
+    assert 0.4 < (known % 2).mean() < 0.6
+    assert one_in(10, 1).tolist() == [0]
 
 
 THRESHOLDS = wards.POLICY + '[audit]\nage = "error >= 0.3"\ndiagnosis = "success <= 0.85"\n'
@@ -170,7 +299,7 @@ def test_a_copy_below_the_thresholds_is_refused(table: pa.Table, key: sf.Key, tm
     assert policy.digest() != wards.policy().digest()
     scheme = policy.fit(table)
     scheme.release(table, "partner", key)
-    with pytest.raises(ReleaseError, match=r"age: the attack .* reaches error 0\.1.*error >= 0\.3.*Lower the level"):
+    with pytest.raises(ReleaseError, match=r"age: the attack .* may reach error 0\.1.*error >= 0\.3.*Lower the level"):
         scheme.release(table, "internal", key)
     with pytest.raises(ReleaseError, match="no copy at this level may leave"):
         sf.release_file(scheme, table, tmp_path / "copy.parquet", "internal", key)
@@ -179,11 +308,26 @@ def test_a_copy_below_the_thresholds_is_refused(table: pa.Table, key: sf.Key, tm
         scheme.release(table, 0.9, key)
 
 
-def test_a_threshold_on_a_hidden_column_does_not_count(table: pa.Table, key: sf.Key) -> None:
-    from sfumato.schema.view import View
+def test_a_threshold_is_not_got_round_by_parts(table: pa.Table, key: sf.Key) -> None:
+    """Who may have two parts has both: what is tested is the whole, at that level."""
+    scheme = sf.Policy.loads(THRESHOLDS).fit(table)
+    for view in (View(("id", "income")), View(None, "region == 'north'"), View(None, "id == 1007")):
+        with pytest.raises(ReleaseError, match="may leave"):
+            scheme.seen(view).release(table, "internal", key)
+        assert scheme.seen(view).release(table, "public", key).num_rows > 0
 
-    scheme = sf.Policy.loads(THRESHOLDS).fit(table).seen(View(("id", "income")))
-    assert scheme.release(table, "internal", key).num_rows == 4000
+
+def test_a_threshold_is_not_got_round_by_a_new_key(site: Any) -> None:
+    policy = sf.Policy.loads(wards.POLICY + '[audit]\nage = "error >= 0.4"\n')
+    vault = site.create()
+    vault.add(policy, wards.table(4000))
+    for name in ("ann", "bob"):
+        vault.recipient(name)
+        vault.grant(name, "ward", "partner")
+    vault.release("ann", "ward", site.folder / "ann.parquet")
+    vault.rekey()
+    with pytest.raises(ReleaseError, match="may leave"):
+        vault.release("bob", "ward", site.folder / "bob.parquet")
 
 
 @pytest.mark.parametrize(
@@ -221,9 +365,9 @@ def test_calibration_finds_the_highest_level(table: pa.Table, key: sf.Key) -> No
         [Target.parse("age: error >= 0.4"), Target.parse("diagnosis: success <= 0.7")],
         progress=told.append,
     )
-    assert 0.52 < age.fidelity < 0.6
+    assert 0.5 < age.fidelity < 0.6
     assert 0.45 < diagnosis.fidelity < 0.55  # p + (1-p)/3, less the margin
-    assert len(told) == 20
+    assert 18 <= len(told) <= 22
     policy = sf.Policy.loads(wards.POLICY + '[audit]\nage = "error >= 0.4"\n')
     scheme = policy.fit(table)
     for _ in range(5):

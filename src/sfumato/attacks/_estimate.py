@@ -8,7 +8,7 @@ from typing import Any, cast
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
-from sfumato.models import UniformReplacement, narrowed
+from sfumato.models import Model, UniformReplacement, narrowed
 
 _MOST = 1 << 22
 """Values of a joint group that are summed up to those of its columns."""
@@ -85,6 +85,8 @@ class Estimate:
     beliefs: tuple[Belief, ...] = ()
     records: Any = None
     """The columns that name the records, where the copies show them."""
+    models: tuple[Model, ...] = ()
+    """Of the copies: they say what of the truth the copies are about."""
 
     def __len__(self) -> int:
         return len(self.values)

@@ -33,13 +33,13 @@ class Measured:
     control: Figure
 
 
-def mean(values: Floats, confidence: float) -> Figure:
-    """The mean of many values, with its normal interval."""
+def mean(values: Floats, confidence: float, least: float = -math.inf) -> Figure:
+    """The mean of many values that are not below `least`, with its normal interval."""
     if not len(values):
         return Figure(math.nan, math.nan, math.nan)
     middle = float(values.mean())
     reach = _deviations(confidence) * float(values.std()) / math.sqrt(len(values))
-    return Figure(middle, middle - reach, middle + reach)
+    return Figure(middle, max(middle - reach, least), middle + reach)
 
 
 def root(figure: Figure) -> Figure:

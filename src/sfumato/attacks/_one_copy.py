@@ -10,8 +10,7 @@ import numpy as np
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess, Knowledge
 from sfumato.attacks._pooling import pool
-from sfumato.attacks._statistics import Statistics, complete, statistics
-from sfumato.errors import AttackError
+from sfumato.attacks._statistics import Statistics, learnable, statistics
 from sfumato.kernels import Floats
 from sfumato.models import GaussianNoise
 
@@ -25,7 +24,9 @@ class Copy:
 
     columns: tuple[str, ...]
     values: Floats
-    """Without records that lack a value."""
+    """Records to learn from, without missing values."""
+    shown: Floats
+    """All records as they are; NaN where a value is missing."""
     noise: Floats
     """The covariance of its noise."""
     knowledge: Knowledge
@@ -48,11 +49,10 @@ class OneCopy(Attack):
     def prepare(self, evidence: Evidence) -> Guess:
         """Pool the copies, then learn."""
         pooled = pool(evidence.numbers)
-        seen = complete(pooled.of(evidence.numbers))
-        if len(seen) < 2:
-            raise AttackError(f"the attack {self.name!r} needs records without missing numbers; these have none")
+        shown = pooled.of(evidence.numbers)
+        seen = learnable(shown)
         centre = seen.mean(axis=0)
-        clean = self.learn(Copy(pooled.columns, seen, pooled.covariance, evidence.knowledge))
+        clean = self.learn(Copy(pooled.columns, seen, shown, pooled.covariance, evidence.knowledge))
 
         def guess(some: Evidence) -> Estimate:
             values = pooled.of(some.numbers)

@@ -10,7 +10,7 @@ import numpy as np
 from sfumato.attacks._estimate import Belief, Estimate, column_of
 from sfumato.attacks._evidence import Records
 from sfumato.attacks._figures import Figure, Measured, mean, proportion, root
-from sfumato.errors import AttackError
+from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
@@ -49,7 +49,7 @@ class Score:
     categories: tuple[CategoryScore, ...]
     breaches: dict[str, Measured]
     """How often a record's numbers were found within `epsilon`: `euclidean`, `entry` (the nearest of its columns) and
-    `cosine` (giannella2010, Definition 3.1, with |â| where a = 0)."""
+    `cosine` (giannella2010, Definition 3.1, with |â| where a = 0). Where the baseline is 1, it says nothing."""
     quantiles: tuple[float, ...]
     """Of a record's error over all columns, in standard deviations, at `QUANTILES`."""
     epsilon: float
@@ -63,8 +63,22 @@ class Score:
         return any(score.column == column for score in self.numbers)
 
     def number(self, column: str) -> NumberScore:
-        """The score of a column."""
-        return next(score for score in self.numbers if score.column == column)
+        """The score of a column of numbers."""
+        found = [score for score in self.numbers if score.column == column]
+        if not found:
+            names = [score.column for score in self.numbers]
+            raise AttackError(f"{self.attack} says nothing of a number {column!r}; {nearest(column, names)}")
+        return found[0]
+
+    def category(self, *columns: str) -> CategoryScore:
+        """The score of a category, or of the columns of a joint group."""
+        found = [score for score in self.categories if score.columns == columns]
+        if not found:
+            names = [" x ".join(score.columns) for score in self.categories]
+            raise AttackError(
+                f"{self.attack} says nothing of a category {columns}; {nearest(' x '.join(columns), names)}"
+            )
+        return found[0]
 
 
 def score(
@@ -138,7 +152,7 @@ def _number(name: str, guess: Floats, truth: Floats, other: Floats, confidence: 
     variance = float(real.var()) or 1.0
     apart = guess - other
     squares = [(guess[there] - real) ** 2, (real - real.mean()) ** 2, apart[~np.isnan(apart)] ** 2]
-    found = [mean(square, confidence) for square in squares]
+    found = [mean(square, confidence, least=0.0) for square in squares]
     return NumberScore(
         name,
         Measured(*map(root, found)),
@@ -172,7 +186,9 @@ def _category(belief: Belief, truth: Rows, other: Rows, confidence: float) -> Ca
 
 
 def _breaches(guess: Floats, truth: Floats, other: Floats, epsilon: float, confidence: float) -> dict[str, Measured]:
-    constant = np.broadcast_to(np.nanmean(truth, axis=0), truth.shape)
+    there = ~np.isnan(truth)
+    means = np.where(there, truth, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    constant = np.broadcast_to(means, truth.shape)
     pairs = [(guess, truth), (constant, truth), (guess, other)]
     rates = [breached(*pair, epsilon) for pair in pairs]
     return {

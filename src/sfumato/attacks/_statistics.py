@@ -62,6 +62,21 @@ def complete(values: Floats) -> Floats:
     return values[~np.isnan(values).any(axis=1)]
 
 
+def learnable(values: Floats) -> Floats:
+    """Records to learn moments from: the complete ones or, where they are few, all of them.
+
+    There, what is missing is put at the column's mean, and the rest is moved apart so that the variance stays.
+    """
+    whole = complete(values)
+    if len(whole) >= max(50, 10 * values.shape[1]) or len(whole) == len(values):
+        return whole
+    there = ~np.isnan(values)
+    share = there.mean(axis=0)
+    means = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    moved: Floats = means + np.where(there, values - means, 0.0) / np.sqrt(np.maximum(share, 1e-12))
+    return moved
+
+
 def positive(matrix: Floats, units: Floats) -> Floats:
     """The nearest covariance, without negative directions, in units that put all columns on one scale."""
     values, vectors = np.linalg.eigh(matrix / np.outer(units, units))

@@ -8,7 +8,7 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess, Numbers
-from sfumato.attacks._statistics import complete
+from sfumato.attacks._statistics import learnable
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.models import GaussianNoise
@@ -58,7 +58,7 @@ class Difference(Attack):
 
     def _regressed(self, evidence: Evidence, best: int, others: list[int]) -> Guess:
         first = evidence.numbers[best]
-        whole = complete(np.hstack([first.values, _apart(evidence, best, others)]))
+        whole = learnable(np.hstack([first.values, _apart(evidence, best, others)]))
         size = len(first.columns)
         centred = whole - whole.mean(axis=0)
         units = centred.std(axis=0)
@@ -84,5 +84,6 @@ def _proportional(a: Numbers, b: Numbers) -> bool:
     if gap <= 0:
         return False
     expected = np.diag(a.covariance) / a.model.noise * gap
-    seen = np.nanvar(b.values - a.values, axis=0)
-    return bool((np.abs(seen / expected - 1) < _EXACT).all())
+    seen = learnable(b.values - a.values).var(axis=0)
+    there = seen > 0
+    return bool(there.any() and (np.abs(seen[there] / expected[there] - 1) < _EXACT).all())

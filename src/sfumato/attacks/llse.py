@@ -10,8 +10,7 @@ from scipy.linalg import pinvh
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess
 from sfumato.attacks._pooling import design, joint_noise, pool
-from sfumato.attacks._statistics import complete, positive, statistics
-from sfumato.errors import AttackError
+from sfumato.attacks._statistics import learnable, positive, statistics
 from sfumato.models import GaussianNoise
 
 
@@ -29,12 +28,11 @@ class Llse(Attack):
         """The gain, from the models and from what is known or can be estimated of the original."""
         numbers = evidence.numbers
         pooled = pool(numbers)
-        seen = complete(pooled.of(numbers))
-        if len(seen) < 2:
-            raise AttackError(f"the attack {self.name!r} needs records without missing numbers; these have none")
+        seen = learnable(pooled.of(numbers))
         known = statistics(pooled.columns, seen, pooled.covariance, evidence.knowledge)
         shown = design(numbers, pooled.columns)
-        spread = shown @ positive(known.covariance, np.sqrt(np.diag(known.seen)))
+        units = np.sqrt(np.maximum(np.diag(known.seen), np.diag(pooled.covariance)))
+        spread = shown @ positive(known.covariance, units)
         total = spread @ shown.T + joint_noise(numbers)
         units = np.sqrt(np.diag(total))
         gain = (spread / units[:, None]).T @ pinvh(total / np.outer(units, units), rtol=1e-10)

@@ -42,7 +42,10 @@ class Udr(OneCopy):
 
 def _table(copy: Copy, column: int, deviation: float) -> tuple[Floats, Floats]:
     """What to guess for what is seen of one column."""
-    seen = copy.values[:, column]
+    seen = copy.shown[:, column]
+    seen = seen[~np.isnan(seen)]
+    if len(seen) < 2:
+        return np.zeros(2), np.zeros(2)
     if copy.knowledge.sample is not None:
         counts, edges = np.histogram(complete(copy.knowledge.sample.numbers(copy.columns))[:, column], GRID)
         points, weights = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()

@@ -12,12 +12,12 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato import attacks
-from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, joined
-from sfumato.audit.matching import matched, shared_ids
+from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Score, joined
+from sfumato.audit.matching import matched, needed, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
 from sfumato.models import Model, UniformReplacement
-from sfumato.release.exhibits import codes_of, exhibit, records, together, truth
+from sfumato.release.exhibits import codes_of, exhibit, records, together
 from sfumato.release.manifest import Manifest
 from sfumato.schema.domain import Domain
 from sfumato.schema.table import BATCH, Source
@@ -121,6 +121,10 @@ def attack(
 
     """
     made = make(name, options)
+    if samples is not None and samples < 2:
+        raise AttackError(f"statistics are estimated from at least two records, got samples={samples!r}")
+    if isinstance(known, float | int):
+        raise AttackError(f"`known` must be a table of known records, or a pair of places and one, got {known!r}")
     case = Case.of(copies)
     evidence = case.evidence(case.lesson)
     knowledge = Knowledge(
@@ -140,7 +144,8 @@ def attack(
         names.append(batches[0].select(case.ids))
         if progress:
             progress(batches[0].num_rows)
-    return replace(joined(found), records=pa.Table.from_batches(names) if case.ids else None)
+    named = pa.Table.from_batches(names) if case.ids else None
+    return replace(joined(found), records=named, models=tuple(case.models))
 
 
 def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
@@ -150,7 +155,7 @@ def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Row
     places = np.unique(np.linspace(0, rows - 1, max(int(share * rows), 1)).astype(np.int64))
     table = _table(original)
     if case.ids:
-        table = matched([case.lesson[0].select(case.ids), table], case.ids)[1]
+        table = matched([case.lesson[0].select(case.ids), table], needed(table.column_names, case.ids))[1]
     return places, table.take(pa.array(places))
 
 
@@ -173,30 +178,27 @@ def score(
 
     Args:
         estimate: from `attack`.
-        truth: the original, as a table or a file; records are matched by their ids where the copies show them.
+        truth: the original, as a table or a file; records are matched by their ids where the copies show them, and
+            columns that a policy clips are clipped.
         control: records that were not released; by default, other records than the one that is guessed.
         epsilon: what counts as a breach (giannella2010, Definition 3.1).
         leave_out: the places of records that the attacker knew.
 
     """
-    real = _original(estimate, _table(truth))
+    real = records(_original(estimate, _table(truth)), estimate.models)
     if leave_out is not None:
         kept = np.delete(np.arange(len(estimate)), leave_out)
         estimate, real = estimate.take(kept), real.take(kept)
-    other = None if control is None else _records(estimate, _table(control))
+    other = None if control is None else records(_table(control), estimate.models)
     return attacks.score(estimate, real, control=other, epsilon=epsilon)
 
 
-def _original(estimate: Estimate, table: pa.Table) -> Records:
+def _original(estimate: Estimate, table: pa.Table) -> pa.Table:
     if estimate.records is not None:
-        table = matched([estimate.records, table], estimate.records.column_names)[1]
+        table = matched([estimate.records, table], needed(table.column_names, estimate.records.column_names))[1]
     if table.num_rows != len(estimate):
         raise AttackError(f"the truth must hold the {len(estimate):,} records of the copies, got {table.num_rows:,}")
-    return _records(estimate, table)
-
-
-def _records(estimate: Estimate, table: pa.Table) -> Records:
-    return truth(table, estimate.columns, [belief.model for belief in estimate.beliefs])
+    return table
 
 
 def _table(table: Any) -> pa.Table:
@@ -219,7 +221,7 @@ def _placed(known: Any, case: Case) -> tuple[Rows, pa.Table]:
         raise AttackError("known records are found by their ids, and these copies show none; give their places too")
     places = pa.table({"sfumato.place": np.arange(case.lesson[0].num_rows)})
     seen = case.lesson[0].select(case.ids).append_column("sfumato.place", places.column(0))
-    found, chosen = matched([seen, table], case.ids)
+    found, chosen = matched([seen, table], needed(table.column_names, case.ids))
     return found.column("sfumato.place").to_numpy(), chosen
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import telling
+from sfumato.audit.checks import Check
 from sfumato.audit.comparison import growth, spread, worth
 from sfumato.audit.docket import Docket
 from sfumato.audit.exposure import Exposure
@@ -32,6 +33,7 @@ def audit(
     attacks: Sequence[str] | None = None,
     targets: Sequence[Target] = (),
     exposure: Exposure | None = None,
+    faults: Sequence[Check] = (),
     rows: int | None = None,
     rate: float = RATE,
     stage: Stage = lambda _: None,
@@ -44,6 +46,7 @@ def audit(
         attacks: to try; by default all.
         targets: thresholds to hold them against.
         exposure: what stands out of the noise, if it was looked for.
+        faults: what else was found wrong with the copies.
         rows: of the whole table, if this is a part of it.
         rate: of false alarms.
         stage: told what is going on.
@@ -51,7 +54,7 @@ def audit(
     """
     whole = Docket.of(original, copies)
     stage("checking the noise")
-    sound = soundness(whole, rate)
+    sound = soundness(whole, rate, faults)
     everyone = np.arange(len(whole.truth))
     control = one_in(CONTROL, len(everyone))
     seen = whole.take(np.delete(everyone, control))

@@ -12,11 +12,14 @@ from sfumato.release.exhibits import exhibit, records, together
 from sfumato.release.manifest import Manifest
 from sfumato.release.plan import TableScheme
 from sfumato.release.sampling import sampled
-from sfumato.release.thresholds import ROWS, Reached, reached, tried
+from sfumato.release.thresholds import ROWS, Reached, best_reached
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source
 from sfumato.schema.targets import Target
+
+TURNS = 11
+"""Levels that are tried for each target, at most."""
 
 STEPS = 1000
 """Fidelities are found to one part in so many."""
@@ -49,7 +52,7 @@ class Bench:
         copies = self.scheme.copies(self.places, self.rows, [level, *below], self.key)
         manifests = [Manifest.of(copy) for copy in copies]
         evidence = together([exhibit(copy, manifest) for copy, manifest in zip(copies, manifests, strict=True)])
-        return reached([target], tried(evidence, records(self.rows, manifests[0].models), CONFIDENCE))[0]
+        return best_reached([target], evidence, records(self.rows, manifests[0].models), CONFIDENCE)[0]
 
 
 def calibrate(
@@ -65,7 +68,13 @@ def calibrate(
 
 
 def _bisect(bench: Bench, target: Target, progress: Callable[[int], None] | None) -> Calibrated:
-    low, high, best = 0, STEPS, None
+    least = bench.reach(target, 1 / STEPS)
+    if not least.met:
+        raise PolicyError(
+            f"no level keeps {target}: at fidelity {1 / STEPS:g}, where hardly anything is shown, {least}; choose a "
+            "target that a guess without any copy does not beat"
+        )
+    low, high, best = 1, STEPS, least
     while high - low > 1:
         middle = (low + high) // 2
         found = bench.reach(target, middle / STEPS)
@@ -75,10 +84,4 @@ def _bisect(bench: Bench, target: Target, progress: Callable[[int], None] | None
             low, best = middle, found
         else:
             high = middle
-    if best is None:
-        least = bench.reach(target, 1 / STEPS)
-        raise PolicyError(
-            f"no level keeps {target}: at fidelity {1 / STEPS:g}, where hardly anything is shown, {least}; choose a "
-            "target that a guess without any copy does not beat"
-        )
     return Calibrated(low / STEPS, best)

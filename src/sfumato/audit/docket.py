@@ -8,7 +8,7 @@ from itertools import islice
 import pyarrow as pa
 
 from sfumato.attacks import Evidence, Knowledge, Records, simulated
-from sfumato.audit.matching import matched, shared_ids
+from sfumato.audit.matching import matched, needed, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.release.exhibits import exhibit, records, together
@@ -35,7 +35,7 @@ class Docket:
         if not copies:
             raise AttackError("an audit needs at least one copy; grant one, or name the files")
         manifests = [Manifest.of(copy) for copy in copies.values()]
-        ids = [name for name in shared_ids(manifests) if name in original.column_names]
+        ids = needed(original.column_names, shared_ids(manifests))
         table, *found = matched([original, *copies.values()], ids)
         if table.num_rows < 2:
             raise AttackError("an audit needs records that all holders of copies have, and there are none")

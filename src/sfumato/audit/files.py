@@ -10,9 +10,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.audit.audit import audit
+from sfumato.audit.checks import Check
 from sfumato.audit.exposure import exposure
-from sfumato.audit.matching import are_aligned, matched, shared_ids
+from sfumato.audit.matching import are_aligned, matched, needed, shared_ids
 from sfumato.audit.result import Audit
+from sfumato.errors import ManifestError
 from sfumato.kernels import Words
 from sfumato.models import GaussianNoise
 from sfumato.release.manifest import Manifest, attach
@@ -32,14 +34,25 @@ def audit_files(
     stage("reading the copies")
     manifests = [Manifest.of(copy) for copy in copies]
     sources = [Source.of(original), *(m.source(copy) for m, copy in zip(manifests, copies, strict=True))]
-    ids = [name for name in shared_ids(manifests) if name in sources[0].schema.names]
+    ids = needed(sources[0].schema.names, shared_ids(manifests))
     table, *found = _sampled(sources, rows, ids)
-    some = {n: attach(t, m) for n, t, m in zip(_names(copies, manifests), found, manifests, strict=True)}
+    some = {n: attach(t, m) for n, t, m in zip(_names(copies), found, manifests, strict=True)}
     best = max(manifests, key=lambda manifest: manifest.given)
     stage("looking for outliers")
     noise = [model for model in best.models if isinstance(model, GaussianNoise)]
     exposed = exposure(lambda: _numbered(sources[0]), noise[0], tuple(ids)) if noise else None
-    return audit(table, some, attacks=attacks, exposure=exposed, rows=max(m.rows for m in manifests), stage=stage)
+    faults = [check for copy, manifest in zip(copies, manifests, strict=True) for check in _changed(copy, manifest)]
+    count = max(manifest.rows for manifest in manifests)
+    return audit(table, some, attacks=attacks, exposure=exposed, faults=faults, rows=count, stage=stage)
+
+
+def _changed(copy: str | Path, manifest: Manifest) -> list[Check]:
+    """Whether a file is not as it was released."""
+    try:
+        manifest.verify(copy)
+    except ManifestError:
+        return [Check(Path(copy).name, "the file has been changed since it was released", 0.0)]
+    return []
 
 
 def _sampled(sources: Sequence[Source], rows: int, ids: list[str]) -> list[pa.Table]:
@@ -59,7 +72,7 @@ def _numbered(source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
         first += batch.num_rows
 
 
-def _names(copies: Sequence[str | Path], manifests: Sequence[Manifest]) -> list[str]:
-    """Who holds each copy: the recipient it was made for, else the file's name; told apart where they are the same."""
-    names = [manifest.recipient or Path(copy).stem for manifest, copy in zip(manifests, copies, strict=True)]
+def _names(copies: Sequence[str | Path]) -> list[str]:
+    """The files' names; told apart where they are the same."""
+    names = [Path(copy).stem for copy in copies]
     return [f"{name} ({i + 1})" if names.count(name) > 1 else name for i, name in enumerate(names)]

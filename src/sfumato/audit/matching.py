@@ -18,6 +18,14 @@ def shared_ids(manifests: Sequence[Manifest]) -> list[str]:
     return found[0] if found and all(names == found[0] for names in found) else []
 
 
+def needed(columns: Sequence[str], ids: list[str]) -> list[str]:
+    """The ids, refused if a table of real records lacks one."""
+    lost = [name for name in ids if name not in columns]
+    if lost:
+        raise AttackError(f"the original must have the copies' id {lost[0]!r}, and lacks it; is it the right table?")
+    return ids
+
+
 def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
     """The records that all tables have, in the order of the first."""
     if are_aligned(tables, ids):

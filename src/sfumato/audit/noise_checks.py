@@ -13,10 +13,11 @@ from itertools import combinations
 
 import numpy as np
 from scipy import stats
+from scipy.special import erf, gammainc
 
 from sfumato.attacks import Numbers
 from sfumato.audit.checks import Check
-from sfumato.audit.relations import basis, ranked, uncorrelated, unrelated
+from sfumato.audit.relations import basis, uncorrelated, unmoved, unrelated
 from sfumato.kernels import Floats
 
 DIGITS = 2.0**-11
@@ -87,7 +88,7 @@ def _alone(copy: Copy) -> Iterator[Check]:
         )
         yield Check(subject, "its noise is not normal", _law_p(noise / deviation, copy.step[i] / deviation))
         yield Check(subject, "the same noise was used for several records", _repeats_p(noise, deviation, copy.step[i]))
-        yield Check(subject, "its noise is smaller or larger for some values", _steadiness_p(noise, original))
+        yield Check(subject, "its noise is smaller or larger for some values", _steadiness_p(white, original))
     yield from _correlations(copy)
     whole = _whole(copy)
     if whole is not None:
@@ -122,10 +123,12 @@ def _repeats_p(noise: Floats, deviation: float, step: float) -> float:
     return float(stats.norm.sf((pairs - expected * 1.01) / np.sqrt(expected + threes)))
 
 
-def _steadiness_p(noise: Floats, original: Floats) -> float:
-    """The size of the noise against the value, and against its distance from the middle, by ranks."""
-    size = np.abs(noise)
-    return min(1.0, 2 * min(ranked(size, original), ranked(size, np.abs(original - np.median(original)))))
+def _steadiness_p(white: Floats, original: Floats) -> float:
+    """The size of the noise against the value, and against its distance from the middle."""
+    size = erf(np.abs(white) / np.sqrt(2))
+    low, middle, high = np.quantile(original, [0.005, 0.5, 0.995])
+    value = np.clip(original, low, high)  # so that no outlier decides
+    return min(1.0, 2 * min(unmoved(size, value), unmoved(size, np.abs(value - middle))))
 
 
 def _correlations(copy: Copy) -> Iterator[Check]:
@@ -174,15 +177,20 @@ def _pair(first: Copy, second: Copy) -> Iterator[Check]:
 
 def _independence(subject: str, first: Copy, second: Copy) -> Iterator[Check]:
     """Whether the increment from one copy to the next has anything to do with the noise of the first."""
-    added = second.noise - first.noise
-    white, slack = _whitening(first, second.time - first.time)
-    before, increment = first.noise @ white, added @ white
-    if not before.any() or not increment.any():
+    axes, slack = _axes(first.noise / first.step, (second.noise - first.noise) / first.step)
+    before, increment = (part / first.step @ axes for part in (first.noise, second.noise - first.noise))
+    if not axes.shape[1]:
         return  # without noise, which is told elsewhere
     yield Check(subject, _GAIN, unrelated(basis(before), basis(increment), slack))
     yield Check(subject, _GAIN, uncorrelated(before, increment, slack))
-    sizes = (np.square(part).sum(axis=1) for part in (before, increment))
-    yield Check(subject, _GAIN, ranked(*sizes))
+    yield Check(subject, _GAIN, unmoved(_size(before), _size(increment)))
+
+
+def _size(values: Floats) -> Floats:
+    """How large each record's noise is, as a number that is uniform for normal noise."""
+    total = np.square(values).sum(axis=1)
+    uniform: Floats = gammainc(values.shape[1] / 2, total * (values.shape[1] / 2 / total.mean()))
+    return uniform
 
 
 def _whole(copy: Copy) -> Copy | None:
@@ -193,16 +201,17 @@ def _whole(copy: Copy) -> Copy | None:
     return Copy(copy.name, copy.columns, copy.time, copy.original[whole], copy.noise[whole], copy.shape, copy.step)
 
 
-def _whitening(first: Copy, gap: float) -> tuple[Floats, float]:
-    """What turns noise of the stated shape into columns of one size without correlation, and a slack.
+def _axes(noise: Floats, increment: Floats) -> tuple[Floats, float]:
+    """Directions, of one size each, in which the noise of a copy varies, and a slack; both are in lattice steps.
 
-    Directions in which either noise is but a few lattice steps are left out, as where columns follow from each other:
-    rounding is all there is. In the others it leaves a correlation of at most the slack, one twelfth of a squared step
-    over their variance.
+    Directions in which either is but a few steps are left out, as where columns follow from each other: rounding is
+    all there is. In the others it leaves a correlation of at most the slack, one twelfth of a squared step over their
+    variances.
     """
-    least = min(first.time, gap)
-    values, vectors = np.linalg.eigh(first.shape / np.outer(first.step, first.step))
-    kept = values * least > FEWEST_STEPS**2
-    kept[-1] = True
-    white: Floats = (vectors[:, kept] / np.sqrt(values[kept])) / first.step[:, None]
-    return white, float(min(1 / (12 * values[kept].min() * least), 0.1))
+    values, vectors = np.linalg.eigh(noise.T @ noise / len(noise))
+    added = np.square(increment @ vectors).mean(axis=0)
+    least = np.minimum(values, added)
+    kept = least > FEWEST_STEPS**2
+    slack = 1 / (12 * float(least[kept].min())) if kept.any() else 0.0
+    axes: Floats = vectors[:, kept] / np.sqrt(values[kept])
+    return axes, slack

@@ -4,19 +4,29 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from importlib import resources
 from string import Template
 
 from sfumato.attacks import ATTACKS, Score
 from sfumato.audit import pictures, words
-from sfumato.audit.result import Audit
+from sfumato.audit.result import Audit, Trial, Worth
 
 
 def page(audit: Audit) -> str:
     """The report."""
     copies = ", ".join(f"{copy.name} (fidelity {copy.fidelity:.4g})" for copy in audit.copies)
-    when = f"{audit.rows:,} records, {len(audit.copies)} copies: {copies}."
-    parts = [_alarms(audit), _targets(audit), _columns(audit), _pooling(audit), _attacks(audit), _exposed(audit)]
+    today = f"{datetime.now(UTC):%d %B %Y}"
+    when = f"{today}. {audit.rows:,} records, {len(audit.copies)} copies: {copies}."
+    parts = [
+        _alarms(audit),
+        _targets(audit),
+        _columns(audit),
+        _holders(audit),
+        _pooling(audit),
+        _attacks(audit),
+        _exposed(audit),
+    ]
     frame = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
     return frame.substitute(
         dataset=html.escape(audit.dataset),
@@ -53,9 +63,35 @@ def _columns(audit: Audit) -> str:
         "<h2>What each column is worth to an attacker</h2>"
         "<p>For numbers, the mean square error that the best attack leaves, as a share of the column's variance (100 % "
         "is what a guess without any copy leaves); for categories, how often the best guess is right. "
-        "<em>Recovered</em> is how much of what is unknown without a copy is found out with all of them.</p>"
+        "<em>Recovered</em> is how much of what is unknown without a copy is found out with all of them. "
+        "<em>Independent</em> is what copies as faithful as these would give away together if each had been blurred "
+        "by itself, as other tools do. A clipped column is held against its clipped original.</p>"
         + _table(words.heads(audit), words.lines(audit), texts=2)
     )
+
+
+def _holders(audit: Audit) -> str:
+    """What each holder finds out alone."""
+    rows = []
+    for worth in audit.worth:
+        found = [_alone(trial, worth) for trial in audit.alone]
+        rows.append([worth.column, "error left" if worth.measure == "error" else "guessed right", *found])
+    if not rows or len(audit.copies) < 2:
+        return ""
+    names = [f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies]
+    return (
+        "<h2>What each holder finds out alone</h2>"
+        "<p>The best attack on one copy, with its fidelity; a dash where the copy does not show the column.</p>"
+        + _table(["column", "measure", *names], rows, texts=2)
+    )
+
+
+def _alone(trial: Trial, worth: Worth) -> str:
+    if worth.measure == "error":
+        reached = min(trial.errors(worth.column), default=None)
+    else:
+        reached = max(trial.successes(tuple(worth.column.split(" x "))), default=None)
+    return "-" if reached is None else f"{reached[0]:.1%}"
 
 
 def _pooling(audit: Audit) -> str:
@@ -79,7 +115,8 @@ def _attacks(audit: Audit) -> str:
     out = ["<h2>Attack by attack</h2>"]
     if any(score.numbers for score in audit.pooled.scores):
         note = (
-            "Numbers: a lower bar is better for the attacker; at the dashed line, a guess without any copy is as good."
+            "Numbers: a lower bar is better for the attacker; at the dashed line, a guess without any copy is as good. "
+            "The attacks are explained at the end of this page; average and difference need two copies."
         )
         out.append(_figure(pictures.bars(audit, "error"), note))
     if any(score.categories for score in audit.pooled.scores):
@@ -128,7 +165,8 @@ def _exposed(audit: Audit) -> str:
 
 
 def _method(audit: Audit) -> str:
-    rows = [[name, (ATTACKS[name].__doc__ or "").split("\n")[0], ATTACKS[name].reference] for name in ATTACKS.names()]
+    names = sorted({score.attack for score in (*audit.pooled.scores, *audit.independent.scores)})
+    rows = [[name, (ATTACKS[name].__doc__ or "").split("\n")[0], ATTACKS[name].reference] for name in names]
     skipped = "".join(f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in audit.pooled.skipped)
     return (
         "<h2>How it was done</h2>"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sfumato.attacks import Evidence
@@ -15,9 +17,9 @@ RATE = 1e-6
 """The probability that sound copies raise an alarm."""
 
 
-def soundness(seen: Docket, rate: float = RATE) -> Soundness:
-    """All checks on all copies, judged together."""
-    checks = tuple(_numbers(seen) + _categories(seen))
+def soundness(seen: Docket, rate: float = RATE, faults: Sequence[Check] = ()) -> Soundness:
+    """All checks on all copies, judged together with what else was found wrong."""
+    checks = (*faults, *_numbers(seen), *_categories(seen))
     told = {name for check in checks for name in check.copies}
     blurred = [name for name, copy in zip(seen.names, seen.copies, strict=True) if _shows_anything(copy)]
     return Soundness(checks, rate, tuple(name for name in blurred if name not in told))

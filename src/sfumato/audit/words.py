@@ -13,12 +13,12 @@ from sfumato.audit.result import Audit, Worth
 def verdict(audit: Audit) -> str:
     """What the audit says, in a sentence."""
     checks = f"{len(audit.soundness.checks):,} checks"
-    chance = f"sound copies would raise an alarm with probability {audit.soundness.rate:g}"
+    chance = f"sound copies would fail one once in {1 / audit.soundness.rate:,.0f} audits"
     if audit.soundness.alarms:
         first = audit.soundness.alarms[0]
         return (
             f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {checks} failed ({chance}). The surest: {first.fault} "
-            f"({first.subject}, p = {first.p:.1g})."
+            f"({first.subject}). Either these copies are not what they claim to be, or this is not their original."
         )
     if audit.soundness.unchecked:
         lost = ", ".join(audit.soundness.unchecked)
@@ -35,8 +35,15 @@ def verdict(audit: Audit) -> str:
     if audit.targets and audit.partial:
         return "THRESHOLDS NOT JUDGED: only some attacks were tried; leave out --attack to try them all."
     if len(audit.copies) == 1:
-        return f"Sound: the copy is what its manifest says ({checks}; {chance})."
-    return f"Pooling gains nothing: all {checks} passed ({chance})."
+        return f"Sound: the copy is what its manifest says ({checks}; {chance}).{_rest(audit)}"
+    return f"Pooling gains nothing: all {checks} passed ({chance}).{_rest(audit)}"
+
+
+def _rest(audit: Audit) -> str:
+    """What a good verdict does not speak of."""
+    lonely = sum(column.records for column in audit.exposure.columns) if audit.exposure else 0
+    outliers = f" But noise does not hide everybody: {lonely:,} values stand out." if lonely else ""
+    return f"{outliers} What the copies give away by themselves is below."
 
 
 def heads(audit: Audit) -> list[str]:
@@ -64,7 +71,9 @@ def _line(worth: Worth) -> list[str]:
 
 def notes(audit: Audit) -> list[str]:
     """What else is worth saying."""
-    out = []
+    out = [f"{check.fault}: {check.subject}." for check in audit.soundness.alarms[1:6]]
+    if audit.partial:
+        out.append(f"Only some attacks were tried: {', '.join(score.attack for score in audit.pooled.scores)}.")
     if audit.exposure is not None:
         for column in audit.exposure.columns:
             if column.records:
@@ -77,7 +86,8 @@ def notes(audit: Audit) -> list[str]:
     failed = [(name, why) for name, why in audit.pooled.skipped if "could not be tried" in why]
     out += [f"{why[0].upper()}{why[1:]}." for _, why in failed]
     if audit.audited < audit.rows:
-        out.append(f"{audit.audited:,} of {audit.rows:,} records were attacked; all were looked at for outliers.")
+        share = f"{audit.audited:,} of {audit.rows:,} records, chosen at random, were attacked"
+        out.append(f"{share}; all were looked at for outliers.")
     return out
 
 
@@ -85,24 +95,25 @@ def text(audit: Audit) -> str:
     """For a terminal."""
     held = ", ".join(f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies)
     parts = [f"{audit.dataset}: {held}", "", verdict(audit)]
-    parts += ["", _table("What the best attack finds out", heads(audit), lines(audit))] if audit.worth else []
+    parts += ["", table("What the best attack finds out", heads(audit), lines(audit), texts=2)] if audit.worth else []
     parts += [f"- {note}" for note in notes(audit)]
     return "\n".join(parts)
 
 
-def _table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> str:
+    """A table for a terminal; the first `texts` columns are words."""
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.table import Table  # noqa: PLC0415
 
-    table = Table(title=title)
+    shown = Table(title=title or None)
     for i, head in enumerate(columns):
-        table.add_column(head, justify="left" if i < 2 or head == "best attack" else "right")
+        shown.add_column(head, justify="left" if i < texts or head == "best attack" else "right")
     for row in rows:
-        table.add_row(*row)
+        shown.add_row(*row)
     out = Console(file=io.StringIO(), width=120)
-    out.print(table)
-    shown: str = out.file.getvalue()  # type: ignore[attr-defined]
-    return shown
+    out.print(shown)
+    text: str = out.file.getvalue()  # type: ignore[attr-defined]
+    return text
 
 
 def _range(clip: tuple[float, float]) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.frame import as_json_option, progress, say
+from sfumato.cli.frame import as_json_option, new_file, progress, say
 from sfumato.cli.opening import location_option
 from sfumato.errors import AttackError
 
@@ -28,7 +28,13 @@ if TYPE_CHECKING:
 @click.option("--sample", type=click.Path(path_type=Path), help="It has other records of the same population.")
 @click.option("--known", type=click.FloatRange(0, 0.9, min_open=True), help="It knows this share of the records.")
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A parameter of the attack.")
-@click.option("--epsilon", type=float, default=0.05, show_default=True, help="How near counts as a breach.")
+@click.option(
+    "--epsilon",
+    type=click.FloatRange(0, min_open=True),
+    default=0.05,
+    show_default=True,
+    help="How near counts as a breach.",
+)
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the estimate here, as Parquet.")
 @click.option("--predict", is_flag=True, help="No attack: what copies or --level give away at most, in closed form.")
 @click.option("--level", "levels", multiple=True, help="With --predict: a level of the coalition; repeat it.")
@@ -90,9 +96,12 @@ def _attack(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    from sfumato.audit.attacking import Case, known_share, score
+    from sfumato.audit.attacking import Case, known_share, make, score
     from sfumato.audit.attacking import attack as run
 
+    make(name, options)
+    if output is not None:
+        new_file(output, (".parquet",))
     with progress(quiet=as_json) as (stage, advance):
         stage(f"attacking with {name}", Case.of(copies).rows)
         told = known_share(copies, truth, known) if truth is not None and known is not None else None
@@ -126,18 +135,35 @@ def _write(estimate: Any, output: Path) -> None:
 
 
 def _score_text(found: Score) -> str:
-    lines = [f"{found.attack} on {found.rows:,} records (95 % interval; without any copy; on a control):"]
-    rows = [(f"{n.column}: rmse", n.rmse, ".5g") for n in found.numbers]
-    rows += [(f"{n.column}: error left", n.error, ".1%") for n in found.numbers]
-    rows += [(f"{' x '.join(c.columns)}: guessed right", c.success, ".1%") for c in found.categories]
-    rows += [(f"{' x '.join(c.columns)}: probability of the truth", c.reconstruction, ".1%") for c in found.categories]
-    rows += [(f"records within {found.epsilon:.0%} ({name})", b, ".1%") for name, b in found.breaches.items()]
-    for label, value, form in rows:
-        a = value.attack
-        interval = f"{a.low:{form}} to {a.high:{form}}"
-        others = f"{value.baseline.value:{form}}; {value.control.value:{form}}"
-        lines.append(f"  {label:<40} {a.value:>10{form}}  ({interval}; {others})")
-    return "\n".join(lines)
+    from sfumato.audit.words import table
+
+    rows = [_line(f"{n.column}: root mean square error", n.rmse, _short) for n in found.numbers]
+    rows += [_line(f"{n.column}: error left, of its variance", n.error, _share) for n in found.numbers]
+    for c in found.categories:
+        name = " x ".join(c.columns)
+        rows += [_line(f"{name}: guessed right", c.success, _share)]
+        rows += [_line(f"{name}: probability given to the truth", c.reconstruction, _share)]
+    near = {"euclidean": "the whole record", "entry": "one of its columns", "cosine": "its direction"}
+    for name, breach in found.breaches.items():
+        if breach.baseline.value < 0.995:  # else anybody's guess is as near
+            rows.append(_line(f"records found within {found.epsilon:.0%}: {near[name]}", breach, _share))
+    heads = [f"{found.attack}, {found.rows:,} records", "reached", "95 % interval", "without a copy", "on a control"]
+    note = "A control is a record that was not released: what is reached there needs no copy of it."
+    return f"{table('', heads, rows, texts=1)}{note}"
+
+
+def _line(label: str, value: Any, form: Callable[[float], str]) -> list[str]:
+    a = value.attack
+    interval = f"{form(a.low)} to {form(a.high)}"
+    return [label, form(a.value), interval, form(value.baseline.value), form(value.control.value)]
+
+
+def _share(value: float) -> str:
+    return f"{value:.1%}"
+
+
+def _short(value: float) -> str:
+    return f"{float(f'{value:.4g}'):,.10g}"
 
 
 def _parsed(options: Sequence[str]) -> dict[str, Any]:
@@ -182,7 +208,9 @@ def _forecast(
         ladder = held.scheme.policy.ladder
         asked = [ladder.level(level) for level in levels or ladder.levels]
         return prediction.of_models([held.scheme.models(held.schema, level) for level in asked])
-    if bool(files) == bool(levels):
+    if files and levels:
+        raise click.UsageError("--predict takes copies or --level, and got both; leave one out")
+    if not files and not levels:
         raise click.UsageError("--predict needs copies, --level or --dataset, as in --predict --level 0.6 --level 0.5")
     if files:
         return prediction.of_copies([Manifest.of(path) for path in files])
@@ -205,16 +233,22 @@ def _fidelity(text: str) -> float:
 def _forecast_text(forecast: Forecast) -> str:
     lines = []
     if forecast.numbers:
-        lines.append(f"{'numbers: error left to the best linear attack':<52}{'these copies':>14}{'independent':>14}")
+        lines.append(_heads("numbers: error left to the best linear attack"))
         lines += [f"  {n.column:<50}{n.ours:>14.2%}{n.independent:>14.2%}" for n in forecast.numbers]
-        lines.append("numbers: its root mean square error")
-        lines += [f"  {n.column:<50}{n.rmse[0]:>14,.4g}{n.rmse[1]:>14,.4g}" for n in forecast.numbers]
+        lines.append(_heads("numbers: its root mean square error"))
+        lines += [f"  {n.column:<50}{_short(n.rmse[0]):>14}{_short(n.rmse[1]):>14}" for n in forecast.numbers]
     if forecast.categories:
-        lines.append(f"{'categories: epsilon':<52}{'these copies':>14}{'independent':>14}")
+        lines.append(_heads("categories: epsilon"))
         lines += [f"  {_of(c):<50}{c.epsilon:>14.4g}{c.independent_epsilon:>14.4g}" for c in forecast.categories]
-        lines.append("categories: a belief of one in so many can rise to")
+        lines.append(
+            f"{'categories: what a belief of 1 in that many rises to':<52}{'these copies':>14}{'independent':>14}"
+        )
         lines += [f"  {_of(c):<50}{c.posterior:>14.2%}{c.independent_posterior:>14.2%}" for c in forecast.categories]
     return "\n".join(lines)
+
+
+def _heads(label: str) -> str:
+    return f"{label:<52}{'these copies':>14}{'independent':>14}"
 
 
 def _of(category: Any) -> str:

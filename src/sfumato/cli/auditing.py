@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.frame import as_json_option, progress, say
+from sfumato.cli.frame import as_json_option, new_file, progress, say
 from sfumato.cli.opening import location_option, open_vault, vault_options
-from sfumato.errors import AttackError
 
 if TYPE_CHECKING:
     from sfumato.audit.result import Audit
@@ -139,8 +138,8 @@ def audit(
     """
     from sfumato.audit.words import text
 
-    if output is not None and not output.parent.is_dir():
-        raise AttackError(f"the report must go to a folder that exists, and {output.parent} does not; make it")
+    if output is not None:
+        new_file(output, (".html", ".htm"), ours="<title>Audit of ")
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
             from sfumato.audit.files import audit_files
@@ -152,6 +151,8 @@ def audit(
             vault, names = open_vault(location, key_path), None
             if colluders is not None:
                 names = [name.strip() for name in colluders.split(",") if name.strip()]
+                if not names:
+                    raise click.UsageError("--colluders needs names, as in --colluders university,insurer")
             found = vault.audit(subjects[0], colluders=names, attacks=attacks or None, rows=rows, stage=stage)
         if output is not None:
             stage("drawing the report")

@@ -7,11 +7,12 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any, Protocol
 
 import click
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import ReleaseError, SfumatoError
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -67,6 +68,21 @@ def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callab
             bar.reset(task, description=text, total=total)
 
         yield stage, lambda rows: bar.advance(task, rows)
+
+
+def new_file(path: Path, endings: tuple[str, ...], ours: str | None = None) -> None:
+    """Refuse to write over what is not ours, into a folder that is not there, or under a misleading name.
+
+    Args:
+        ours: what an earlier result, which may be replaced, has in its first lines.
+
+    """
+    if path.suffix.lower() not in endings:
+        raise ReleaseError(f"the name of this file must end in {' or '.join(endings)}, got {path.name!r}")
+    if not path.parent.is_dir():
+        raise ReleaseError(f"a file must go to a folder that exists, and {str(path.parent)!r} does not; make it")
+    if path.exists() and (ours is None or ours not in path.read_bytes()[:2000].decode("utf-8", "replace")):
+        raise ReleaseError(f"no file is written over another, and {path} exists; choose another name")
 
 
 def say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:

@@ -89,7 +89,9 @@ def grant(
 
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     entry = open_vault(location, key_path).grant(recipient, dataset, level, columns=chosen, where=where, until=until)
-    say(entry.__dict__, as_json, sentence(entry), f"sfumato release {recipient} {dataset}")
+    say(
+        entry.__dict__, as_json, sentence(entry), f"sfumato audit {dataset}, then sfumato release {recipient} {dataset}"
+    )
 
 
 @click.command()

@@ -97,11 +97,11 @@ def suggest(
 
 
 def _calibrated(policy: Policy, table: Path, targets: tuple[str, ...], as_json: bool) -> list[Calibrated]:
-    from sfumato.audit.calibration import calibrate
+    from sfumato.audit.calibration import TURNS, calibrate
     from sfumato.schema.targets import Target
 
     with progress(quiet=as_json, unit="levels tried") as (stage, advance):
-        stage("looking for the highest level")
+        stage("looking for the highest level", TURNS * len(targets))
         return calibrate(policy, table, [Target.parse(target) for target in targets], progress=advance)
 
 

@@ -49,20 +49,25 @@ def together(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> E
 
 
 def records(table: pa.Table, models: Iterable[Model]) -> Records:
-    """The original, in the terms of these models: what an estimate is held against."""
-    models = list(models)
-    noisy = dict.fromkeys(name for model in models if isinstance(model, GaussianNoise) for name in model.columns)
-    return truth(table, tuple(noisy), [model for model in models if isinstance(model, UniformReplacement)])
+    """The original, in the terms of these models: what an estimate is held against.
 
-
-def truth(table: pa.Table, columns: tuple[str, ...], attributes: Iterable[UniformReplacement]) -> Records:
-    """Some columns of the original."""
-    attributes = [model for model in attributes if size_of(model)]
-    lost = {name for name in (*columns, *(n for m in attributes for n in m.columns)) if name not in table.column_names}
+    A clipped column is taken as clipped. What lies outside is not in any copy, and would swamp every mean.
+    """
+    noisy: dict[str, tuple[Any, Any] | None] = {}
+    attributes = []
+    for model in models:
+        if isinstance(model, GaussianNoise):
+            noisy |= dict(zip(model.columns, model.clip, strict=True))
+        elif isinstance(model, UniformReplacement) and size_of(model):
+            attributes.append(model)
+    lost = {name for name in (*noisy, *(n for m in attributes for n in m.columns)) if name not in table.column_names}
     if lost:
         raise AttackError(f"a table of real records must have the copies' columns, and lacks {', '.join(sorted(lost))}")
-    values = _numbers(table, columns) if columns else np.empty((table.num_rows, 0))
-    return Records(columns, values, {model.columns: codes_of(table, model) for model in attributes})
+    values = _numbers(table, list(noisy)) if noisy else np.empty((table.num_rows, 0))
+    for i, (name, clip) in enumerate(noisy.items()):
+        if clip is not None:
+            values[:, i] = np.clip(values[:, i], *_ends(clip, table.schema.field(name).type))
+    return Records(tuple(noisy), values, {model.columns: codes_of(table, model) for model in attributes})
 
 
 def placed(table: pa.Table, model: GaussianNoise) -> Floats:

@@ -163,7 +163,8 @@ class Policy:
         role = column and column.options.get("of", column.role)
         fit = {"rmse": "gaussian", "error": "gaussian", "success": "uniform"}[target.measure]
         if role != fit:
-            got = f"{target.column!r} has the role {role}" if role else f"there is no column {target.column!r}"
+            missing = f"there is no column {target.column!r}; {nearest(target.column, self.columns)}"
+            got = f"{target.column!r} has the role {role}" if role else missing
             raise PolicyError(f"a target on {target.measure} needs a column with the role {fit}, and {got}")
 
     def roles(self) -> list[str]:

@@ -157,8 +157,8 @@ def _noisy(array: pa.Array, what: str) -> Judgement:
     return (
         "gaussian",
         {"clip": ends},
-        f"{what}. Some lie far outside the rest, as far as {furthest:g}, where no noise would hide them: clipped at "
-        f"the 0.1 % and 99.9 % quantiles, which moves {cut:,} values.",
+        f"{what}. Some lie far outside the rest, as far as {furthest:,.10g}, where no noise would hide them: clipped "
+        f"at the 0.1 % and 99.9 % quantiles, which moves {cut:,} values.",
     )
 
 

@@ -31,7 +31,7 @@ class Target:
         column, colon, rest = text.rpartition(":")
         if not colon or not column.strip():
             raise PolicyError(f"a target must read like 'income: rmse >= 5000', got {text!r}")
-        return cls.of(column.strip(), rest)
+        return cls.of(column.strip(), rest.strip())
 
     @classmethod
     def of(cls, column: str, said: object) -> Target:
