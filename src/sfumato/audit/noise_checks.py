@@ -83,11 +83,10 @@ def _alone(copy: Copy) -> Iterator[Check]:
         if len(noise) < FEWEST_ROWS or np.isnan(noise).any():
             continue
         deviation = float(np.sqrt(copy.shape[i, i] * copy.time))
-        yield Check(
-            subject, "its noise is not as large as stated", _size_p(noise / deviation, copy.step[i] / deviation)
-        )
-        yield Check(subject, "its noise is not normal", _law_p(noise / deviation, copy.step[i] / deviation))
-        yield Check(subject, "the same noise was used for several records", _repeats_p(noise, deviation, copy.step[i]))
+        white, step = noise / deviation, copy.step[i] / deviation
+        yield Check(subject, "its noise is not as large as stated", _size_p(white, step))
+        yield Check(subject, "its noise is not normal", _law_p(white, step))
+        yield Check(subject, "the same noise was used for several records", _repeats_p(white, step))
         yield Check(subject, "its noise is smaller or larger for some values", _steadiness_p(white, original))
     yield from _correlations(copy)
     whole = _whole(copy)
@@ -111,11 +110,11 @@ def _law_p(white: Floats, step: float) -> float:
     return float(min(1.0, 2 * np.exp(-2 * len(white) * distance**2))) if distance > 0 else 1.0
 
 
-def _repeats_p(noise: Floats, deviation: float, step: float) -> float:
+def _repeats_p(white: Floats, step: float) -> float:
     """Coincidences of size: two of `n` agree with probability `step/(√π·σ)`, and three may agree as well."""
-    _, counts = np.unique(np.rint(np.abs(noise) / step), return_counts=True)
-    pairs, rows = float((counts * (counts - 1.0) / 2).sum()), len(noise)
-    chance = min(step / (np.sqrt(np.pi) * deviation), 1.0)
+    _, counts = np.unique(np.rint(np.abs(white) / step), return_counts=True)
+    pairs, rows = float((counts * (counts - 1.0) / 2).sum()), len(white)
+    chance = min(step / np.sqrt(np.pi), 1.0)
     expected = rows * (rows - 1) / 2 * chance * (1 + DIGITS)
     threes = rows**3 * chance**2 * (2 / np.sqrt(3) - 1)
     if expected < 1000:
