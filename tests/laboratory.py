@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,6 +26,10 @@ def noise_model(covariance: Array, noise: float = 1.0) -> GaussianNoise:
         rounding=(0.0,) * size,
         chained=True,
     )
+
+
+def renamed(model: GaussianNoise, columns: tuple[str, ...]) -> GaussianNoise:
+    return dataclasses.replace(model, columns=columns)
 
 
 def one_copy(seen: Array, covariance: Array, knowledge: Knowledge | None = None) -> Evidence:

@@ -30,7 +30,7 @@ def _openml(name: str, version: int, columns: list[str] | None) -> Array:
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(30)
     try:
-        frame = fetch_openml(name, version=version, as_frame=True, n_retries=1).data
+        frame = fetch_openml(name, version=version, as_frame=True, n_retries=0).data
     except (OSError, ValueError) as error:
         pytest.skip(f"{name} is not here: set SFUMATO_DATA to a folder with it, or go online ({error})")
     finally:

@@ -121,22 +121,9 @@ def attack(
 
     """
     made = make(name, options)
-    if samples is not None and samples < 2:
-        raise AttackError(f"statistics are estimated from at least two records, got samples={samples!r}")
-    if isinstance(known, float | int):
-        raise AttackError(f"`known` must be a table of known records, or a pair of places and one, got {known!r}")
     case = Case.of(copies)
-    evidence = case.evidence(case.lesson)
-    knowledge = Knowledge(
-        statistics=None if statistics is None else _statistics(statistics, case),
-        samples=samples,
-        sample=None if sample is None else records(_table(sample), case.models),
-        prior={} if prior is None else _priors(prior, case),
-    )
-    if known is not None:
-        places, table = known if isinstance(known, tuple) else _placed(known, case)
-        knowledge = replace(knowledge, known=records(table, case.models), places=places)
-    evidence = replace(evidence, knowledge=knowledge)
+    told = _knowledge(case, statistics, samples, sample, known, prior)
+    evidence = replace(case.evidence(case.lesson), knowledge=told)
     made.check(evidence)
     guess, found, names = made.prepare(evidence), [], []
     for batches in case.batches():
@@ -146,6 +133,24 @@ def attack(
             progress(batches[0].num_rows)
     named = pa.Table.from_batches(names) if case.ids else None
     return replace(joined(found), records=named, models=tuple(case.models))
+
+
+def _knowledge(case: Case, statistics: Any, samples: int | None, sample: Any, known: Any, prior: Any) -> Knowledge:
+    """What an attacker is told, in the terms of the copies."""
+    if samples is not None and samples < 2:
+        raise AttackError(f"statistics are estimated from at least two records, got samples={samples!r}")
+    if isinstance(known, float | int):
+        raise AttackError(f"`known` must be a table of known records, or a pair of places and one, got {known!r}")
+    told = Knowledge(
+        statistics=None if statistics is None else _statistics(statistics, case),
+        samples=samples,
+        sample=None if sample is None else records(_table(sample), case.models),
+        prior={} if prior is None else _priors(prior, case),
+    )
+    if known is None:
+        return told
+    places, table = known if isinstance(known, tuple) else _placed(known, case)
+    return replace(told, known=records(table, case.models), places=places)
 
 
 def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:

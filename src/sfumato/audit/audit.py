@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
 
-import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import telling
@@ -14,9 +13,8 @@ from sfumato.audit.comparison import growth, spread, worth
 from sfumato.audit.docket import Docket
 from sfumato.audit.exposure import Exposure
 from sfumato.audit.result import Audit, Held, Trial
-from sfumato.audit.soundness import RATE, soundness
+from sfumato.audit.soundness import soundness
 from sfumato.audit.trials import Case, Judge, trials
-from sfumato.release.sampling import one_in
 from sfumato.release.thresholds import Reached, reached, speaks_of
 from sfumato.schema.targets import Target
 
@@ -35,7 +33,6 @@ def audit(
     exposure: Exposure | None = None,
     faults: Sequence[Check] = (),
     rows: int | None = None,
-    rate: float = RATE,
     stage: Stage = lambda _: None,
 ) -> Audit:
     """Attack copies in every known way.
@@ -48,24 +45,20 @@ def audit(
         exposure: what stands out of the noise, if it was looked for.
         faults: what else was found wrong with the copies.
         rows: of the whole table, if this is a part of it.
-        rate: of false alarms.
         stage: told what is going on.
 
     """
     whole = Docket.of(original, copies)
     stage("checking the noise")
-    sound = soundness(whole, rate, faults)
-    everyone = np.arange(len(whole.truth))
-    control = one_in(CONTROL, len(everyone))
-    seen = whole.take(np.delete(everyone, control))
-    judge = Judge(seen.truth, seen.known(), whole.truth.take(control))
-    twin = seen.twin()
+    sound = soundness(whole, faults=faults)
+    seen, control = whole.split(CONTROL)
+    judge, twin = Judge(seen.truth, seen.known(), control), seen.twin()
     alone, pooled, independent = _tried(seen, twin, attacks, judge, stage)
     stage("adding copy by copy")
     return Audit(
         dataset=seen.manifests[0].dataset,
-        rows=len(everyone) if rows is None else rows,
-        audited=len(everyone),
+        rows=len(whole.truth) if rows is None else rows,
+        audited=len(whole.truth),
         paths=seen.paths(),
         copies=tuple(Held(name, m.given) for name, m in zip(seen.names, seen.manifests, strict=True)),
         alone=tuple(alone),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import islice
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import Evidence, Knowledge, Records, simulated
@@ -51,6 +52,11 @@ class Docket:
             original=self.original.take(pa.array(rows)),
             truth=self.truth.take(rows),
         )
+
+    def split(self, share: int) -> tuple[Docket, Records]:
+        """All but one record in so many, and the truth about those."""
+        apart = one_in(share, len(self.truth))
+        return self.take(np.delete(np.arange(len(self.truth)), apart)), self.truth.take(apart)
 
     def paths(self) -> int:
         """On how many paths the copies of some column lie: on more than one, pooling them gains."""

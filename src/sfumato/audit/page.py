@@ -170,12 +170,12 @@ def _method(audit: Audit) -> str:
     skipped = "".join(f"<li>{html.escape(name)}: {html.escape(why)}</li>" for name, why in audit.pooled.skipped)
     return (
         "<h2>How it was done</h2>"
-        f"<p>{audit.audited:,} records were taken with the copies that were made of them. Every tenth was kept from "
+        f"<p>{audit.audited:,} records were taken with the copies that were made of them. One in ten was kept from "
         "the attackers as a control: what an attack finds of a record that it never saw a copy of, it would find "
         "anyway. The attackers knew the models that every manifest publishes and, for the attack <em>learned</em>, "
         "the truth about some of the records, which then do not count. Whether copies are what they claim to be was "
         f"checked {len(audit.soundness.checks):,} times on their noise itself, with exact or conservative p-values; "
-        f"sound copies raise an alarm with probability {audit.soundness.rate:g}.</p>"
+        f"sound copies raise an alarm once in {1 / audit.soundness.rate:,.0f} audits.</p>"
         + _table(["attack", "what it does", "after"], rows, texts=3)
         + (f"<p>Not tried on all copies together:</p><ul>{skipped}</ul>" if skipped else "")
     )

@@ -14,7 +14,6 @@ import pyarrow.csv
 import pyarrow.parquet
 
 from sfumato.audit.attacking import attack
-from sfumato.audit.audit import audit
 from sfumato.audit.page import page
 from sfumato.audit.result import Audit
 from sfumato.demo.clinic import POLICY, clinic
@@ -150,7 +149,7 @@ def tell(folder: Path, rows: int, stage: Callable[[str], None]) -> Story:
     paths = [vault.release(name, "clinic", folder / f"copies/{name}.parquet")[0] for name in policy.ladder.levels]
     safe = [pyarrow.parquet.read_table(path) for path in paths]
     naive = _independent(_naive(policy), table, [Manifest.of(path).given for path in paths], folder / "independent")
-    audited = audit(table, dict(zip(policy.ladder.levels, safe, strict=True)), stage=stage)
+    audited = vault.audit("clinic", stage=stage)
     replace_text(folder / "audit.html", page(audited))
     guesses = {"pooled": attack("llse", safe).values, "independent": attack("llse", naive).values}
     stage("tracing a leak")

@@ -43,13 +43,14 @@ def fit(seen: Floats, noise: Floats, parts: int, iterations: int = ITERATIONS) -
     """The mixture of `parts` normals of which `seen` is a noisy view; `noise` may be zero."""
     size = seen.shape[1]
     whole = np.atleast_2d(np.cov(seen.T))
-    floor = 1e-4 * np.diag(np.diag(whole))
-    centres, labels = _clusters(seen / np.sqrt(np.diag(whole)), parts)
+    sizes = np.sqrt(np.where(np.diag(whole) > 0, np.diag(whole), 1.0))
+    floor = 1e-4 * np.diag(sizes**2)
+    centres, labels = _clusters(seen / sizes, parts)
     counts = np.bincount(labels, minlength=parts)
     kept = counts > 2 * size
     kept[counts.argmax()] = True
     weights = counts[kept] / counts[kept].sum()
-    means = (centres * np.sqrt(np.diag(whole)))[kept]
+    means = (centres * sizes)[kept]
     spread = _positive(whole - noise, floor) / parts ** (1 / size)
     covariances = np.repeat(spread[None], kept.sum(), axis=0)
     before = -np.inf

@@ -1,0 +1,163 @@
+"""Thresholds, calibration and forecasts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tests import wards
+
+import sfumato as sf
+from sfumato.audit import prediction
+from sfumato.audit.calibration import calibrate
+from sfumato.audit.words import verdict
+from sfumato.errors import PolicyError, ReleaseError
+from sfumato.schema.targets import Target
+from sfumato.schema.view import View
+
+
+@pytest.fixture(scope="module")
+def table() -> pa.Table:
+    return wards.table(4000)
+
+
+@pytest.fixture(scope="module")
+def copies(table: pa.Table) -> dict[str, pa.Table]:
+    made = wards.policy().fit(table).release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(32)))
+    return dict(zip(("ann", "bob"), made, strict=True))
+
+
+THRESHOLDS = wards.POLICY + '[audit]\nage = "error >= 0.3"\ndiagnosis = "success <= 0.85"\n'
+
+
+def test_a_copy_below_the_thresholds_is_refused(table: pa.Table, key: sf.Key, tmp_path: Any) -> None:
+    policy = sf.Policy.loads(THRESHOLDS)
+    assert sf.Policy.loads(policy.dumps()) == policy
+    assert policy.digest() != wards.policy().digest()
+    scheme = policy.fit(table)
+    scheme.release(table, "partner", key)
+    with pytest.raises(ReleaseError, match=r"age: the attack .* may reach error 0\.1.*error >= 0\.3.*Lower the level"):
+        scheme.release(table, "internal", key)
+    with pytest.raises(ReleaseError, match="no copy at this level may leave"):
+        sf.release_file(scheme, table, tmp_path / "copy.parquet", "internal", key)
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(ReleaseError, match="diagnosis: the attack"):
+        scheme.release(table, 0.9, key)
+
+
+def test_a_threshold_is_not_got_round_by_parts(table: pa.Table, key: sf.Key) -> None:
+    """Who may have two parts has both: what is tested is the whole, at that level."""
+    scheme = sf.Policy.loads(THRESHOLDS).fit(table)
+    for view in (View(("id", "income")), View(None, "region == 'north'"), View(None, "id == 1007")):
+        with pytest.raises(ReleaseError, match="may leave"):
+            scheme.seen(view).release(table, "internal", key)
+        assert scheme.seen(view).release(table, "public", key).num_rows > 0
+
+
+def test_a_threshold_is_not_got_round_by_a_new_key(site: Any) -> None:
+    policy = sf.Policy.loads(wards.POLICY + '[audit]\nage = "error >= 0.4"\n')
+    vault = site.create()
+    vault.add(policy, wards.table(4000))
+    for name in ("ann", "bob"):
+        vault.recipient(name)
+        vault.grant(name, "ward", "partner")
+    vault.release("ann", "ward", site.folder / "ann.parquet")
+    vault.rekey()
+    with pytest.raises(ReleaseError, match="may leave"):
+        vault.release("bob", "ward", site.folder / "bob.parquet")
+
+
+@pytest.mark.parametrize(
+    ("said", "message"),
+    [
+        ('age = "rmse"', "must read like 'rmse >= 5000'"),
+        ("age = 3", "must read like"),
+        ('age = "rmse <= 3"', "must say `rmse >=` a bound"),
+        ('age = "rsme >= 3"', "did you mean 'rmse'"),
+        ('age = "error >= 2"', "between 0 and 1"),
+        ('age = "success <= 0.5"', "needs a column with the role uniform, and 'age' has the role gaussian"),
+        ('age = "rmse >= many"', "must end in a number"),
+        ('nobody = "rmse >= 3"', "there is no column 'nobody'"),
+        ('region = "success <= 0.5"', "'region' has the role keep"),
+    ],
+)
+def test_thresholds_that_cannot_be_are_refused(said: str, message: str) -> None:
+    with pytest.raises(PolicyError, match=message):
+        sf.Policy.loads(f"{wards.POLICY}[audit]\n{said}\n")
+
+
+def test_targets_are_read_from_a_line() -> None:
+    assert Target.parse("income: rmse >= 5000") == Target("income", "rmse", 5000.0)
+    assert str(Target.parse(" a:b :error>=.25")) == "a:b: error >= 0.25"
+    with pytest.raises(PolicyError, match="must read like 'income: rmse >= 5000'"):
+        Target.parse("rmse >= 5000")
+
+
+def test_calibration_finds_the_highest_level(table: pa.Table, key: sf.Key) -> None:
+    """On normal data, the best attack leaves 1 - f; the level found keeps its target at every release."""
+    told: list[int] = []
+    [age, diagnosis] = calibrate(
+        wards.policy(),
+        table,
+        [Target.parse("age: error >= 0.4"), Target.parse("diagnosis: success <= 0.7")],
+        progress=told.append,
+    )
+    assert 0.5 < age.fidelity < 0.6
+    assert 0.45 < diagnosis.fidelity < 0.55  # p + (1-p)/3, less the margin
+    assert 18 <= len(told) <= 22
+    policy = sf.Policy.loads(wards.POLICY + '[audit]\nage = "error >= 0.4"\n')
+    scheme = policy.fit(table)
+    for _ in range(5):
+        scheme.release(table, age.fidelity, sf.Key.generate())
+    with pytest.raises(ReleaseError):
+        scheme.release(table, age.fidelity + 0.1, key)
+    with pytest.raises(PolicyError, match="no level keeps age: rmse >= 100"):
+        calibrate(wards.policy(), table, [Target.parse("age: rmse >= 100")])
+
+
+def test_forecasts_have_the_closed_form() -> None:
+    levels = [sf.Level(f) for f in (0.6, 0.5, 0.4)]
+    found = prediction.of_levels(levels, 10)
+    [number], [category] = found.numbers, found.categories
+    assert number.ours == pytest.approx(0.4)
+    assert number.independent == pytest.approx(1 / (1 + sum(1 / level.noise for level in levels)))
+    assert category.epsilon == pytest.approx(levels[0].epsilon(10))
+    assert category.independent_epsilon == pytest.approx(sum(level.epsilon(10) for level in levels))
+    assert category.posterior == pytest.approx(levels[0].rho2(0.1, 10))
+
+
+def test_forecasts_agree_with_attacks(table: pa.Table, copies: dict[str, pa.Table]) -> None:
+    found = prediction.of_copies([sf.Manifest.of(copy) for copy in copies.values()])
+    measured = sf.score(sf.attack("llse", list(copies.values())), table)
+    for number in found.numbers:
+        assert number.ours == pytest.approx(measured.number(number.column).error.attack.value, rel=0.07)
+        assert number.deviation == pytest.approx(measured.number(number.column).rmse.baseline.value, rel=0.01)
+
+
+def test_forecasts_know_what_lies_on_another_path(table: pa.Table) -> None:
+    scheme = wards.policy().fit(table)
+    held = [sf.Manifest.of(scheme.release(table, "partner", sf.Key.generate())) for _ in range(2)]
+    found = prediction.of_copies(held)
+    assert found.numbers[0].ours == pytest.approx(1 / 3, rel=0.01)
+    assert found.numbers[0].ours == pytest.approx(found.numbers[0].independent)
+    assert found.categories[0].epsilon == pytest.approx(found.categories[0].independent_epsilon)
+    assert found.numbers[0].rmse[0] == pytest.approx(18 / np.sqrt(3), rel=0.05)
+
+
+def test_a_vault_holds_back_what_its_policy_forbids(site: Any) -> None:
+    vault = site.create()
+    vault.add(sf.Policy.loads(THRESHOLDS), wards.table(4000))
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "internal")
+    before = len(vault.log())
+    with pytest.raises(ReleaseError, match="no copy at this level may leave"):
+        vault.release("clinic", "ward", site.folder / "copy.parquet")
+    assert len(vault.log()) == before
+    found = vault.audit("ward")
+    assert not found.passed
+    assert "BELOW THE POLICY'S THRESHOLDS: age" in verdict(found)
+    vault.grant("clinic", "ward", "partner")
+    vault.release("clinic", "ward", site.folder / "copy.parquet")
+    assert vault.audit("ward").passed
