@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import warnings
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ def _openml(name: str, version: int, columns: list[str] | None) -> Array:
     before = socket.getdefaulttimeout()
     socket.setdefaulttimeout(30)
     try:
-        frame = fetch_openml(name, version=version, as_frame=True, n_retries=0).data
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that it tries again
+            frame = fetch_openml(name, version=version, as_frame=True, n_retries=1, delay=0.1).data
     except (OSError, ValueError) as error:
         pytest.skip(f"{name} is not here: set SFUMATO_DATA to a folder with it, or go online ({error})")
     finally:

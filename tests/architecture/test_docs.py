@@ -50,6 +50,16 @@ def test_every_option_of_every_role_is_documented() -> None:
             assert f"`{option}" in text, option
 
 
+def test_every_attack_is_documented() -> None:
+    from sfumato.attacks import ATTACKS
+
+    text = (ROOT / "docs/attacks.md").read_text()
+    for name in ATTACKS.names():
+        assert f"| `{name}` |" in text, name
+        for option in ATTACKS[name].__dataclass_fields__:
+            assert f"`{option}" in text, (name, option)
+
+
 def test_the_commands_page_is_fresh() -> None:
     spec = importlib.util.spec_from_file_location("make_commands", ROOT / "docs/make_commands.py")
     assert spec is not None
