@@ -47,6 +47,15 @@ def test_a_copy_below_the_thresholds_is_refused(table: pa.Table, key: sf.Key, tm
         scheme.release(table, 0.9, key)
 
 
+def test_a_column_without_values_hides_nothing(key: sf.Key) -> None:
+    table = wards.table(200)
+    table = table.set_column(2, "age", pa.nulls(200, pa.float64()))
+    assert sf.Policy.loads(THRESHOLDS).fit(table).release(table, "partner", key).num_rows == 200
+    one = wards.table(1)
+    with pytest.raises(ReleaseError, match="could not be tested"):
+        sf.Policy.loads(THRESHOLDS).fit(one).release(one, "partner", key)
+
+
 def test_a_threshold_is_not_got_round_by_parts(table: pa.Table, key: sf.Key) -> None:
     """Who may have two parts has both: what is tested is the whole, at that level."""
     scheme = sf.Policy.loads(THRESHOLDS).fit(table)

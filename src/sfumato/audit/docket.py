@@ -17,7 +17,7 @@ from sfumato.release.manifest import Manifest
 from sfumato.release.sampling import one_in
 
 KNOWN = 2000
-"""Records that the attacker is assumed to know, of those that are audited; at most every tenth."""
+"""Records that the attacker is assumed to know, of those that are audited; at most one in ten."""
 
 
 @dataclass(frozen=True)

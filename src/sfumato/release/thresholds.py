@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ ROWS = 20_000
 """Records that a threshold is tested on, at most."""
 
 KNOWN = 10
-"""An attacker is assumed to know every tenth record."""
+"""An attacker is assumed to know one record in so many."""
 
 
 @dataclass(frozen=True)
@@ -54,11 +55,12 @@ def reached(targets: Iterable[Target], scores: Sequence[Score]) -> list[Reached]
     """What the best of some attacks reached of each target."""
     out = []
     for target in targets:
-        found = [Reached(target, one.attack, value) for one in scores for value in _values(target, one)]
-        if not found:
+        if not speaks_of(scores, target):
             raise AttackError(f"no attack speaks of {target.column!r} by its {target.measure}; see the column's role")
+        found = [Reached(target, one.attack, value) for one in scores for value in _values(target, one)]
+        there = [one for one in found if not math.isnan(one.value)]
         best = min if target.measure != "success" else max
-        out.append(best(found, key=lambda one: one.value))
+        out += [best(there, key=lambda one: one.value)] if there else []  # a column without any value hides nothing
     return out
 
 
@@ -99,7 +101,7 @@ def best_reached(
 
 
 def tried(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:
-    """The scores of all attacks that can be made, by attackers who know every tenth record, on the others."""
+    """The scores of all attacks that can be made, by attackers who know one record in ten, on the others."""
     places = one_in(KNOWN, evidence.rows)
     rest = np.delete(np.arange(evidence.rows), places)
     evidence = replace(evidence, knowledge=Knowledge(known=truth.take(places), places=places))
