@@ -31,15 +31,14 @@ def made(rng: np.random.Generator, columns: int = COLUMNS) -> tuple[pa.Table, di
     )
 
 
-@pytest.mark.statistical(checks=3)
+@pytest.mark.statistical(checks=1)
 def test_flaws_are_found_and_sound_copies_pass(verdict: Verdict, rng: np.random.Generator) -> None:
-    for _ in range(3):
-        table, copies = made(rng)
-        verdict.accept(family_p(table, copies), "sound copies")
-        for name, flaw in flaws.NUMERIC.items():
-            verdict.reject(family_p(table, flaws.with_noise(table, copies, flaw, rng)), f"numbers: {name}")
-        for name in flaws.CATEGORICAL:
-            verdict.reject(family_p(table, flaws.with_categories(table, copies, name, rng)), f"categories: {name}")
+    table, copies = made(rng)
+    verdict.accept(family_p(table, copies), "sound copies")
+    for name, flaw in flaws.NUMERIC.items():
+        verdict.reject(family_p(table, flaws.with_noise(table, copies, flaw, rng)), f"numbers: {name}")
+    for name in flaws.CATEGORICAL:
+        verdict.reject(family_p(table, flaws.with_categories(table, copies, name, rng)), f"categories: {name}")
 
 
 @pytest.mark.statistical(checks=1)
