@@ -29,7 +29,7 @@ class Learned(Attack):
     reference = "the data-processing inequality, put to the test: docs/guarantee.md"
     supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
     needs_known = True
-    iterations: int = 25
+    iterations: int = 15
 
     def __post_init__(self) -> None:
         at_least("iterations", self.iterations, 1)
@@ -87,7 +87,7 @@ def _regressor(seen: Floats, truth: Floats, iterations: int) -> Any:
 
     weights = np.linalg.lstsq(linear(seen), truth, rcond=1e-6)[0]
     rest = HistGradientBoostingRegressor(
-        max_iter=iterations, learning_rate=0.12, max_leaf_nodes=15, early_stopping=False, random_state=0
+        max_iter=iterations, learning_rate=0.2, max_leaf_nodes=15, early_stopping=False, random_state=0
     )
     rest.fit(seen, truth - linear(seen) @ weights)
     return lambda features: linear(features[:, told]) @ weights + rest.predict(features[:, told])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice
@@ -55,8 +56,13 @@ class Case:
         return min(manifest.rows for manifest in self.manifests)
 
     def batches(self) -> Iterator[list[pa.RecordBatch]]:
-        """The same records of all copies, a batch at a time."""
-        yield from zip(*(source.batches() for source in self.sources), strict=True)
+        """The same records of all copies, a batch at a time; the next one is read while this one is worked on."""
+        together_read = zip(*(source.batches() for source in self.sources), strict=True)
+        with ThreadPoolExecutor(1) as reader:
+            ahead = reader.submit(next, together_read, None)
+            while (batches := ahead.result()) is not None:
+                ahead = reader.submit(next, together_read, None)
+                yield list(batches)
 
     def evidence(self, batches: Sequence[pa.RecordBatch | pa.Table]) -> Evidence:
         """What some records show."""

@@ -14,6 +14,8 @@ from sfumato.kernels import Floats, Rows
 ITERATIONS = 60
 ATTEMPTS = 4
 _CHUNK = 8192
+_CLUSTERED = 4000
+"""Records that a first clustering is made of."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def fit(seen: Floats, noise: Floats, parts: int, iterations: int = ITERATIONS) -
     whole = np.atleast_2d(np.cov(seen.T))
     sizes = np.sqrt(np.where(np.diag(whole) > 0, np.diag(whole), 1.0))
     floor = 1e-4 * np.diag(sizes**2)
-    centres, labels = _clusters(seen / sizes, parts)
+    centres, labels = _clusters(seen[:: max(len(seen) // _CLUSTERED, 1)] / sizes, parts)
     counts = np.bincount(labels, minlength=parts)
     kept = counts > 2 * size
     kept[counts.argmax()] = True

@@ -94,7 +94,7 @@ def _path(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
 
 
 def _numbers(table: pa.Table, columns: Sequence[str]) -> Floats:
-    out = np.empty((table.num_rows, len(columns)))
+    out = np.empty((len(columns), table.num_rows)).T  # column by column in memory, as Arrow has it
     for i, name in enumerate(columns):
         values, null = numeric.read(_whole(table.column(name)))
         out[:, i] = np.where(null, np.nan, values) if null.size else values
