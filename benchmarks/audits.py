@@ -68,4 +68,4 @@ def joint() -> Iterator[Line]:
                     pass
 
         pair = duel(lambda: sf.attack("llse", paths, statistics=table), read, rounds=3)
-    yield at_most("llse on 30 copies of 1,000,000 x 10", pair, "reading them", 3)
+    yield at_most("llse on 30 copies of 1,000,000 x 10", pair, "reading them", 1.5)
