@@ -66,7 +66,7 @@ def _columns(audit: Audit) -> str:
         "<em>Recovered</em> is how much of what is unknown without a copy is found out with all of them. "
         "<em>Independent</em> is what copies as faithful as these would give away together if each had been blurred "
         "by itself, as other tools do. A clipped column is held against its clipped original.</p>"
-        + _table(words.heads(audit), words.lines(audit), texts=2)
+        + _table(words.heads(), words.lines(audit), texts=2)
     )
 
 

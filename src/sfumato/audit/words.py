@@ -46,10 +46,9 @@ def _rest(audit: Audit) -> str:
     return f"{outliers} What the copies give away by themselves is below."
 
 
-def heads(audit: Audit) -> list[str]:
+def heads() -> list[str]:
     """Of the table of columns."""
-    best = max(audit.copies, key=lambda copy: copy.fidelity).name
-    return ["column", "measure", "no copy", f"{best} alone", "all together", "independent", "best attack", "recovered"]
+    return ["column", "measure", "no copy", "one copy alone", "all together", "independent", "best attack", "recovered"]
 
 
 def lines(audit: Audit) -> list[list[str]]:
@@ -95,7 +94,7 @@ def text(audit: Audit) -> str:
     """For a terminal."""
     held = ", ".join(f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies)
     parts = [f"{audit.dataset}: {held}", "", verdict(audit)]
-    parts += ["", table("What the best attack finds out", heads(audit), lines(audit), texts=2)] if audit.worth else []
+    parts += ["", table("What the best attack finds out", heads(), lines(audit), texts=2)] if audit.worth else []
     parts += [f"- {note}" for note in notes(audit)]
     return "\n".join(parts)
 
