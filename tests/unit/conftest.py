@@ -1,7 +1,8 @@
-"""What unit tests share: a vault with a table and a recipient, in both databases."""
+"""What unit tests share: a vault with a table and a recipient, in both databases, and two copies of a larger one."""
 
 from __future__ import annotations
 
+import pyarrow as pa
 import pytest
 from tests import wards
 from tests.conftest import Site
@@ -15,3 +16,14 @@ def vault(site: Site) -> sf.Vault:
     made.add(wards.policy(), wards.table())
     made.recipient("clinic", note="St. Mary's")
     return made
+
+
+@pytest.fixture(scope="session")
+def table() -> pa.Table:
+    return wards.table(4000)
+
+
+@pytest.fixture(scope="session")
+def copies(table: pa.Table) -> dict[str, pa.Table]:
+    made = wards.policy().fit(table).release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(32)))
+    return dict(zip(("ann", "bob"), made, strict=True))

@@ -26,17 +26,6 @@ from sfumato.schema.view import EVERYTHING, View
 QUICK = ("bayes", "llse", "collusion")
 
 
-@pytest.fixture(scope="module")
-def table() -> pa.Table:
-    return wards.table(4000)
-
-
-@pytest.fixture(scope="module")
-def copies(table: pa.Table) -> dict[str, pa.Table]:
-    made = wards.policy().fit(table).release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(32)))
-    return dict(zip(("ann", "bob"), made, strict=True))
-
-
 def test_an_audit_of_sound_copies(table: pa.Table, copies: dict[str, pa.Table]) -> None:
     told: list[str] = []
     found = audit(table, copies, stage=told.append)

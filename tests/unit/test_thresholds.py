@@ -17,18 +17,6 @@ from sfumato.errors import PolicyError, ReleaseError
 from sfumato.schema.targets import Target
 from sfumato.schema.view import View
 
-
-@pytest.fixture(scope="module")
-def table() -> pa.Table:
-    return wards.table(4000)
-
-
-@pytest.fixture(scope="module")
-def copies(table: pa.Table) -> dict[str, pa.Table]:
-    made = wards.policy().fit(table).release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(32)))
-    return dict(zip(("ann", "bob"), made, strict=True))
-
-
 THRESHOLDS = wards.POLICY + '[audit]\nage = "error >= 0.3"\ndiagnosis = "success <= 0.85"\n'
 
 

@@ -90,9 +90,13 @@ class Attack(abc.ABC):
 
     def estimate(self, evidence: Evidence) -> Estimate:
         """The guesses of all records."""
+        return self.ready(evidence)(evidence)
+
+    def ready(self, evidence: Evidence) -> Guess:
+        """What `prepare` learns from evidence that fits; a failure of its arithmetic is told by the attack's name."""
         self.check(evidence)
         try:
-            return self.prepare(evidence)(evidence)
+            return self.prepare(evidence)
         except np.linalg.LinAlgError as error:
             raise AttackError(f"the attack {self.name!r} could not be tried on these numbers: {error}") from None
 

@@ -9,6 +9,7 @@ import numpy as np
 from scipy.linalg import block_diag, pinvh
 
 from sfumato.attacks._evidence import Numbers
+from sfumato.attacks._statistics import means_of
 from sfumato.kernels import Floats
 
 
@@ -48,7 +49,7 @@ def pool(numbers: Sequence[Numbers]) -> Pool:
     taken = telling(numbers)
     parts = [numbers[i] for i in taken]
     columns = tuple(dict.fromkeys(name for part in numbers for name in part.columns))
-    centre = np.concatenate([_means(part.values) for part in parts])
+    centre = np.concatenate([means_of(part.values) for part in parts])
     if len(parts) == 1 and parts[0].columns == columns:
         return Pool(columns, tuple(taken), None, parts[0].covariance, centre)
     sizes = np.sqrt(np.concatenate([np.diag(part.covariance) for part in parts]))
@@ -60,13 +61,6 @@ def pool(numbers: Sequence[Numbers]) -> Pool:
     weights = covariance @ scaled.T @ precision
     weights = weights * unit[:, None] / sizes[None, :]
     return Pool(columns, tuple(taken), weights, covariance * np.outer(unit, unit), centre)
-
-
-def _means(values: Floats) -> Floats:
-    """Of what is there; 0 where nothing is."""
-    there = ~np.isnan(values)
-    means: Floats = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    return means
 
 
 def telling(numbers: Sequence[Numbers]) -> list[int]:

@@ -10,6 +10,7 @@ import numpy as np
 from sfumato.attacks._estimate import Belief, Estimate, column_of
 from sfumato.attacks._evidence import Records
 from sfumato.attacks._figures import Figure, Measured, mean, proportion, root
+from sfumato.attacks._statistics import means_of
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
 
@@ -186,9 +187,7 @@ def _category(belief: Belief, truth: Rows, other: Rows, confidence: float) -> Ca
 
 
 def _breaches(guess: Floats, truth: Floats, other: Floats, epsilon: float, confidence: float) -> dict[str, Measured]:
-    there = ~np.isnan(truth)
-    means = np.where(there, truth, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
-    constant = np.broadcast_to(means, truth.shape)
+    constant = np.broadcast_to(means_of(truth), truth.shape)
     pairs = [(guess, truth), (constant, truth), (guess, other)]
     rates = [breached(*pair, epsilon) for pair in pairs]
     return {

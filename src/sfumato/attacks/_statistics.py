@@ -62,6 +62,13 @@ def complete(values: Floats) -> Floats:
     return values[~np.isnan(values).any(axis=1)]
 
 
+def means_of(values: Floats) -> Floats:
+    """The mean of what is there of each column; 0 where nothing is."""
+    there = ~np.isnan(values)
+    means: Floats = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    return means
+
+
 def learnable(values: Floats) -> Floats:
     """Records to learn moments from: the complete ones or, where they are few, all of them.
 
@@ -72,7 +79,7 @@ def learnable(values: Floats) -> Floats:
         return whole
     there = ~np.isnan(values)
     share = there.mean(axis=0)
-    means = np.where(there, values, 0.0).sum(axis=0) / np.maximum(there.sum(axis=0), 1)
+    means = means_of(values)
     moved: Floats = means + np.where(there, values - means, 0.0) / np.sqrt(np.maximum(share, 1e-12))
     return moved
 

@@ -28,14 +28,14 @@ LEARN = 2 * BATCH
 
 
 @dataclass(frozen=True)
-class Case:
+class Opened:
     """Some copies, opened together."""
 
     sources: tuple[Source, ...]
     manifests: tuple[Manifest, ...]
 
     @classmethod
-    def of(cls, copies: Sequence[Any]) -> Case:
+    def of(cls, copies: Sequence[Any]) -> Opened:
         """Copies as tables or files, each with its manifest; those of different records are matched by their ids."""
         if isinstance(copies, str) or not isinstance(copies, Sequence) or not copies:
             raise AttackError("an attack needs a list of copies, with at least one in it")
@@ -57,11 +57,11 @@ class Case:
 
     def batches(self) -> Iterator[list[pa.RecordBatch]]:
         """The same records of all copies, a batch at a time; the next one is read while this one is worked on."""
-        together_read = zip(*(source.batches() for source in self.sources), strict=True)
+        reading = zip(*(source.batches() for source in self.sources), strict=True)
         with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(next, together_read, None)
+            ahead = reader.submit(next, reading, None)
             while (batches := ahead.result()) is not None:
-                ahead = reader.submit(next, together_read, None)
+                ahead = reader.submit(next, reading, None)
                 yield list(batches)
 
     def evidence(self, batches: Sequence[pa.RecordBatch | pa.Table]) -> Evidence:
@@ -90,11 +90,11 @@ class Case:
         columns = [source.batches(names) for source in self.sources] if names else []
         return all(part.equals(parts[0]) for parts in zip(*columns, strict=True) for part in parts[1:])
 
-    def _matched(self) -> Case:
+    def _matched(self) -> Opened:
         tables = [pa.Table.from_batches(source.batches(), source.schema) for source in self.sources]
         found = matched(tables, self.ids)
         manifests = tuple(replace(manifest, rows=found[0].num_rows) for manifest in self.manifests)
-        return Case(tuple(map(Source.of, found)), manifests)
+        return Opened(tuple(map(Source.of, found)), manifests)
 
 
 def attack(
@@ -127,11 +127,10 @@ def attack(
 
     """
     made = make(name, options)
-    case = Case.of(copies)
+    case = Opened.of(copies)
     told = _knowledge(case, statistics, samples, sample, known, prior)
     evidence = replace(case.evidence(case.lesson), knowledge=told)
-    made.check(evidence)
-    guess, found, names = made.prepare(evidence), [], []
+    guess, found, names = made.ready(evidence), [], []
     for batches in case.batches():
         found.append(guess(case.evidence(batches)))
         names.append(batches[0].select(case.ids))
@@ -141,7 +140,7 @@ def attack(
     return replace(joined(found), records=named, models=tuple(case.models))
 
 
-def _knowledge(case: Case, statistics: Any, samples: int | None, sample: Any, known: Any, prior: Any) -> Knowledge:
+def _knowledge(case: Opened, statistics: Any, samples: int | None, sample: Any, known: Any, prior: Any) -> Knowledge:
     """What an attacker is told, in the terms of the copies."""
     if samples is not None and samples < 2:
         raise AttackError(f"statistics are estimated from at least two records, got samples={samples!r}")
@@ -161,7 +160,7 @@ def _knowledge(case: Case, statistics: Any, samples: int | None, sample: Any, kn
 
 def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
     """What an attacker knows who knows that share of the records: their places, evenly spread, and the truth."""
-    case = Case.of(copies)
+    case = Opened.of(copies)
     rows = case.lesson[0].num_rows
     places = np.unique(np.linspace(0, rows - 1, max(int(share * rows), 1)).astype(np.int64))
     table = _table(original)
@@ -217,7 +216,7 @@ def _table(table: Any) -> pa.Table:
     return pa.Table.from_batches(source.batches(), source.schema)
 
 
-def _statistics(original: Any, case: Case) -> tuple[tuple[str, ...], Floats, Floats]:
+def _statistics(original: Any, case: Opened) -> tuple[tuple[str, ...], Floats, Floats]:
     known = records(_table(original), case.models)
     whole = known.values[~np.isnan(known.values).any(axis=1)]
     if len(whole) < 2:
@@ -225,7 +224,7 @@ def _statistics(original: Any, case: Case) -> tuple[tuple[str, ...], Floats, Flo
     return known.columns, whole.mean(axis=0), np.atleast_2d(np.cov(whole.T))
 
 
-def _placed(known: Any, case: Case) -> tuple[Rows, pa.Table]:
+def _placed(known: Any, case: Opened) -> tuple[Rows, pa.Table]:
     """Where known records are among those that are learnt from."""
     table = _table(known)
     if not case.ids:
@@ -236,7 +235,7 @@ def _placed(known: Any, case: Case) -> tuple[Rows, pa.Table]:
     return found.column("sfumato.place").to_numpy(), chosen
 
 
-def _priors(said: Mapping[str, Mapping[Any, float]], case: Case) -> dict[tuple[str, ...], Floats]:
+def _priors(said: Mapping[str, Mapping[Any, float]], case: Opened) -> dict[tuple[str, ...], Floats]:
     """Priors by attribute, in the order of its domain."""
     out: dict[tuple[str, ...], Floats] = {}
     for column, chances in said.items():
@@ -252,6 +251,6 @@ def _priors(said: Mapping[str, Mapping[Any, float]], case: Case) -> dict[tuple[s
     return out
 
 
-def _kind(case: Case, column: str) -> pa.DataType:
+def _kind(case: Opened, column: str) -> pa.DataType:
     kind = next(source.schema.field(column).type for source in case.sources if column in source.schema.names)
     return kind.value_type if pa.types.is_dictionary(kind) else kind

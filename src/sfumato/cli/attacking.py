@@ -96,14 +96,14 @@ def _attack(
     output: Path | None,
     as_json: bool,
 ) -> None:
-    from sfumato.audit.attacking import Case, known_share, make, score
+    from sfumato.audit.attacking import Opened, known_share, make, score
     from sfumato.audit.attacking import attack as run
 
     make(name, options)
     if output is not None:
         new_file(output, (".parquet",))
     with progress(quiet=as_json) as (stage, advance):
-        stage(f"attacking with {name}", Case.of(copies).rows)
+        stage(f"attacking with {name}", Opened.of(copies).rows)
         told = known_share(copies, truth, known) if truth is not None and known is not None else None
         exact = truth if perfect else None
         estimate = run(

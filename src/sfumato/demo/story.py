@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
+from sfumato.audit import words
 from sfumato.audit.attacking import attack
 from sfumato.audit.page import page
 from sfumato.audit.result import Audit
@@ -111,17 +111,8 @@ class Story:
 
     def text(self) -> str:
         """For a terminal."""
-        from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-        from rich.table import Table  # noqa: PLC0415
-
-        table = Table(title="Error left to the best attacker (numbers: share of variance; categories: wrong guesses)")
-        for i, head in enumerate(self.heads()):
-            table.add_column(head, justify="right" if i else "left")
-        for line in self.lines():
-            table.add_row(*line)
-        out = Console(file=io.StringIO(), width=110)
-        out.print(table)
-        shown: str = out.file.getvalue()  # type: ignore[attr-defined]
+        title = "Error left to the best attacker (numbers: share of variance; categories: wrong guesses)"
+        shown = words.table(title, self.heads(), self.lines(), texts=1)
         leak = trace_in_words(self.leak, "leaked.csv")
         return (
             f"{shown}\nAll three pooled know no more than the {self.recipients[0]} alone. Had the noise been "
