@@ -34,7 +34,7 @@ def renamed(model: GaussianNoise, columns: tuple[str, ...]) -> GaussianNoise:
 
 def one_copy(seen: Array, covariance: Array, knowledge: Knowledge | None = None) -> Evidence:
     """One copy of numbers with this noise."""
-    part = Numbers(noise_model(covariance), np.asarray(seen), "a")
+    part = Numbers(noise_model(covariance), "a", np.asarray(seen))
     return Evidence(len(seen), (part,), knowledge=knowledge or Knowledge())
 
 
@@ -48,7 +48,7 @@ def copies(
 ) -> Evidence:
     """Copies whose noise is `covariance` times these."""
     parts = [
-        Numbers(noise_model(np.asarray(covariance) * time, time), np.asarray(values), "a" if chained else f"path {i}")
+        Numbers(noise_model(np.asarray(covariance) * time, time), "a" if chained else f"path {i}", np.asarray(values))
         for i, (values, time) in enumerate(zip(seen, times, strict=True))
     ]
     return Evidence(len(seen[0]), tuple(parts), knowledge=knowledge or Knowledge())
@@ -61,8 +61,8 @@ def categories(
     parts = [
         Categories(
             UniformReplacement(("x",), ({"min": 0, "count": size},), kept, perturbs_null=False, chained=chained),
-            np.asarray(codes),
             "a" if chained else f"path {i}",
+            np.asarray(codes),
         )
         for i, (codes, kept) in enumerate(zip(seen, retentions, strict=True))
     ]

@@ -47,8 +47,8 @@ def test_copies_of_one_column_each_make_a_whole(rng: np.random.Generator) -> Non
     parts = []
     for i, time in enumerate((0.5, 1.0)):
         model = lab.noise_model(SHAPE[i : i + 1, i : i + 1] * time, time)
-        shown = Numbers(model, rng.normal(size=(50, 1)), "a")
-        parts.append(Numbers(lab.renamed(model, (f"c{i}",)), shown.values, "a"))
+        shown = Numbers(model, "a", rng.normal(size=(50, 1)))
+        parts.append(Numbers(lab.renamed(model, (f"c{i}",)), "a", shown.values))
     pooled = pool(parts)
     assert pooled.columns == ("c0", "c1")
     np.testing.assert_allclose(pooled.of(parts), np.hstack([part.values for part in parts]), rtol=1e-9)

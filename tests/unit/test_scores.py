@@ -109,7 +109,7 @@ def test_columns_of_a_joint_group_are_summed_up(rng: np.random.Generator) -> Non
     model = UniformReplacement(("a", "b"), ({"min": 0, "count": 3}, {"min": 0, "count": 4}), 0.5, False, chained=True)
     prior, size, rows = rng.dirichlet(np.ones(12)), 12, 100
     seen = [rng.integers(0, size, rows) for _ in range(3)]
-    parts = [Categories(model, codes, f"path {i}") for i, codes in enumerate(seen)]
+    parts = [Categories(model, f"path {i}", codes) for i, codes in enumerate(seen)]
     evidence = Evidence(rows, (), tuple(parts), knowledge=Knowledge(prior={("a", "b"): prior}))
     [belief] = ATTACKS["collusion"]().estimate(evidence).beliefs
     exact = posterior(prior, size, [(codes, 0.5) for codes in seen]).reshape(rows, 3, 4)
@@ -126,7 +126,7 @@ def test_columns_of_a_joint_group_are_summed_up(rng: np.random.Generator) -> Non
 def test_a_domain_of_billions_is_no_matter() -> None:
     size = 1 << 31
     model = UniformReplacement(("a",), ({"min": 0, "count": size},), 0.5, False, chained=True)
-    evidence = Evidence(2, (), (Categories(model, np.array([5, size - 1]), "p"),))
+    evidence = Evidence(2, (), (Categories(model, "p", np.array([5, size - 1])),))
     [belief] = ATTACKS["collusion"]().estimate(evidence).beliefs
     assert belief.probability(np.array([5, 7])) == pytest.approx([0.5, 0.5 / size], rel=1e-6)
     assert isinstance(belief, Belief)

@@ -2,13 +2,43 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import Generic, TypeVar
 
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
 from sfumato.models import GaussianNoise, UniformReplacement
+
+T = TypeVar("T")
+
+
+class Later(Generic[T]):
+    """A field that may be given as a way to read it, which is then done at the first look.
+
+    Most attacks give no weight to copies that a better one contains; those are never read.
+    """
+
+    def __init__(self, *default: T) -> None:
+        self._default = default
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, holder: object, owner: type | None = None) -> T:
+        if holder is None:  # dataclasses ask the class for a default
+            if not self._default:
+                raise AttributeError(self._name)
+            return self._default[0]
+        held = vars(holder)[self._name]
+        if callable(held):
+            held = vars(holder)[self._name] = held()
+        value: T = held
+        return value
+
+    def __set__(self, holder: object, value: T | Callable[[], T]) -> None:
+        vars(holder)[self._name] = value
 
 
 @dataclass(frozen=True)
@@ -16,10 +46,10 @@ class Numbers:
     """The noisy columns of one copy."""
 
     model: GaussianNoise
-    values: Floats
-    """One row a record, one column a column; NaN where missing."""
     path: str
     """Copies that name the same path lie on it; others are blurred independently."""
+    values: Later[Floats] = Later()
+    """One row a record, one column a column; NaN where missing."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -40,9 +70,9 @@ class Categories:
     """One perturbed attribute of one copy: a column, or the columns of a joint group."""
 
     model: UniformReplacement
-    codes: Rows
-    """The index of each record's value in the product of the domains; -1 where missing."""
     path: str
+    codes: Later[Rows] = Later()
+    """The index of each record's value in the product of the domains; -1 where missing."""
 
     @property
     def size(self) -> int:
@@ -107,7 +137,7 @@ class Evidence:
     """The noisy columns of every copy."""
     categories: tuple[Categories, ...] = ()
     """The perturbed attributes of every copy."""
-    public: Floats | None = None
+    public: Later[Floats | None] = Later(None)
     """Public columns, as numbers: what is shown as it is."""
     knowledge: Knowledge = field(default_factory=Knowledge)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import partial
 from itertools import islice
 from typing import Any
 
@@ -18,7 +17,7 @@ from sfumato.audit.matching import matched, needed, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
 from sfumato.models import Model, UniformReplacement
-from sfumato.release.exhibits import codes_of, exhibit, records, together
+from sfumato.release.exhibits import codes_of, exhibit_later, records, together
 from sfumato.release.manifest import Manifest
 from sfumato.schema.domain import Domain
 from sfumato.schema.table import BATCH, Source
@@ -53,29 +52,29 @@ class Opened:
     @property
     def rows(self) -> int:
         """How many records there are."""
-        return min(manifest.rows for manifest in self.manifests)
+        return min(self._counts)
 
-    def batches(self) -> Iterator[list[pa.RecordBatch]]:
-        """The same records of all copies, a batch at a time; the next one is read while this one is worked on."""
-        reading = zip(*(source.batches() for source in self.sources), strict=True)
-        with ThreadPoolExecutor(1) as reader:
-            ahead = reader.submit(next, reading, None)
-            while (batches := ahead.result()) is not None:
-                ahead = reader.submit(next, reading, None)
-                yield list(batches)
+    def batches(self, size: int = BATCH) -> Iterator[Evidence]:
+        """The same records of all copies, some at a time; a copy that nobody looks at is not read."""
+        readers = [_Reader(source, size) for source in self.sources]
+        for place in range(0, self.rows, size):
+            rows = min(size, self.rows - place)
+            tables = [partial(reader.table, place, rows) for reader in readers]
+            yield together([exhibit_later(rows, t, m) for t, m in zip(tables, self.manifests, strict=True)])
 
-    def evidence(self, batches: Sequence[pa.RecordBatch | pa.Table]) -> Evidence:
-        """What some records show."""
-        tables = [b if isinstance(b, pa.Table) else pa.Table.from_batches([b]) for b in batches]
-        return together([exhibit(table, m) for table, m in zip(tables, self.manifests, strict=True)])
-
-    @cached_property
-    def lesson(self) -> list[pa.Table]:
+    @property
+    def lesson(self) -> Evidence:
         """The records that an attack learns from."""
-        parts = list(islice(self.batches(), LEARN // BATCH))
-        if not parts:
+        first = next(self.batches(LEARN), None)
+        if first is None:
             raise AttackError("an attack needs at least two records, and these copies have none")
-        return [pa.Table.from_batches(list(column)) for column in zip(*parts, strict=True)]
+        return first
+
+    def names(self, rows: int | None = None) -> pa.Table:
+        """What names the records, or the first of them."""
+        kept = self.sources[0].batches(self.ids)
+        named = pa.Table.from_batches(kept if rows is None else islice(kept, -(-rows // BATCH)))
+        return named.slice(0, rows)
 
     @property
     def models(self) -> list[Model]:
@@ -83,8 +82,14 @@ class Opened:
         return [model for manifest in self.manifests for model in manifest.models]
 
     @property
+    def _counts(self) -> list[int]:
+        """How many records each copy has: part of a copy is a copy, where the format tells its rows."""
+        pairs = zip(self.sources, self.manifests, strict=True)
+        return [manifest.rows if source.rows is None else source.rows for source, manifest in pairs]
+
+    @property
     def _is_aligned(self) -> bool:
-        if len({manifest.rows for manifest in self.manifests}) > 1:
+        if len(set(self._counts)) > 1:
             return False
         names = self.ids
         columns = [source.batches(names) for source in self.sources] if names else []
@@ -93,8 +98,24 @@ class Opened:
     def _matched(self) -> Opened:
         tables = [pa.Table.from_batches(source.batches(), source.schema) for source in self.sources]
         found = matched(tables, self.ids)
-        manifests = tuple(replace(manifest, rows=found[0].num_rows) for manifest in self.manifests)
-        return Opened(tuple(map(Source.of, found)), manifests)
+        return Opened(tuple(map(Source.of, found)), self.manifests)
+
+
+class _Reader:
+    """One copy, read in step with what is asked of it."""
+
+    def __init__(self, source: Source, size: int) -> None:
+        self._source, self._batches, self._each = source, source.batches(), size // BATCH
+        self._next, self._held = 0, pa.table({})
+
+    def table(self, place: int, rows: int) -> pa.Table:
+        """The records from that place on, which is no earlier than the last one."""
+        while self._next <= place:
+            self._held = pa.Table.from_batches(islice(self._batches, self._each), self._source.schema)
+            self._next += self._each * BATCH
+        if self._held.num_rows != rows:
+            raise AttackError("a copy must have the rows that its manifest counts, and one has not; was it cut?")
+        return self._held
 
 
 def attack(
@@ -129,14 +150,12 @@ def attack(
     made = make(name, options)
     case = Opened.of(copies)
     told = _knowledge(case, statistics, samples, sample, known, prior)
-    evidence = replace(case.evidence(case.lesson), knowledge=told)
-    guess, found, names = made.ready(evidence), [], []
-    for batches in case.batches():
-        found.append(guess(case.evidence(batches)))
-        names.append(batches[0].select(case.ids))
+    guess, found = made.ready(replace(case.lesson, knowledge=told)), []
+    for part in case.batches():
+        found.append(guess(part))
         if progress:
-            progress(batches[0].num_rows)
-    named = pa.Table.from_batches(names) if case.ids else None
+            progress(part.rows)
+    named = case.names() if case.ids else None
     return replace(joined(found), records=named, models=tuple(case.models))
 
 
@@ -161,11 +180,11 @@ def _knowledge(case: Opened, statistics: Any, samples: int | None, sample: Any, 
 def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
     """What an attacker knows who knows that share of the records: their places, evenly spread, and the truth."""
     case = Opened.of(copies)
-    rows = case.lesson[0].num_rows
+    rows = min(LEARN, case.rows)
     places = np.unique(np.linspace(0, rows - 1, max(int(share * rows), 1)).astype(np.int64))
     table = _table(original)
     if case.ids:
-        table = matched([case.lesson[0].select(case.ids), table], needed(table.column_names, case.ids))[1]
+        table = matched([case.names(rows), table], needed(table.column_names, case.ids))[1]
     return places, table.take(pa.array(places))
 
 
@@ -229,8 +248,8 @@ def _placed(known: Any, case: Opened) -> tuple[Rows, pa.Table]:
     table = _table(known)
     if not case.ids:
         raise AttackError("known records are found by their ids, and these copies show none; give their places too")
-    places = pa.table({"sfumato.place": np.arange(case.lesson[0].num_rows)})
-    seen = case.lesson[0].select(case.ids).append_column("sfumato.place", places.column(0))
+    first = case.names(LEARN)
+    seen = first.append_column("sfumato.place", pa.array(np.arange(first.num_rows)))
     found, chosen = matched([seen, table], needed(table.column_names, case.ids))
     return found.column("sfumato.place").to_numpy(), chosen
 

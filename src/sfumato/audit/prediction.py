@@ -84,9 +84,9 @@ def of_models(copies: Sequence[Sequence[Model]], paths: Sequence[str] | None = N
         for model in models:
             if isinstance(model, GaussianNoise):
                 shown = np.empty((0, len(model.columns)))
-                numbers.append(Numbers(model, shown, path if model.chained else f"{path} {i}"))
+                numbers.append(Numbers(model, path if model.chained else f"{path} {i}", shown))
             elif isinstance(model, UniformReplacement):
-                categories.append(Categories(model, np.empty(0, np.int64), path if model.chained else f"{path} {i}"))
+                categories.append(Categories(model, path if model.chained else f"{path} {i}", np.empty(0, np.int64)))
     evidence = Evidence(0, tuple(numbers), tuple(categories))
     return Forecast(
         tuple(_forecast(numbers)) if numbers else (),

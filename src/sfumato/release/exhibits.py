@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -22,28 +23,38 @@ from sfumato.schema.domain import Domain
 
 def exhibit(table: pa.Table, manifest: Manifest) -> Evidence:
     """What one copy shows."""
-    numbers, categories, public = [], [], []
+    return exhibit_later(table.num_rows, lambda: table, manifest)
+
+
+def exhibit_later(rows: int, table: Callable[[], pa.Table], manifest: Manifest) -> Evidence:
+    """What one copy shows, read when an attack looks at it."""
+    numbers, categories = [], []
+    shown: list[str] = []
     for model in manifest.models:
         if isinstance(model, GaussianNoise):
-            numbers.append(Numbers(model, _numbers(table, model.columns), _path(manifest, model)))
+            numbers.append(Numbers(model, _path(manifest, model), partial(_read_numbers, table, model)))
         elif isinstance(model, UniformReplacement):
             if size_of(model):
-                categories.append(Categories(model, codes_of(table, model), _path(manifest, model)))
+                categories.append(Categories(model, _path(manifest, model), partial(_read_codes, table, model)))
         elif model.why == "keep":
-            public += [_public(table.column(name)) for name in model.columns]
-    return Evidence(table.num_rows, tuple(numbers), tuple(categories), np.column_stack(public) if public else None)
+            shown += model.columns
+    return Evidence(rows, tuple(numbers), tuple(categories), partial(_read_public, table, shown) if shown else None)
 
 
 def together(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> Evidence:
     """The copies of some holders of the same records, pooled."""
     if len({part.rows for part in parts}) != 1:
         raise AttackError("copies that are pooled must hold the same records; match them by their ids first")
-    shown = [part.public for part in parts if part.public is not None]
+
+    def public() -> Floats | None:
+        shown = [part.public for part in parts if part.public is not None]
+        return max(shown, key=lambda columns: columns.shape[1]) if shown else None
+
     return Evidence(
         parts[0].rows,
         tuple(number for part in parts for number in part.numbers),
         tuple(category for part in parts for category in part.categories),
-        max(shown, key=lambda public: public.shape[1]) if shown else None,
+        public,
         knowledge or Knowledge(),
     )
 
@@ -91,6 +102,19 @@ def _path(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
     """Names the path that a copy lies on; noise that is not chained has one for every level."""
     whole = f"{manifest.scheme}/{manifest.key}"
     return whole if model.chained else f"{whole}/{manifest.given!r}"
+
+
+def _read_numbers(table: Callable[[], pa.Table], model: GaussianNoise) -> Floats:
+    return _numbers(table(), model.columns)
+
+
+def _read_codes(table: Callable[[], pa.Table], model: UniformReplacement) -> Rows:
+    return codes_of(table(), model)
+
+
+def _read_public(table: Callable[[], pa.Table], columns: Sequence[str]) -> Floats:
+    whole = table()
+    return np.column_stack([_public(whole.column(name)) for name in columns])
 
 
 def _numbers(table: pa.Table, columns: Sequence[str]) -> Floats:
