@@ -62,9 +62,51 @@ class UniformReplacement:
     """As above."""
 
 
-Model = Unchanged | GaussianNoise | UniformReplacement
+@dataclass(frozen=True)
+class Rotation:
+    """`Y = M·(X - centre)/unit + v`, `M` orthogonal, both secret and the same for all records (giannella2010, III-B).
 
-_KINDS: dict[str, Any] = {record.kind: record for record in (Unchanged, GaussianNoise, UniformReplacement)}
+    Where noise was asked for, it is added to the record before it is rotated, so that copies of several levels are
+    copies with noise, seen through one rotation.
+    """
+
+    kind: ClassVar[str] = "rotation"
+    columns: tuple[str, ...]
+    """Of the copy; none of them is a column of the original."""
+    sources: tuple[str, ...]
+    """The columns of the original."""
+    centre: tuple[float, ...]
+    unit: tuple[float, ...]
+    clip: tuple[tuple[float, float] | None, ...]
+    step: float
+    """Every value in the copy is a multiple of it."""
+    translated: bool
+    """Whether there is a secret `v`; else it is zero, and lengths survive as distances do."""
+    shuffled: bool
+    """Whether the rows of the copy are in a secret order."""
+    noise: float
+    """`σ²`, or 0 where no noise was asked for."""
+    covariance: tuple[tuple[float, ...], ...]
+    """Of the noise, in the units of the original; the lower triangle, or nothing."""
+    chained: bool
+    """As above."""
+
+
+@dataclass(frozen=True)
+class Projection(Rotation):
+    """The same with `M = ℓ^{-1/2}·R`, whose `ℓ x n` entries are independent standard normals (giannella2010, VI).
+
+    Distances survive up to a factor: of one pair its square is chi-squared over `ℓ` degrees of freedom.
+    """
+
+    kind: ClassVar[str] = "projection"
+
+
+Model = Unchanged | GaussianNoise | UniformReplacement | Rotation
+
+_KINDS: dict[str, Any] = {
+    record.kind: record for record in (Unchanged, GaussianNoise, UniformReplacement, Rotation, Projection)
+}
 
 
 def encode(model: Model) -> dict[str, Any]:

@@ -26,7 +26,7 @@ from typing import ClassVar
 import numpy as np
 
 from sfumato.attacks._estimate import Belief, Estimate, column_of, joined
-from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records, size_of
+from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records, Turned, size_of
 from sfumato.attacks._pooling import pool, telling
 from sfumato.attacks._scoring import Score, record_errors, score
 from sfumato.attacks._simulation import simulated
@@ -45,6 +45,7 @@ __all__ = [
     "Numbers",
     "Records",
     "Score",
+    "Turned",
     "column_of",
     "joined",
     "pool",
@@ -72,6 +73,8 @@ class Attack(abc.ABC):
     """Whether it makes something of several copies that their pooled copy does not say."""
     fewest: ClassVar[int] = 1
     """How many copies it needs."""
+    whole: ClassVar[bool] = False
+    """Whether it must see all records at once to learn anything."""
     needs_known: ClassVar[bool] = False
     """Whether it needs to know some records."""
 
@@ -107,7 +110,9 @@ class Attack(abc.ABC):
                 f"the attack {self.name!r} undoes {' and '.join(sorted(self.supports))}, and these copies hold "
                 f"{' and '.join(evidence.kinds) or 'nothing blurred'}; choose another attack"
             )
-        copies = max(len(evidence.numbers), *(len(parts) for parts in evidence.attributes().values()), 0)
+        copies = max(
+            len(evidence.numbers), len(evidence.turned), *(len(parts) for parts in evidence.attributes().values()), 0
+        )
         if copies < self.fewest:
             raise AttackError(f"the attack {self.name!r} needs {self.fewest} copies, got {copies}; give it another one")
         if evidence.rows < 2:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
@@ -87,6 +88,8 @@ class Estimate:
     """The columns that name the records, where the copies show them."""
     models: tuple[Model, ...] = ()
     """Of the copies: they say what of the truth the copies are about."""
+    explanation: Mapping[str, Any] = field(default_factory=dict)
+    """What the attack can say of itself: how far it came, and why."""
 
     def __len__(self) -> int:
         return len(self.values)
@@ -109,4 +112,5 @@ def joined(parts: list[Estimate]) -> Estimate:
         )
         for i, belief in enumerate(first.beliefs)
     )
-    return Estimate(first.attack, first.columns, np.concatenate([part.values for part in parts]), beliefs)
+    values = np.concatenate([part.values for part in parts])
+    return Estimate(first.attack, first.columns, values, beliefs, explanation=first.explanation)

@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
-from sfumato.models import GaussianNoise, UniformReplacement
+from sfumato.models import GaussianNoise, Rotation, UniformReplacement
 
 T = TypeVar("T")
 
@@ -80,6 +80,28 @@ class Categories:
         return size_of(self.model)
 
 
+@dataclass(frozen=True)
+class Turned:
+    """The turned columns of one copy."""
+
+    model: Rotation
+    path: str
+    values: Later[Floats] = Later()
+    """As above."""
+
+    def placed(self, records: Floats) -> Floats:
+        """Records of the original, as they are before they are turned."""
+        held = [(-np.inf, np.inf) if clip is None else clip for clip in self.model.clip]
+        low, high = (np.array([ends[i] for ends in held]) for i in (0, 1))
+        centred: Floats = (np.clip(records, low, high) - np.array(self.model.centre)) / np.array(self.model.unit)
+        return centred
+
+    def restored(self, placed: Floats) -> Floats:
+        """The inverse, but for clipping."""
+        original: Floats = placed * np.array(self.model.unit) + np.array(self.model.centre)
+        return original
+
+
 def size_of(model: UniformReplacement) -> int:
     """How many values an attribute can take."""
     size = 1
@@ -122,7 +144,7 @@ class Knowledge:
     sample: Records | None = None
     """Other records of the same population."""
     known: Records | None = None
-    """The truth about the records in the places `places` of the copies."""
+    """The truth about some records; those in the places `places` of the copies, where these are known too."""
     places: Rows | None = None
     prior: dict[tuple[str, ...], Floats] = field(default_factory=dict)
     """The distribution of an attribute, where it is known."""
@@ -140,6 +162,8 @@ class Evidence:
     public: Later[Floats | None] = Later(None)
     """Public columns, as numbers: what is shown as it is."""
     knowledge: Knowledge = field(default_factory=Knowledge)
+    turned: tuple[Turned, ...] = ()
+    """The turned columns of every copy."""
 
     def take(self, rows: Rows) -> Evidence:
         """Some of the records; what is known of places in the copies is left out."""
@@ -148,6 +172,7 @@ class Evidence:
             rows=len(rows),
             numbers=tuple(replace(part, values=part.values[rows]) for part in self.numbers),
             categories=tuple(replace(part, codes=part.codes[rows]) for part in self.categories),
+            turned=tuple(replace(part, values=part.values[rows]) for part in self.turned),
             public=None if self.public is None else self.public[rows],
             knowledge=replace(self.knowledge, known=None, places=None),
         )
@@ -155,8 +180,8 @@ class Evidence:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The kinds of models that there are."""
-        models = [part.model.kind for part in self.numbers] + [part.model.kind for part in self.categories]
-        return tuple(dict.fromkeys(models))
+        parts: tuple[Numbers | Categories | Turned, ...] = (*self.numbers, *self.categories, *self.turned)
+        return tuple(dict.fromkeys(part.model.kind for part in parts))
 
     @property
     def columns(self) -> tuple[str, ...]:

@@ -13,10 +13,10 @@ import pyarrow as pa
 
 from sfumato import attacks
 from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Score, joined
-from sfumato.audit.matching import matched, needed, shared_ids
+from sfumato.audit.matching import aligned, matched, needed, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.models import Model, UniformReplacement
+from sfumato.models import Model, Rotation, UniformReplacement
 from sfumato.release.exhibits import codes_of, exhibit_later, records, together
 from sfumato.release.manifest import Manifest
 from sfumato.schema.domain import Domain
@@ -62,10 +62,9 @@ class Opened:
             tables = [partial(reader.table, place, rows) for reader in readers]
             yield together([exhibit_later(rows, t, m) for t, m in zip(tables, self.manifests, strict=True)])
 
-    @property
-    def lesson(self) -> Evidence:
-        """The records that an attack learns from."""
-        first = next(self.batches(LEARN), None)
+    def lesson(self, *, whole: bool) -> Evidence:
+        """The records that an attack learns from: the first, or all of them."""
+        first = next(self.batches(-(-self.rows // BATCH) * BATCH if whole and self.rows else LEARN), None)
         if first is None:
             raise AttackError("an attack needs at least two records, and these copies have none")
         return first
@@ -150,7 +149,8 @@ def attack(
     made = make(name, options)
     case = Opened.of(copies)
     told = _knowledge(case, statistics, samples, sample, known, prior)
-    guess, found = made.ready(replace(case.lesson, knowledge=told)), []
+    lesson = case.lesson(whole=made.whole)
+    guess, found = made.ready(replace(lesson, knowledge=told)), []
     for part in case.batches():
         found.append(guess(part))
         if progress:
@@ -173,6 +173,8 @@ def _knowledge(case: Opened, statistics: Any, samples: int | None, sample: Any, 
     )
     if known is None:
         return told
+    if not isinstance(known, tuple) and any(isinstance(model, Rotation) for model in case.models):
+        return replace(told, known=records(_table(known), case.models))  # where they are is what is sought
     places, table = known if isinstance(known, tuple) else _placed(known, case)
     return replace(told, known=records(table, case.models), places=places)
 
@@ -182,7 +184,7 @@ def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Row
     case = Opened.of(copies)
     rows = min(LEARN, case.rows)
     places = np.unique(np.linspace(0, rows - 1, max(int(share * rows), 1)).astype(np.int64))
-    table = _table(original)
+    table = aligned(_table(original), case.models)
     if case.ids:
         table = matched([case.names(rows), table], needed(table.column_names, case.ids))[1]
     return places, table.take(pa.array(places))
@@ -214,7 +216,7 @@ def score(
         leave_out: the places of records that the attacker knew.
 
     """
-    real = records(_original(estimate, _table(truth)), estimate.models)
+    real = records(aligned(_original(estimate, _table(truth)), estimate.models), estimate.models)
     if leave_out is not None:
         kept = np.delete(np.arange(len(estimate)), leave_out)
         estimate, real = estimate.take(kept), real.take(kept)

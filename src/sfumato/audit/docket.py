@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import Evidence, Knowledge, Records, simulated
-from sfumato.audit.matching import matched, needed, shared_ids
+from sfumato.audit.matching import aligned, matched, needed, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.release.exhibits import exhibit, records, together
@@ -37,11 +37,11 @@ class Docket:
             raise AttackError("an audit needs at least one copy; grant one, or name the files")
         manifests = [Manifest.of(copy) for copy in copies.values()]
         ids = needed(original.column_names, shared_ids(manifests))
-        table, *found = matched([original, *copies.values()], ids)
+        models = [model for manifest in manifests for model in manifest.models]
+        table, *found = matched([aligned(original, models), *copies.values()], ids)
         if table.num_rows < 2:
             raise AttackError("an audit needs records that all holders of copies have, and there are none")
         shown = [exhibit(copy, manifest) for copy, manifest in zip(found, manifests, strict=True)]
-        models = [model for manifest in manifests for model in manifest.models]
         return cls(tuple(copies), tuple(manifests), tuple(shown), table, records(table, models))
 
     def take(self, rows: Rows) -> Docket:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import AttackError
+from sfumato.models import Model, Rotation
 from sfumato.release.exhibits import names_of
 from sfumato.release.manifest import Manifest
+from sfumato.release.shuffling import is_arranged
 
 
 def shared_ids(manifests: Sequence[Manifest]) -> list[str]:
@@ -24,6 +26,16 @@ def needed(columns: Sequence[str], ids: list[str]) -> list[str]:
     if lost:
         raise AttackError(f"the original must have the copies' id {lost[0]!r}, and lacks it; is it the right table?")
     return ids
+
+
+def aligned(original: pa.Table, models: Iterable[Model]) -> pa.Table:
+    """The original, refused if the copies' rows are in a secret order and its own are not."""
+    if any(isinstance(model, Rotation) and model.shuffled for model in models) and not is_arranged(original):
+        raise AttackError(
+            "the rows of these copies are in a secret order; whoever has the key can put the original in it, with "
+            "`scheme.arranged(table, key)` or --arrange, and score guesses against that"
+        )
+    return original
 
 
 def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:

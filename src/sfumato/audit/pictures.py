@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.audit.advising import Advised
 from sfumato.audit.result import Audit, Growth, Trial
 from sfumato.errors import ReleaseError
+from sfumato.release.advice import EPSILONS
 
 # Okabe and Ito's colours, which colour-blind people can tell apart
 INK, SAFE, NAIVE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
@@ -116,6 +118,30 @@ def exposed(audit: Audit) -> str:
         axis.set_xlabel("distance from the middle of the column, in noise deviations")
 
     return _svg(draw, (7.2, 0.6 + 0.3 * min(len(audit.exposure.outliers if audit.exposure else ()), 12) + 0.4))
+
+
+def danger(advised: Advised) -> str:
+    """What known records, and samples of the population, undo of a turned copy (giannella2010, Figures 1 and 2)."""
+
+    def draw(axis: Any) -> None:
+        for j, (epsilon, colour) in enumerate(zip(EPSILONS, (SAFE, NAIVE), strict=True)):
+            if advised.known is not None:
+                counts = [one.known for one in advised.known.dangers]
+                rho = [one.rho[j] for one in advised.known.dangers]
+                share = [one.share[j] for one in advised.known.dangers]
+                axis.plot(counts, rho, "--", color=colour, label=f"ρ of the most endangered record, ε = {epsilon:g}")
+                axis.plot(counts, share, "o-", color=colour, markersize=3.5, label=f"share of records, ε = {epsilon:g}")
+            else:
+                sizes = [one.size for one in advised.samples]
+                share = [one.share[j] for one in advised.samples]
+                axis.semilogx(sizes, share, "s-", color=colour, label=f"share of records, ε = {epsilon:g}")
+        axis.set_xlabel("number of known records" if advised.known else "size of a known sample")
+        axis.set_ylabel("found within ε of their size")
+        axis.set_ylim(-0.03, 1.05)
+        axis.axvline(advised.withstand, color=PALE, linewidth=1, linestyle=":") if advised.known else None
+        axis.legend(frameon=False, fontsize=8, loc="center right")
+
+    return _svg(draw, (6.4, 3.8))
 
 
 def _means(trial: Trial, measure: str) -> dict[str, float]:

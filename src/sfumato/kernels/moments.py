@@ -45,6 +45,16 @@ def products(columns: Floats) -> Integers:
     return total
 
 
+def means(sums: Integers, ends: list[tuple[float, float]]) -> list[float]:
+    """The means of the columns that span `ends`, from the sums that `covariance` takes; 0 where nothing is present."""
+    count, out = len(ends), []
+    for i, (low, high) in enumerate(ends):
+        step, present = grain(low, high), sums[count + i, count + i]
+        middle = float(np.rint((low / 2 + high / 2) / step))
+        out.append((sums[i, count + i] / present + middle) * step if present else 0.0)
+    return out
+
+
 def covariance(sums: Integers, grains: list[float]) -> Floats:
     """The sample covariances of the `N` columns whose products with each other and their presences are `sums`.
 

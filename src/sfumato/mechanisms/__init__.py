@@ -37,6 +37,9 @@ class Scheme(abc.ABC):
     """A fitted mechanism: immutable, and small enough to travel to workers."""
 
     columns: tuple[str, ...]
+    """Of the copy."""
+    shuffles: bool = False
+    """Whether the rows of a copy must be in a secret order."""
 
     @abc.abstractmethod
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
@@ -85,6 +88,8 @@ class Mechanism(abc.ABC):
     """The paper and section that this implements."""
     options: ClassVar[frozenset[str]]
     """The keys that a column of this role may have in a policy, besides `role`."""
+    settings: ClassVar[frozenset[str]] = frozenset()
+    """The keys that a policy's table of this name may have: what is said of all its columns together."""
     safe: ClassVar[bool] = True
     """Whether recipients who pool copies learn no more than from the best one."""
     passes: ClassVar[int] = 1
@@ -93,11 +98,11 @@ class Mechanism(abc.ABC):
     @property
     @abc.abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The columns that are blurred together."""
+        """The columns of the table that are blurred together."""
 
     @classmethod
     @abc.abstractmethod
-    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
         """The mechanisms for all columns of this role and their options, grouped as they are blurred together."""
 
     @abc.abstractmethod

@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask
-from sfumato.kernels.moments import Integers, covariance, grain, products, whole
+from sfumato.kernels.moments import Integers, covariance, grain, means, products, whole
 from sfumato.mechanisms import Summary
 
 
@@ -65,6 +65,10 @@ class Moments(Summary):
     def covariance(self) -> Floats:
         """The sample covariances, in the columns' units."""
         return covariance(self.sums, [grain(*self.extent.ends(i)) for i in range(len(self.extent.low))])
+
+    def means(self) -> list[float]:
+        """The means, in the columns' units."""
+        return means(self.sums, [self.extent.ends(i) for i in range(len(self.extent.low))])
 
     def mismatch(self) -> float:
         """How much the covariances may fail to fit each other, because nulls made them use different rows."""

@@ -90,11 +90,11 @@ class ShapedNoise(Scheme):
         apart = math.sqrt(self._tree.apart(point.node.time))
         return GaussianNoise(
             columns=self.columns,
-            covariance=tuple(tuple(_coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
+            covariance=tuple(tuple(coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
             noise=point.node.time,
             scale=tuple(spec.scale for spec in self._specs),
             step=tuple(self.step.tolist()),
-            clip=tuple(None if spec.clip is None else _plain(spec.clip) for spec in self._specs),
+            clip=tuple(None if spec.clip is None else plain(spec.clip) for spec in self._specs),
             rounding=tuple(
                 lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
                 for step, size in zip(self.step.tolist(), self._sizes.tolist(), strict=True)
@@ -228,7 +228,7 @@ def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, 
     return path
 
 
-def _coarse(number: float) -> float:
+def coarse(number: float) -> float:
     """A published statistic, to about three digits.
 
     More would help nobody who mines a copy, but comparing two of them, before and after a record was added, would
@@ -238,6 +238,6 @@ def _coarse(number: float) -> float:
     return math.ldexp(round(fraction * 2**11) / 2**11, exponent)
 
 
-def _plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:
+def plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:
     low, high = (end if isinstance(end, float) else end.isoformat() for end in clip)
     return low, high

@@ -94,7 +94,7 @@ class Gaussian(Mechanism):
         return tuple(spec.name for spec in self.specs)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
         return [cls(tuple(Column.of(name, said) for name, said in columns.items()))] if columns else []
 
     def check(self, schema: pa.Schema) -> None:

@@ -41,7 +41,7 @@ class Independent(Mechanism):
         return self.inner.columns
 
     @classmethod
-    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
         out: list[Mechanism] = []
         for imitated in _IMITATED:
             chosen = {name: said for name, said in columns.items() if said.get("of") == imitated}
@@ -51,7 +51,7 @@ class Independent(Mechanism):
                 strange = set(said) - mechanism.options
                 if strange:
                     raise PolicyError(f"column {name!r}, independent of {imitated}, cannot have {sorted(strange)}")
-            out += [cls(inner) for inner in mechanism.of(plain)]
+            out += [cls(inner) for inner in mechanism.of(plain, {})]
         lost = set(columns) - {name for mechanism in out for name in mechanism.columns}
         if lost:
             raise PolicyError(

@@ -68,7 +68,7 @@ class Uniform(Mechanism):
         return tuple(spec.name for spec in self.specs)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Mapping[str, Any]]) -> Sequence[Mechanism]:
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
         groups: dict[tuple[bool, str], list[Column]] = {}
         for name, said in columns.items():
             spec = Column.of(name, said)

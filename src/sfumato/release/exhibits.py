@@ -12,10 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.attacks import Categories, Evidence, Knowledge, Numbers, Records, size_of
+from sfumato.attacks import Categories, Evidence, Knowledge, Numbers, Records, Turned, size_of
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
+from sfumato.models import GaussianNoise, Model, Rotation, Unchanged, UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.schema import numeric
 from sfumato.schema.domain import Domain
@@ -28,7 +28,7 @@ def exhibit(table: pa.Table, manifest: Manifest) -> Evidence:
 
 def exhibit_later(rows: int, table: Callable[[], pa.Table], manifest: Manifest) -> Evidence:
     """What one copy shows, read when an attack looks at it."""
-    numbers, categories = [], []
+    numbers, categories, turned = [], [], []
     shown: list[str] = []
     for model in manifest.models:
         if isinstance(model, GaussianNoise):
@@ -36,9 +36,12 @@ def exhibit_later(rows: int, table: Callable[[], pa.Table], manifest: Manifest) 
         elif isinstance(model, UniformReplacement):
             if size_of(model):
                 categories.append(Categories(model, _path(manifest, model), partial(_read_codes, table, model)))
+        elif isinstance(model, Rotation):
+            turned.append(Turned(model, f"{manifest.scheme}/{manifest.key}", partial(_read_numbers, table, model)))
         elif model.why == "keep":
             shown += model.columns
-    return Evidence(rows, tuple(numbers), tuple(categories), partial(_read_public, table, shown) if shown else None)
+    public = partial(_read_public, table, shown) if shown else None
+    return Evidence(rows, tuple(numbers), tuple(categories), public, turned=tuple(turned))
 
 
 def together(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> Evidence:
@@ -56,6 +59,7 @@ def together(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> E
         tuple(category for part in parts for category in part.categories),
         public,
         knowledge or Knowledge(),
+        tuple(turn for part in parts for turn in part.turned),
     )
 
 
@@ -69,6 +73,8 @@ def records(table: pa.Table, models: Iterable[Model]) -> Records:
     for model in models:
         if isinstance(model, GaussianNoise):
             noisy |= dict(zip(model.columns, model.clip, strict=True))
+        elif isinstance(model, Rotation):
+            noisy |= dict(zip(model.sources, model.clip, strict=True))
         elif isinstance(model, UniformReplacement) and size_of(model):
             attributes.append(model)
     lost = {name for name in (*noisy, *(n for m in attributes for n in m.columns)) if name not in table.column_names}
@@ -92,6 +98,14 @@ def placed(table: pa.Table, model: GaussianNoise) -> Floats:
     return values
 
 
+def before_turning(table: pa.Table, model: Rotation) -> Floats:
+    """The records of the original as they are before they are turned, without those that miss a number."""
+    known = records(table, [model])
+    placed = Turned(model, "", np.empty((0, 0))).placed(known.numbers(model.sources))
+    whole: Floats = placed[~np.isnan(placed).any(axis=1)]
+    return whole
+
+
 def names_of(manifest: Manifest) -> list[str]:
     """The columns of a copy that name its records."""
     shown = [model for model in manifest.models if isinstance(model, Unchanged) and model.why == "id"]
@@ -104,7 +118,7 @@ def _path(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
     return whole if model.chained else f"{whole}/{manifest.given!r}"
 
 
-def _read_numbers(table: Callable[[], pa.Table], model: GaussianNoise) -> Floats:
+def _read_numbers(table: Callable[[], pa.Table], model: GaussianNoise | Rotation) -> Floats:
     return _numbers(table(), model.columns)
 
 

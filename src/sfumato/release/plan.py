@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -14,23 +14,26 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types
 
-from sfumato.engines import Engine
 from sfumato.engines.local import Local
-from sfumato.errors import CustodyError, PolicyError, ReleaseError, SfumatoError, SourceError, nearest
+from sfumato.errors import CustodyError, PolicyError, ReleaseError, SfumatoError, SourceError
 from sfumato.kernels import Words
 from sfumato.keys.identity import hashed, record_ids
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
-from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
-from sfumato.models import GaussianNoise, Model, Unchanged, narrowed
+from sfumato.mechanisms import Mechanism, Scheme
+from sfumato.mechanisms._moved import MovedTogether
+from sfumato.models import GaussianNoise, Model, Rotation, Unchanged, narrowed
+from sfumato.release import advice as advising
 from sfumato.release import digest, thresholds, words
+from sfumato.release.advice import Advice
 from sfumato.release.atomic import replace_text
+from sfumato.release.columns import bare, bare_type, check_columns, in_place
 from sfumato.release.dealing import ensure_distinct
-from sfumato.release.exhibits import exhibit, records, together
+from sfumato.release.exhibits import before_turning, exhibit, records, together
 from sfumato.release.manifest import METADATA, Manifest, attach
 from sfumato.release.sampling import sampled
+from sfumato.release.shuffling import arranged, lots, shuffled
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source, cut
@@ -65,6 +68,7 @@ class TableScheme:
         source = Source.of(table)
         self.check(source, key)
         asked = [self.policy.ladder.level(level) for level in levels]
+        self.check_motion(source)
         self.check_targets(source, asked, key)
         made = list(self.blurred(source, asked, key, threads))
         copies, schema = [], self.schema(source.schema)
@@ -85,6 +89,12 @@ class TableScheme:
         check_columns(self.policy, source.schema)
         for mechanism in self.mechanisms:
             mechanism.check(source.schema)
+        named = [name for name in self.ids if self.is_published(name)]
+        if self.shuffles and named:
+            raise PolicyError(
+                f"rows in a secret order must not be named, and the id {named[0]!r} names them; set `publish = false` "
+                "there, or `shuffle = false`, which gives known records to an attacker"
+            )
         self.check_view(source.schema)
         ids = self.ids
         if ids:
@@ -97,6 +107,13 @@ class TableScheme:
         """Refuse a view of columns that a copy does not show, or of rows by what it hides."""
         whole = self.seen(EVERYTHING).schema(source).names
         self.view.check(whole, [name for name in whole if self._role(name) in ("keep", "id")])
+        seen = set(whole if self.view.columns is None else self.view.columns)
+        for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
+            lost = set(scheme.columns) - seen
+            if scheme.columns != mechanism.columns and lost and lost != set(scheme.columns):
+                raise PolicyError(
+                    f"columns that were turned together are shown together; add {', '.join(sorted(lost))}"
+                )
         self.view.filter(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source], schema=source))
 
     def check_targets(
@@ -121,11 +138,31 @@ class TableScheme:
             shown = together([exhibit(copy, Manifest.of(copy)) for copy in copies])
             thresholds.hold_back(self.policy.targets, shown, records(rows, Manifest.of(copies[0]).models))
 
+    def check_motion(self, source: Source) -> None:
+        """Refuse turned copies that too few known records undo, unless the policy takes the risk or adds noise."""
+        for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
+            if isinstance(mechanism, MovedTogether) and not mechanism.motion.noise and not mechanism.motion.accept:
+                self.advice(source, scheme).hold_back(mechanism.motion.withstand, mechanism.role)
+
+    def advice(self, source: Source, scheme: Scheme) -> Advice:
+        """What known records would do to turned copies of a table."""
+        model = scheme.model(next(iter(self.policy.ladder)))
+        if not isinstance(model, Rotation):
+            raise TypeError("there is advice on turned copies alone")
+        _, rows = sampled(self.seen(EVERYTHING).numbered(source), 2 * advising.ROWS)
+        return advising.advise(before_turning(rows, model), model)
+
+    @property
+    def accepted(self) -> dict[str, str]:
+        """The reasons why the risk of turned copies is taken, by role."""
+        moved = [m for m in self.mechanisms if isinstance(m, MovedTogether)]
+        return {m.role: m.motion.accept for m in moved if m.motion.accept}
+
     def copies(self, places: Words, rows: pa.Table, levels: Sequence[Level], key: Key) -> list[pa.Table]:
         """The copies of some rows of a table, which have these places in it, as they are in copies of the whole."""
         [batch] = rows.combine_chunks().to_batches()
         return [
-            attach(pa.Table.from_batches([copy]), self.manifest(rows.schema, level, key).filled(rows.num_rows, []))
+            attach(pa.Table.from_batches([copy]), _in_order(self.manifest(rows.schema, level, key), rows.num_rows))
             for copy, level in zip(self.blur(places, batch, levels, key), levels, strict=True)
         ]
 
@@ -137,7 +174,34 @@ class TableScheme:
         def blur(item: tuple[Words, pa.RecordBatch]) -> list[tuple[pa.RecordBatch, bytes]]:
             return [(copy, digest.of_batch(copy)) for copy in self.blur(*item, levels, key)]
 
-        return Local(threads).map(blur, self.numbered(source))
+        if not self.shuffles:
+            yield from Local(threads).map(blur, self.numbered(source))
+            return
+        schema = self.schema(source.schema)
+        wide = pa.schema([pa.field(f"{i} {f.name}", f.type) for i in range(len(levels)) for f in schema])
+
+        def lay(item: tuple[Words, pa.RecordBatch]) -> tuple[Words, pa.RecordBatch]:
+            copies = self.blur(*item, levels, key)
+            columns = [column for copy in copies for column in copy.columns]
+            return self._lots(*item, key), pa.RecordBatch.from_arrays(columns, schema=wide)
+
+        for batch in cut(shuffled(Local(threads).map(lay, self.numbered(source)), wide)):
+            parts = [batch.columns[i * len(schema) : (i + 1) * len(schema)] for i in range(len(levels))]
+            copies = [pa.RecordBatch.from_arrays(part, schema=schema) for part in parts]
+            yield [(copy, digest.of_batch(copy)) for copy in copies]
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether the rows of a copy are in a secret order."""
+        return any(scheme.shuffles for scheme in self.schemes)
+
+    def arranged(self, table: Any, key: Key) -> pa.Table:
+        """The table itself, with its rows in the order that they have in a copy: what an attack is scored against."""
+        return arranged(Source.of(table), self.ids, self._dataset(key), shuffle=self.shuffles)
+
+    def _lots(self, places: Words, batch: pa.RecordBatch, key: Key) -> Words:
+        secret = self._dataset(key)
+        return lots(record_ids(batch, self.ids, places, secret), secret)
 
     def numbered(self, source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
         """The rows that are seen, a batch at a time, with the columns that are needed and their places in the table."""
@@ -154,7 +218,7 @@ class TableScheme:
             for columns, arrays in zip(made, scheme.perturb_levels(batch, rows, levels, secret), strict=True):
                 columns.update(zip(scheme.columns, arrays, strict=True))
         schema = self.schema(batch.schema)
-        plain = {name: _bare(batch.column(name)) for name in schema.names if name not in made[0]}
+        plain = {name: bare(batch.column(name)) for name in schema.names if name not in made[0]}
         shown = [plain | columns for columns in made]
         return [pa.RecordBatch.from_arrays([c[name] for name in schema.names], schema=schema) for c in shown]
 
@@ -192,14 +256,21 @@ class TableScheme:
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, without its metadata."""
-        blurred = {field.name: field for scheme in self.schemes for field in scheme.fields(source)}
-        shown = [field for field in source if field.name in blurred or self._role(field.name) in ("keep", "id")]
-        hidden = {name for name in self.ids if not self.policy.columns[name].options.get("publish", True)}
+        blurred: dict[str, list[pa.Field]] = {}
+        for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
+            blurred |= in_place(mechanism.columns, scheme.fields(source), source)
+        plain = {f.name: [pa.field(f.name, bare_type(f.type))] for f in source if self._role(f.name) in ("keep", "id")}
+        shown = [made for field in source for made in blurred.get(field.name, plain.get(field.name, []))]
+        hidden = {name for name in self.ids if not self.is_published(name)}
         return pa.schema(
-            blurred.get(field.name, pa.field(field.name, _bare_type(field.type)))
+            field
             for field in shown
             if field.name not in hidden and (self.view.columns is None or field.name in self.view.columns)
         )
+
+    def is_published(self, name: str) -> bool:
+        """Whether a copy shows an id."""
+        return bool(self.policy.columns[name].options.get("publish", True))
 
     def given(self, level: Level) -> Level:
         """The level that is given to who asks for this one: the nearest on the grid that is not more faithful."""
@@ -258,7 +329,7 @@ class TableScheme:
         try:
             data = json.loads(Path(path).read_text(encoding="utf-8"))
             policy, states = Policy.loads(data["policy"]), data["fitted"]
-            tree, mechanisms = _parts(policy)
+            tree, mechanisms = parts_of(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, SfumatoError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no scheme, or a damaged one"
@@ -279,56 +350,15 @@ class TableScheme:
         return self.policy.columns[name].role if name in self.policy.columns else self.policy.default
 
 
-def fit(
-    policy: Policy, table: Any, *, threads: int | None = None, progress: Callable[[int], None] | None = None
-) -> TableScheme:
-    """Measure a table, in as many passes as its mechanisms need; `progress` is told the rows of each batch measured."""
-    source = Source.of(table)
-    check_columns(policy, source.schema)
-    tree, mechanisms = _parts(policy)
-    for mechanism in mechanisms:
-        mechanism.check(source.schema)
-    engine = Local(threads)
-    summaries: list[Summary | None] = [None] * len(mechanisms)
-    for turn in range(max((mechanism.passes for mechanism in mechanisms), default=0)):
-        due = [i for i, mechanism in enumerate(mechanisms) if turn < mechanism.passes]
-        merged = _summarise(engine, source, [(mechanisms[i], summaries[i]) for i in due], progress)
-        for i, summary in zip(due, merged, strict=True):
-            summaries[i] = summary
-    schemes = [m.fit(s, tree) for m, s in zip(mechanisms, summaries, strict=True) if s is not None]
-    return TableScheme(policy, mechanisms, tuple(schemes), tree)
+def parts_of(policy: Policy) -> tuple[PathTree, tuple[Mechanism, ...]]:
+    """What a policy says, before any table is measured."""
+    return PathTree(policy.ladder, policy.digits), tuple(policy.mechanisms())
 
 
-def _summarise(
-    engine: Engine,
-    source: Source,
-    due: list[tuple[Mechanism, Summary | None]],
-    progress: Callable[[int], None] | None,
-) -> list[Summary]:
-    """One pass over a table for all mechanisms that need it, each with what it knows from the pass before."""
-
-    def summarise(batch: pa.RecordBatch) -> list[Summary]:
-        summaries = [mechanism.summarise(batch, before) for mechanism, before in due]
-        if progress:
-            progress(batch.num_rows)
-        return summaries
-
-    def merge(ours: list[Summary], theirs: list[Summary]) -> list[Summary]:
-        return [a.merge(b) for a, b in zip(ours, theirs, strict=True)]
-
-    return engine.fold(summarise, merge, _with_empty(source, [name for m, _ in due for name in m.columns]))
-
-
-def _parts(policy: Policy) -> tuple[PathTree, tuple[Mechanism, ...]]:
-    mechanisms = [m for role in policy.roles() for m in MECHANISMS[role].of(policy.options(role))]
-    return PathTree(policy.ladder, policy.digits), tuple(mechanisms)
-
-
-def _with_empty(source: Source, names: list[str]) -> Any:
-    """The batches, after one without rows, so that an empty table is summarised too."""
-    fields = [source.schema.field(name) for name in names]
-    yield pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))
-    yield from source.batches(names)
+def _in_order(manifest: Manifest, rows: int) -> Manifest:
+    """The manifest of rows that were not shuffled, since the owner asked."""
+    models = [replace(model, shuffled=False) if isinstance(model, Rotation) else model for model in manifest.models]
+    return replace(manifest, models=tuple(models)).filled(rows, [])
 
 
 _PLACE = "sfumato.place"
@@ -345,26 +375,3 @@ def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _positions(batch: pa.RecordBatch) -> Words:
     return np.zeros(batch.num_rows, np.uint64)
-
-
-def _bare_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if types.is_dictionary(kind) else kind
-
-
-def _bare(array: pa.Array) -> pa.Array:
-    """A public column without what only its buffers show: values under nulls, and entries that no row uses."""
-    array = array.dictionary_decode() if types.is_dictionary(array.type) else array
-    return array.take(pa.array(np.arange(len(array)))) if array.null_count else array
-
-
-def check_columns(policy: Policy, schema: pa.Schema) -> None:
-    """Refuse a table that lacks a column of the policy, or has one that the policy does not speak of."""
-    for name, column in policy.columns.items():
-        if name not in schema.names and column.role != "drop":
-            raise SourceError(f"the table must have the policy's column {name!r}; {nearest(name, schema.names)}")
-    strange = [name for name in schema.names if name not in policy.columns]
-    if strange and policy.default is None:
-        raise PolicyError(
-            f"the policy must say what becomes of every column, and is silent on {', '.join(map(repr, strange))}; give "
-            'each a role, or set `default = "drop"`'
-        )

@@ -58,6 +58,7 @@ def release_file(
     _check_target(source, target)
     asked = scheme.policy.ladder.level(level)
     scheme.check(source, key)
+    scheme.check_motion(source)
     scheme.check_targets(source, [asked], key, beside)
     draft = scheme.manifest(source.schema, asked, key)
     if seal:

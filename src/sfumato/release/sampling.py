@@ -41,6 +41,11 @@ def one_in(share: int, rows: int) -> Rows:
     return chosen if len(chosen) else np.arange(min(rows, 1))
 
 
+def order(rows: int, turn: int = 0) -> Rows:
+    """The places of so many rows in an order that has nothing to do with them, another one at each turn."""
+    return np.argsort(_lots(np.arange(rows, dtype=np.uint64) + np.uint64((turn + 1) << 44)), kind="stable")
+
+
 def _lots(numbers: Words) -> Words:
     """A number for each row that has nothing to do with its place (the finaliser of SplitMix64)."""
     mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)

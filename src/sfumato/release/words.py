@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from sfumato.models import GaussianNoise, Model, Unchanged, UniformReplacement
+import math
+
+import numpy as np
+from scipy.special import gammaincinv
+
+from sfumato.models import GaussianNoise, Model, Projection, Rotation, Unchanged, UniformReplacement
 from sfumato.schema.levels import Level
 from sfumato.schema.view import View
 
@@ -29,10 +34,43 @@ def promises(level: Level, models: tuple[Model, ...]) -> tuple[str, ...]:
             f"Categories, fidelity {level.fidelity:.6g}: a category is retained with probability {level.retention:.4g} "
             "(up to its `scale`), else drawn at random from its domain, its own value included."
         )
+    out += [_turned(model) for model in models if isinstance(model, Rotation)]
     if not out:
         return ("NOTHING IS BLURRED in this copy.",)
+    if not any(_is_blurred(model) for model in models):
+        return (*out, "NOTHING IS BLURRED: copies of all levels are the same, and safe only while the turn is secret.")
     naive = any(not model.chained for model in models if not isinstance(model, Unchanged))
     return (*out, _UNSAFE if naive else _POOLING)
+
+
+def _turned(model: Rotation) -> str:
+    names = f"{len(model.sources)} numbers"
+    if isinstance(model, Projection):
+        ell, size = len(model.columns), len(model.sources)
+        return (
+            f"Distances, {names} projected to {ell}: half of all pairs keep theirs within "
+            f"{distortion(ell, 0.5):.2g} of itself, 99 % within {distortion(ell, 0.99):.2g}, and all of them, but for "
+            f"one matrix in a million, within {worst_distortion(ell, size):.2g}."
+        )
+    if model.noise:
+        return f"Distances, {names} turned together after noise was added: those of the noisy records stay."
+    return f"Distances, {names} turned together: every distance between two records stays, to about {model.step:.1g}."
+
+
+def _is_blurred(model: Model) -> bool:
+    return not isinstance(model, Unchanged) and not (isinstance(model, Rotation) and not model.noise)
+
+
+def distortion(dimensions: int, share: float) -> float:
+    """Within which part of itself a projection keeps that share of distances: `√(χ²/ℓ)` about 1."""
+    tails = np.array([(1 - share) / 2, (1 + share) / 2])
+    low, high = np.sqrt(2 * gammaincinv(dimensions / 2, tails) / dimensions)
+    return float(max(1 - low, high - 1))
+
+
+def worst_distortion(dimensions: int, size: int, chance: float = 1e-6) -> float:
+    """Within which part of itself a projection keeps all distances at once (Davidson and Szarek 2001)."""
+    return float((math.sqrt(size) + math.sqrt(2 * math.log(2 / chance))) / math.sqrt(dimensions))
 
 
 def parts(view: View) -> tuple[str, ...]:
@@ -44,6 +82,24 @@ def parts(view: View) -> tuple[str, ...]:
             "than a copy of all these columns at the better level."
         )
     return tuple(out)
+
+
+def _turned_limits(model: Rotation) -> list[str]:
+    """What a secret turn does not hide."""
+    size = len(model.sources)
+    out = [
+        f"Turned, not hidden: {', '.join(model.sources)}. Whoever knows {size + model.translated} of the records can "
+        "turn all others back, and fewer go far; so does a sample of the same population."
+    ]
+    if isinstance(model, Projection):
+        out.append(
+            "A projection is no remedy against a known sample, although giannella2010, section VI, says so: the better "
+            "it keeps distances, the better the attack."
+        )
+    if not model.shuffled:
+        out.append("The rows are in the order of the table: a known record is found by its place.")
+    out.append(f"A record that misses one of these numbers shows none of them: {', '.join(model.columns)}.")
+    return out
 
 
 def limits(models: tuple[Model, ...]) -> tuple[str, ...]:
@@ -62,6 +118,9 @@ def limits(models: tuple[Model, ...]) -> tuple[str, ...]:
                 f"Not clipped: {', '.join(loose)}. A value that lies further out than the noise reaches stands out."
             )
         out.append("The shape of the noise shows how the numeric columns vary together.")
+    for model in models:
+        if isinstance(model, Rotation):
+            out += _turned_limits(model)
     if categories:
         names = [name for model in categories for name in model.columns]
         out.append(f"The list of possible values is public: {', '.join(names)}.")

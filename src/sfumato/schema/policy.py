@@ -33,6 +33,7 @@ from sfumato.schema.levels import Ladder, Level
 from sfumato.schema.targets import Target
 
 if TYPE_CHECKING:  # a policy is the door to fitting, which lives in a lower layer
+    from sfumato.mechanisms import Mechanism
     from sfumato.release.plan import TableScheme
 
 PLAIN_ROLES = {"id": frozenset({"publish"}), "keep": frozenset[str](), "drop": frozenset[str]()}
@@ -61,7 +62,7 @@ class Policy:
     """A dataset's name, its ladder of levels, and the role of each of its columns.
 
     Roles: `id` names a record, `keep` shows a column as it is, `drop` leaves it out, `gaussian` adds noise to numbers
-    and times, `uniform` replaces categories at random.
+    and times, `uniform` replaces categories at random, `rotation` and `projection` turn numbers so that distances stay.
 
         policy = Policy.loads('''
         dataset = "clinic"
@@ -83,6 +84,8 @@ class Policy:
     """The role, `keep` or `drop`, of columns that the policy does not name; without one they are refused."""
     targets: tuple[Target, ...] = ()
     """What no attack may do better than; a copy on which one does is refused."""
+    settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What is said of all columns of a role together, in a table named after it."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.dataset, str) or not self.dataset:
@@ -94,13 +97,24 @@ class Policy:
         for name, column in self.columns.items():
             _check(name, column)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
-        for role in self.roles():
-            MECHANISMS[role].of(self.options(role))
+        object.__setattr__(self, "settings", MappingProxyType({role: dict(s) for role, s in self.settings.items()}))
+        for role, said in self.settings.items():
+            _check_settings(role, said, self.roles())
+        self.mechanisms()
         for target in self.targets:
             self.check_target(target)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return Policy, (self.dataset, self.ladder, dict(self.columns), self.digits, self.default, self.targets)
+        settings = {role: dict(said) for role, said in self.settings.items()}
+        return Policy, (
+            self.dataset,
+            self.ladder,
+            dict(self.columns),
+            self.digits,
+            self.default,
+            self.targets,
+            settings,
+        )
 
     @classmethod
     def load(cls, path: str | Path) -> Policy:
@@ -121,8 +135,9 @@ class Policy:
             said = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f"a policy must be valid TOML: {error}") from None
+        groups = [name for name in MECHANISMS.names() if name in said]
         for key in said:
-            if key not in _KEYS:
+            if key not in (*_KEYS, *groups):
                 raise PolicyError(f"a policy has no key {key!r}; {nearest(key, _KEYS)}")
         levels, columns = (_table(said, key) for key in ("levels", "columns"))
         return cls(
@@ -132,6 +147,7 @@ class Policy:
             digits=said.get("digits", 8),
             default=said.get("default"),
             targets=tuple(Target.of(name, value) for name, value in _targets(said).items()),
+            settings={name: _table(said, name) for name in groups},
         )
 
     @classmethod
@@ -153,8 +169,8 @@ class Policy:
         self, table: Any, *, threads: int | None = None, progress: Callable[[int], None] | None = None
     ) -> TableScheme:
         """Measure a table, and fix with it the shape of the noise for all its levels."""
-        plan = importlib.import_module("sfumato.release.plan")
-        fitted: TableScheme = plan.fit(self, table, threads=threads, progress=progress)
+        fitting = importlib.import_module("sfumato.release.fitting")
+        fitted: TableScheme = fitting.fit(self, table, threads=threads, progress=progress)
         return fitted
 
     def check_target(self, target: Target) -> None:
@@ -166,6 +182,14 @@ class Policy:
             missing = f"there is no column {target.column!r}; {nearest(target.column, self.columns)}"
             got = f"{target.column!r} has the role {role}" if role else missing
             raise PolicyError(f"a target on {target.measure} needs a column with the role {fit}, and {got}")
+
+    def mechanisms(self) -> list[Mechanism]:
+        """What blurs the columns, role by role."""
+        return [
+            mechanism
+            for role in self.roles()
+            for mechanism in MECHANISMS[role].of(self.options(role), self.settings.get(role, {}))
+        ]
 
     def roles(self) -> list[str]:
         """The roles of blurred columns, sorted."""
@@ -185,7 +209,8 @@ class Policy:
         }
         levels = {name: level.fidelity for name, level in self.ladder.levels.items()}
         audit = {target.column: target.requirement() for target in self.targets}
-        return {**head, "levels": levels, "columns": columns} | ({"audit": audit} if audit else {})
+        settings = {role: dict(said) for role, said in sorted(self.settings.items()) if said}
+        return {**head, "levels": levels, "columns": columns} | ({"audit": audit} if audit else {}) | settings
 
 
 def _table(said: dict[str, Any], key: str) -> dict[str, Any]:
@@ -231,6 +256,17 @@ def _check(name: str, column: Column) -> None:
             )
         if option == "publish" and not isinstance(value, bool):
             raise PolicyError(f"`publish` of column {name!r} must be true or false, got {value!r}")
+
+
+def _check_settings(role: str, said: Mapping[str, Any], roles: list[str]) -> None:
+    """Refuse a table for a role that no column has, or with a key that is none of its own."""
+    if role not in roles:
+        raise PolicyError(f"the table [{role}] speaks of columns with the role {role}, and there is none; leave it out")
+    known = MECHANISMS[role].settings
+    for key in said:
+        if key not in known:
+            more = nearest(key, sorted(known)) if known else "this role has none"
+            raise PolicyError(f"the table [{role}] has no key {key!r}; {more}")
 
 
 def _options(role: str) -> frozenset[str]:

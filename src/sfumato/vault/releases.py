@@ -86,6 +86,8 @@ class Recorded(Seal):
                     )
             else:
                 said["exposure"] = drawn
+                if dataset.scheme.accepted:
+                    said["accepted"] = dataset.scheme.accepted
                 writing.append("released", "release", said, dataset=dataset.name, recipient=grant.recipient)
         return signed(manifest, request.key)
 

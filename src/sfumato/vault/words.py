@@ -59,8 +59,9 @@ def _released(entry: Entry) -> str:
         f"Gave {entry.recipient} {entry.dataset} version {said['version']} at {level} ({said['fidelity']:.6g}): "
         f"{said['rows']:,} rows, digest {said['digest'][:12]}."
     )
+    taken = [f"The risk of {role} was taken: {reason}." for role, reason in said.get("accepted", {}).items()]
     again = exposed(said)
-    return f"{text} {again}" if again else text
+    return " ".join([text, *taken, *([again] if again else [])])
 
 
 def exposed(release: dict[str, Any]) -> str:

@@ -1,0 +1,78 @@
+"""Independent components of known records and of turned ones, matched with each other (Guo and Wu)."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from sfumato.attacks import Evidence, Records
+from sfumato.attacks._axes import Axes
+from sfumato.attacks._one_turned import Back, Lesson, OneTurned
+from sfumato.errors import AttackError
+from sfumato.kernels import Floats
+
+_QUANTILES = np.linspace(0.01, 0.99, 99)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ica(OneTurned):
+    """Find independent components of the sample and of the copy, and match them by the shape of their laws.
+
+    It asks nothing of the matrix but that it can be inverted, so that it undoes projections as well; it needs columns
+    that are mixtures of independent parts, at most one of them normal.
+    """
+
+    reference = "Guo and Wu 2007, as in giannella2010, section II-A"
+
+    def told(self, evidence: Evidence) -> Records | None:
+        knowledge = evidence.knowledge
+        return knowledge.known if knowledge.sample is None else knowledge.sample
+
+    def learn(self, lesson: Lesson) -> tuple[Back, Mapping[str, Any]]:
+        sample, rows = lesson.records, lesson.rows
+        size = min(sample.shape[1], rows.shape[1])
+        if len(sample) < 10 * sample.shape[1]:
+            raise AttackError(
+                f"the attack 'ica' needs a sample of at least {10 * sample.shape[1]} records, got {len(sample)}"
+            )
+        theirs = Axes.of(rows, size)
+        mixing, ours = _components(sample, size)
+        seen = theirs.coordinates(rows - theirs.mean)
+        unmixing, parts = _components(seen, size)
+        order, signs, distance = _matched(ours, parts)
+        inverse = np.linalg.pinv(unmixing)
+        centre = sample.mean(axis=0)
+
+        def back(some: Floats) -> Floats:
+            found = theirs.coordinates(some - theirs.mean) @ inverse.T
+            restored: Floats = (found[:, order] * signs) @ mixing.T + centre
+            return restored
+
+        return back, {"sample": len(sample), "mismatch of components": distance}
+
+
+def _components(records: Floats, size: int) -> tuple[Floats, Floats]:
+    """The mixing matrix, and the components with mean 0 and variance 1."""
+    from sklearn.decomposition import FastICA  # noqa: PLC0415 - takes long to import
+    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
+
+    model = FastICA(size, random_state=0, whiten="unit-variance", max_iter=500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ConvergenceWarning)  # where parts are nearly normal there is no best answer
+        parts = model.fit_transform(records)
+    return model.mixing_, parts
+
+
+def _matched(ours: Floats, theirs: Floats) -> tuple[Any, Floats, float]:
+    """Which of their components is which of ours, and whether it is mirrored, by the distance of their quantiles."""
+    one, other, turned = (np.quantile(part, _QUANTILES, axis=0).T for part in (ours, theirs, -theirs))
+    plain = np.sqrt(((one[:, None] - other[None]) ** 2).mean(axis=2))
+    mirrored = np.sqrt(((one[:, None] - turned[None]) ** 2).mean(axis=2))
+    rows, order = linear_sum_assignment(np.minimum(plain, mirrored))
+    signs = np.where(mirrored[rows, order] < plain[rows, order], -1.0, 1.0)
+    return order, signs, float(np.minimum(plain, mirrored)[rows, order].mean())

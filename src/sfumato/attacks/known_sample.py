@@ -1,0 +1,117 @@
+"""Lay a sample of the population on the turned records, and turn these back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from sfumato.attacks import Evidence, Records
+from sfumato.attacks._axes import Axes
+from sfumato.attacks._likelihood import Law, turned
+from sfumato.attacks._one_turned import Back, Lesson, OneTurned
+from sfumato.attacks._options import at_least, one_of
+from sfumato.attacks._signs import by_energy, by_moments
+from sfumato.errors import AttackError
+from sfumato.kernels import Floats
+from sfumato.models import Projection
+
+_EXHAUSTIVE = 12
+"""Columns up to which all mirrorings are tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownSample(OneTurned):
+    """Match the principal axes of a sample with those of the copy, choose which way each points, and turn back.
+
+    `method`: `energy` tries all mirrorings with a two-sample statistic, as the paper does; `moments` chooses them by
+    means and third moments, in any number of dimensions; `likelihood`, the default, goes on from there to the rotation
+    under which the sample is likeliest. `shift`, for copies with a translation: `centred`, the default, moves both
+    means to zero; `differences` takes differences of disjoint pairs as the paper does, whose law is symmetric, so that
+    it cannot tell `M` from `-M`.
+    """
+
+    reference = "giannella2010, section V, Algorithm V-B.1 and eq. 10"
+    method: str = "likelihood"
+    shift: str = "centred"
+    components: int = 8
+    """Normals in the mixture that stands for the copy's law."""
+
+    def __post_init__(self) -> None:
+        one_of("method", self.method, ("energy", "moments", "likelihood"))
+        one_of("shift", self.shift, ("centred", "differences"))
+        at_least("components", self.components, 1)
+
+    def told(self, evidence: Evidence) -> Records | None:
+        knowledge = evidence.knowledge
+        return knowledge.known if knowledge.sample is None else knowledge.sample
+
+    def learn(self, lesson: Lesson) -> tuple[Back, Mapping[str, Any]]:
+        sample, rows, translated = _noisy(lesson), lesson.rows, lesson.model.translated
+        if len(sample) < 3:
+            raise AttackError(f"the attack {self.name!r} needs a sample of at least three records, got {len(sample)}")
+        if translated and self.shift == "differences":
+            matrix = self._matrix(_differences(sample), _differences(rows), lesson)
+        elif translated:
+            matrix = self._matrix(sample - sample.mean(axis=0), rows - rows.mean(axis=0), lesson)
+        else:
+            matrix = self._matrix(sample, rows, lesson)
+        here, there = (part.mean(axis=0) if translated else 0.0 for part in (sample, rows))
+        centre, kept = sample.mean(axis=0), 1 / (1 + lesson.model.noise)
+        axes = Axes.of(sample)
+        facts = {
+            "sample": len(sample),
+            "eigen-ratio": axes.eigen_ratio,
+            "invariance": 0.0 if translated else axes.invariance,
+        }
+
+        def back(some: Floats) -> Floats:
+            found = (some - there) @ matrix + here
+            return found if kept == 1 else centre + (found - centre) * kept  # the best linear filter of its noise
+
+        return back, facts
+
+    def _matrix(self, sample: Floats, rows: Floats, lesson: Lesson) -> Floats:
+        """The estimate of `M`, one row a dimension of the copy."""
+        size = min(sample.shape[1], rows.shape[1])
+        ours, theirs = Axes.of(sample, size), Axes.of(rows, size)
+        signs = self._signs(ours, theirs, sample, rows)
+        matrix: Floats = (theirs.vectors * signs) @ ours.vectors.T
+        square = sample.shape[1] == rows.shape[1] and not isinstance(lesson.model, Projection)
+        if self.method != "likelihood" or not square:
+            return matrix
+        few = max(len(rows) // (10 * rows.shape[1] ** 2), 1)
+        return turned(sample, Law.of(rows, min(self.components, few)), matrix, ours.vectors)
+
+    def _signs(self, ours: Axes, theirs: Axes, sample: Floats, rows: Floats) -> Floats:
+        along, across = ours.coordinates(sample), theirs.coordinates(rows)
+        if self.method != "energy":
+            return by_moments(along, across)
+        if len(ours.values) > _EXHAUSTIVE:
+            raise AttackError(
+                f"all mirrorings are tried up to {_EXHAUSTIVE} dimensions, got {len(ours.values)}; use method='moments'"
+            )
+        return by_energy(along, across, theirs.spread)
+
+
+def _noisy(lesson: Lesson) -> Floats:
+    """The sample, with the noise that the copy has: then both have one law."""
+    if not lesson.model.noise:
+        return lesson.records
+    lower = np.zeros((len(lesson.model.covariance),) * 2)
+    for i, line in enumerate(lesson.model.covariance):
+        lower[i, : i + 1] = line
+    units = np.array(lesson.model.unit)
+    covariance = (lower + np.tril(lower, -1).T) / np.outer(units, units)
+    drawn = np.random.default_rng(0).multivariate_normal(np.zeros(len(units)), covariance, len(lesson.records))
+    noisy: Floats = lesson.records + drawn
+    return noisy
+
+
+def _differences(records: Floats) -> Floats:
+    """Of disjoint pairs (section V-E)."""
+    half = len(records) // 2
+    apart: Floats = records[:half] - records[half : 2 * half]
+    return apart

@@ -1,0 +1,181 @@
+"""The adviser on turned copies: what known records, and what samples of the population, would undo of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.attacks import Knowledge, score
+from sfumato.attacks.known_sample import KnownSample
+from sfumato.errors import AttackError, PolicyError
+from sfumato.kernels import Rows
+from sfumato.keys.key import Key
+from sfumato.mechanisms._moved import MovedTogether
+from sfumato.models import Projection, Rotation
+from sfumato.release.advice import EPSILONS, SHARE, Advice
+from sfumato.release.exhibits import exhibit, records
+from sfumato.release.manifest import Manifest
+from sfumato.release.plan import TableScheme
+from sfumato.release.sampling import one_in, order, sampled
+from sfumato.schema.policy import Policy
+from sfumato.schema.table import Source
+
+SIZES = (20, 50, 200, 1000, 5000)
+"""Samples that are tried."""
+
+RUNS = 2
+"""Copies, each turned anew, that a sample of each size is tried on."""
+
+_ROWS = 40_000
+_WIDE = 24
+"""Columns up to which the likeliest turn is sought; beyond, third moments decide."""
+
+
+@dataclass(frozen=True)
+class Sampled:
+    """What an attacker with a sample of the population finds: the share of records within each of `EPSILONS`."""
+
+    size: int
+    share: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Advised:
+    """What there is to say before a turned copy is given."""
+
+    dataset: str
+    role: str
+    model: Rotation
+    known: Advice | None
+    """Nothing where noise is added: exact distances, which known records are found by, do not survive it."""
+    samples: tuple[Sampled, ...]
+    withstand: int
+    accept: str | None
+
+    @property
+    def enough_known(self) -> int | None:
+        """The least number of known records that breaks the table."""
+        return None if self.known is None else self.known.enough()
+
+    @property
+    def enough_sample(self) -> int | None:
+        """The size of the smallest sample, of those tried, that breaks it."""
+        return next((one.size for one in self.samples if one.share[-1] >= SHARE), None)
+
+    @property
+    def refused(self) -> bool:
+        """Whether no copy may leave."""
+        return self.accept is None and self.enough_known is not None and self.enough_known < self.withstand
+
+    def summary(self) -> dict[str, Any]:
+        """As JSON."""
+        return {
+            "dataset": self.dataset,
+            "role": self.role,
+            "dimensions": len(self.model.sources),
+            "released dimensions": len(self.model.columns),
+            "noise": self.model.noise,
+            "epsilons": list(EPSILONS),
+            "broken at a share of": SHARE,
+            "known": None if self.known is None else [asdict(danger) for danger in self.known.dangers],
+            "samples": [asdict(one) for one in self.samples],
+            "enough known records": self.enough_known,
+            "enough sample": self.enough_sample,
+            "must withstand": self.withstand,
+            "accepted": self.accept,
+            "refused": self.refused,
+        }
+
+
+def advise(policy: Policy, table: Any, *, stage: Callable[[str], None] = lambda _: None) -> Advised:
+    """What would become of a turned copy of a table under this policy."""
+    stage("measuring the table")
+    scheme, source = policy.fit(table), Source.of(table)
+    moved = [(m, s) for m, s in zip(scheme.mechanisms, scheme.schemes, strict=True) if isinstance(m, MovedTogether)]
+    if not moved:
+        raise PolicyError("there is advice on the roles rotation and projection, and no column has one; see `audit`")
+    mechanism, turned = moved[0]
+    model = turned.model(next(iter(policy.ladder)))
+    if not isinstance(model, Rotation):
+        raise TypeError("a turned copy has the model of a turn")
+    stage("counting known records")
+    known = None if mechanism.motion.noise else scheme.advice(source, turned)
+    places, rows = sampled(scheme.numbered(source), _ROWS)
+    apart = one_in(4, rows.num_rows)
+    found = []
+    for size in (size for size in SIZES if size <= len(apart)):
+        stage(f"attacking with a sample of {size:,}")
+        found.append(_sampled(scheme, model, places, rows, apart, size))
+    motion = mechanism.motion
+    return Advised(policy.dataset, mechanism.role, model, known, tuple(found), motion.withstand, motion.accept)
+
+
+def _sampled(scheme: TableScheme, model: Rotation, places: Any, rows: pa.Table, apart: Rows, size: int) -> Sampled:
+    """The attack with a sample of that size on copies of the other records, each made with a key of its own."""
+    others = np.delete(np.arange(rows.num_rows), apart)
+    level = next(iter(scheme.policy.ladder))
+    wide = len(model.sources) > _WIDE or isinstance(model, Projection)
+    attack = KnownSample(method="moments" if wide else "likelihood")
+    shares = []
+    for run in range(RUNS):
+        chosen = apart[order(len(apart), run)[:size]]
+        [copy] = scheme.copies(places[others], rows.take(pa.array(others)), [level], Key.generate())
+        shown = Knowledge(sample=records(rows.take(pa.array(chosen)), [model]))
+        evidence = exhibit(copy, Manifest.of(copy))
+        try:
+            guess = attack.estimate(replace(evidence, knowledge=shown))
+        except AttackError:
+            shares.append([0.0] * len(EPSILONS))
+            continue
+        truth = records(rows.take(pa.array(others)), [model])
+        shares.append([score(guess, truth, epsilon=e).breaches["euclidean"].attack.value for e in EPSILONS])
+    return Sampled(size, tuple(map(float, np.mean(shares, axis=0))))
+
+
+def text(advised: Advised) -> str:
+    """The advice in words."""
+    turned = f"{len(advised.model.sources)} columns of {advised.dataset}, {advised.role}"
+    lines = [_verdict(advised), "", f"What an attacker finds of {turned}:"]
+    heads = "  ".join(f"within {e:.0%}" for e in EPSILONS)
+    if advised.known is not None:
+        lines += [f"  {'known records':>15}  {heads}  most endangered record, by a random guess"]
+        lines += [
+            f"  {danger.known:>15,}  "
+            + "  ".join(f"{share:>9.1%}" for share in danger.share)
+            + "  "
+            + ", ".join(f"{rho:.2f}" for rho in danger.rho)
+            for danger in advised.known.dangers
+        ]
+    if advised.samples:
+        lines += ["", f"  {'sample of':>15}  {heads}"]
+        lines += [f"  {o.size:>15,}  " + "  ".join(f"{share:>9.1%}" for share in o.share) for o in advised.samples]
+    if isinstance(advised.model, Projection):
+        lines += [
+            "",
+            "A projection is no remedy against a sample, although giannella2010, section VI, says so: one matrix is "
+            "used for all records, and the better it keeps distances, the better the attack.",
+        ]
+    return "\n".join(lines)
+
+
+def _verdict(advised: Advised) -> str:
+    known, sample = advised.enough_known, advised.enough_sample
+    broken = f"find {SHARE:.0%} of the others within {EPSILONS[-1]:.0%} of their size"
+    said = []
+    if advised.known is None:
+        said.append("Noise is added before the turn: a copy is at least as safe as one with that noise and no turn.")
+    elif known is None:
+        said.append(f"No number of known records that was tried is enough to {broken}.")
+    else:
+        said.append(f"{known} known records are enough to {broken}; a copy must withstand {advised.withstand}.")
+    if sample is not None:
+        said.append(f"So is a sample of {sample:,} of the same population.")
+    if advised.refused:
+        said.append("NO COPY MAY LEAVE.")
+    elif advised.accept:
+        said.append(f"The policy takes the risk: {advised.accept}.")
+    return " ".join(said)

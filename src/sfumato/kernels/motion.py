@@ -1,0 +1,45 @@
+"""Rigid motions and random projections of records, with sums in a fixed order."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sfumato.kernels import Floats
+
+
+@njit(cache=True, nogil=True)
+def orthogonal(normals: Floats) -> Floats:  # pragma: no cover - compiled
+    """A matrix that is uniform on O(n), from `n x n` standard normals: their orthogonalisation (Stewart 1980)."""
+    size = normals.shape[0]
+    out = normals.copy()
+    for row in range(size):
+        for _ in range(2):  # a second time, so that it is orthogonal to the last digit
+            for before in range(row):
+                product = 0.0
+                for k in range(size):
+                    product += out[row, k] * out[before, k]
+                for k in range(size):
+                    out[row, k] -= product * out[before, k]
+        square = 0.0
+        for k in range(size):
+            square += out[row, k] * out[row, k]
+        length = np.sqrt(square)
+        for k in range(size):
+            out[row, k] /= length
+    return out
+
+
+@njit(cache=True, nogil=True)
+def move(matrix: Floats, shift: Floats, step: float, values: Floats, out: Floats) -> None:  # pragma: no cover
+    """`Y = M·X + v`, rounded to multiples of `step`; one row of `values` a column (giannella2010, section III-B)."""
+    rows = values.shape[1]
+    total = np.empty(rows)
+    for i in range(matrix.shape[0]):
+        total[:] = shift[i]
+        for j in range(matrix.shape[1]):
+            weight = matrix[i, j]
+            for row in range(rows):
+                total[row] += weight * values[j, row]
+        for row in range(rows):
+            out[i, row] = np.rint(total[row] / step) * step

@@ -1,0 +1,230 @@
+"""The fitted rotation and projection: one secret linear map of all records, after noise on the shared path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scipy.special import ndtri
+
+from sfumato.errors import PolicyError, SourceError
+from sfumato.kernels import Floats, Words
+from sfumato.kernels.lattice import fine_step
+from sfumato.kernels.motion import move, orthogonal
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.keys.stream import Stream
+from sfumato.mechanisms import Mechanism, Scheme, Summary, number, path_name
+from sfumato.mechanisms._moments import Moments
+from sfumato.mechanisms._shaped import ShapedNoise, coarse
+from sfumato.mechanisms.gaussian import Gaussian
+from sfumato.models import Projection, Rotation
+from sfumato.schema import numeric
+from sfumato.schema.levels import Level
+
+FINENESS = 2.0**-16
+"""How much finer than the lattice of noise the copy's is: distances shall survive to more digits than noise has."""
+
+FAR = 10.0
+"""The size of a secret translation, in standard deviations of the records."""
+
+WITHSTAND = 10
+"""How many known records a copy must withstand unless the policy says otherwise."""
+
+
+@dataclass(frozen=True)
+class Motion:
+    """What a policy says of all columns that are moved together."""
+
+    standardise: bool = False
+    translation: bool = False
+    shuffle: bool = True
+    noise: bool = False
+    withstand: int = WITHSTAND
+    accept: str | None = None
+    dimensions: int | None = None
+
+    @classmethod
+    def of(cls, role: str, said: Mapping[str, Any]) -> Motion:
+        """From the policy's table of the role."""
+        for key in ("standardise", "translation", "shuffle", "noise"):
+            if not isinstance(said.get(key, False), bool):
+                raise PolicyError(f"`{key}` of [{role}] must be true or false, got {said[key]!r}")
+        for key in ("withstand", "dimensions"):
+            value = said.get(key, 1)
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise PolicyError(f"`{key}` of [{role}] must be a whole number from 1 on, got {value!r}")
+        accept = said.get("accept")
+        if accept is not None and (not isinstance(accept, str) or len(accept.split()) < 3):
+            raise PolicyError(
+                f"`accept` of [{role}] must be the reason why the risk is taken, in words, got {accept!r}"
+            )
+        return cls(**said)
+
+
+class Moved(Scheme):
+    """`Y = M·(X + Z - centre)/unit + v`, with `M` and `v` from the key."""
+
+    def __init__(self, role: str, motion: Motion, scales: Sequence[float], inner: ShapedNoise, state: dict[str, Any]):
+        self._role, self._motion, self.inner, self._state = role, motion, inner, state
+        self.sources, self.shuffles = inner.columns, motion.shuffle
+        count = motion.dimensions or len(inner.columns)
+        word = {"rotation": "rotated", "projection": "projected"}[role]
+        self.columns = tuple(f"{word}_{i + 1}" for i in range(count))
+        self._centre, self._unit = np.array(state["centre"]), np.array(state["unit"])
+        if not (len(self._centre) == len(self._unit) == len(scales) and (self._unit > 0).all() and state["step"] > 0):
+            raise ValueError("a motion must have a centre and a positive unit for each column, and a step")
+        self.path = path_name(role, inner.path, state, count, motion.translation, motion.noise)
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        taken = set(self.columns) & set(schema.names)
+        if taken:
+            raise SourceError(f"a copy has a column {min(taken)!r} of its own, and so has the table; rename that one")
+        return [pa.field(name, pa.float64()) for name in self.columns]
+
+    def state(self) -> dict[str, Any]:
+        return self._state
+
+    def model(self, level: Level) -> Rotation:
+        kind = Projection if self._role == "projection" else Rotation
+        noise = self.inner.model(level)
+        return kind(
+            columns=self.columns,
+            sources=self.sources,
+            centre=tuple(self._state["centre"]),
+            unit=tuple(self._state["unit"]),
+            clip=noise.clip,
+            step=self._state["step"],
+            translated=self._motion.translation,
+            shuffled=self._motion.shuffle,
+            noise=noise.noise if self._motion.noise else 0.0,
+            covariance=noise.covariance if self._motion.noise else (),
+            chained=True,
+        )
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        matrix, shift = self.motion(key)
+        original, noise = self.inner.paths(batch, rows, levels if self._motion.noise else [], key)
+        null = np.zeros(batch.num_rows, np.bool_)
+        for name in self.sources:
+            null |= np.asarray(batch.column(name).is_null())
+        blurred = [original + one for one in noise] if self._motion.noise else [original] * len(levels)
+        made: dict[int, list[pa.Array]] = {}
+        for values in blurred:
+            if id(values) not in made:
+                made[id(values)] = self._moved(values, null, matrix, shift)
+        return [made[id(values)] for values in blurred]
+
+    def _moved(self, values: Floats, null: np.ndarray, matrix: Floats, shift: Floats) -> list[pa.Array]:
+        out = np.empty((len(self.columns), values.shape[1]))
+        placed = (values - self._centre[:, None]) / self._unit[:, None]
+        move(matrix, shift, float(self._state["step"]), np.ascontiguousarray(placed), out)
+        mask = null if null.any() else np.empty(0, np.bool_)
+        return [numeric.write(line, mask, pa.float64(), name) for line, name in zip(out, self.columns, strict=True)]
+
+    def motion(self, key: Key) -> tuple[Floats, Floats]:
+        """The secret matrix and translation."""
+        secret = Stream(key.derive(self._role, self.path))
+        size, count = len(self.sources), len(self.columns)
+        normals = _normals(secret, "matrix", count * size).reshape(count, size)
+        matrix = orthogonal(normals) if self._role == "rotation" else normals / math.sqrt(count)
+        far = FAR * self._state["spread"] if self._motion.translation else 0.0
+        return matrix, far * _normals(secret, "translation", count)
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        return self.inner.draws(batch, rows, key)
+
+    def drift(self, later: Scheme) -> float:
+        if not isinstance(later, Moved):
+            return math.inf
+        return self.inner.drift(later.inner) if self._motion.noise else 1.0
+
+
+def _normals(stream: Stream, lane: str, count: int) -> Floats:
+    """Standard normals from addressed bits; there are few, so that the plain inverse is fast enough."""
+    places = np.arange(count, dtype=np.uint64)
+    bits = stream.bits(lane, stream.addresses(places, [places]))[::2]
+    drawn: Floats = ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
+    return drawn
+
+
+@dataclass(frozen=True)
+class MovedTogether(Mechanism):
+    """All columns of the role, moved as one."""
+
+    reference = "giannella2010, section III-B"
+    options = frozenset({"clip", "scale"})
+    settings = frozenset({"standardise", "translation", "shuffle", "noise", "withstand", "accept"})
+    passes = 2
+    inner: Gaussian
+    scales: tuple[float, ...]
+    motion: Motion
+
+    @property
+    def role(self) -> str:
+        """The public name, after the file."""
+        return type(self).__module__.rpartition(".")[2]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return self.inner.columns
+
+    @classmethod
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
+        role = cls.__module__.rpartition(".")[2]
+        motion = Motion.of(role, settings)
+        if len(columns) < 2 and role == "rotation":
+            raise PolicyError("the role rotation needs at least two columns, which are turned together; add one")
+        clips = {name: {k: v for k, v in said.items() if k == "clip"} for name, said in columns.items()}
+        scales = tuple(number(name, "scale", said.get("scale", 1.0), above=0) for name, said in columns.items())
+        [inner] = Gaussian.of(clips, {})
+        if not isinstance(inner, Gaussian):
+            raise TypeError("noise before a motion is gaussian")
+        return [cls(inner, scales, motion)]
+
+    def check(self, schema: pa.Schema) -> None:
+        for name in self.columns:
+            kind = schema.field(name).type
+            if not numeric.is_number(kind):
+                raise SourceError(f"the role {self.role} needs numbers, and column {name!r} holds {kind}; cast it")
+        self.inner.check(schema)
+
+    def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
+        return self.inner.summarise(batch, earlier)
+
+    def fit(self, summary: Summary, tree: PathTree) -> Scheme:
+        """Fix centre, unit and step; each has few digits, since all are published."""
+        if not isinstance(summary, Moments):
+            raise TypeError("a motion is fitted to the second summary")
+        shape = self.inner.fit(summary, tree).state()
+        own = np.sqrt(np.diag(summary.covariance()))
+        scales = np.array(self.scales)
+        if self.motion.standardise:
+            spread = np.array([sd or s for sd, s in zip(own, shape["spread"], strict=True)])
+            unit = np.array([coarse(float(one)) for one in spread / scales])
+            centre = np.round(np.array(summary.means()) / unit * 2**11) / 2**11 * unit
+        else:
+            unit, centre = 1 / scales, np.zeros(len(scales))
+        ends = np.array([summary.extent.ends(i) for i in range(len(scales))])
+        largest = float(np.sqrt(((np.abs(ends - centre[:, None]).max(axis=1) / unit) ** 2).sum()))
+        size = float(np.sqrt(((own / unit) ** 2).mean())) or 1.0
+        state = {
+            "noise": shape,
+            "centre": centre.tolist(),
+            "unit": unit.tolist(),
+            "spread": coarse(size),
+            "step": fine_step(size * FINENESS, (largest + 40 * FAR * size) * 4),
+        }
+        return self.restore(state, tree)
+
+    def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
+        inner = self.inner.restore(state["noise"], tree)
+        if not isinstance(inner, ShapedNoise):
+            raise TypeError("noise before a motion is shaped")
+        return Moved(self.role, self.motion, self.scales, inner, state)
