@@ -7,6 +7,7 @@ to the copy says where records are likely to be; the sample is turned until its 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -72,17 +73,19 @@ class Law:
         return float(total.mean()), pull
 
 
-def turned(sample: Floats, law: Law, start: Floats, axes: Floats) -> Floats:
-    """The orthogonal `M` under which `M·s` is likeliest, from a start whose axes may be mirrored or exchanged.
+def turned(sample: Floats, law: Law, starts: Sequence[Floats], axes: Floats) -> Floats:
+    """The orthogonal `M` under which `M·s` is likeliest, from starts whose axes may be mirrored or exchanged.
 
     Args:
         sample: a record a row.
         law: of the copy.
-        start: to ascend from.
+        starts: to ascend from.
         axes: principal axes of the sample, one a column.
 
     """
-    best, value = _annealed(sample, law, start)
+    broad = law.widened(_ANNEAL[0])
+    nearer = [_ascend(sample, broad, start, steps=20) for start in starts]
+    best, value = _annealed(sample, law, max(nearer, key=lambda one: one[1])[0])
     for _ in range(_TURNS):
         others = [best @ mirror for mirror in _mirrors(axes)]
         heights = [law.log_density(sample @ other.T)[0] for other in others]
@@ -114,7 +117,7 @@ def _mirrors(axes: Floats) -> list[Floats]:
     return [*single, *double, *(eye - np.outer(one, one) for one in lean)]
 
 
-def _ascend(sample: Floats, law: Law, start: Floats) -> tuple[Floats, float]:
+def _ascend(sample: Floats, law: Law, start: Floats, steps: int = 60) -> tuple[Floats, float]:
     """Quasi-Newton steps in Cayley coordinates about `start`: `M = (I - A/2)⁻¹(I + A/2)·start`, `A` skew."""
     size = len(start)
     upper = np.triu_indices(size, 1)
@@ -133,5 +136,5 @@ def _ascend(sample: Floats, law: Law, start: Floats) -> tuple[Floats, float]:
         slope = inverse.T @ (pull.T @ sample) @ start.T @ (eye + turn).T / 2
         return -value, -(slope - slope.T)[upper]
 
-    found = minimize(objective, np.zeros(len(upper[0])), jac=True, method="L-BFGS-B", options={"maxiter": 60})
+    found = minimize(objective, np.zeros(len(upper[0])), jac=True, method="L-BFGS-B", options={"maxiter": steps})
     return cayley(found.x)[1] @ start, -float(found.fun)

@@ -18,8 +18,8 @@ _SOME = 2000
 """Records of each sample that are compared one by one."""
 
 
-def by_moments(sample: Floats, copy: Floats, seed: int = 0) -> Floats:
-    """The signs under which means and third moments agree best, by local search from many starts.
+def by_moments(sample: Floats, copy: Floats, seed: int = 0) -> list[Floats]:
+    """The signs under which means and third moments agree best, and the next best, by local search from many starts.
 
     Args:
         sample: a record a row, in principal axes, each divided by its standard deviation.
@@ -40,8 +40,8 @@ def by_moments(sample: Floats, copy: Floats, seed: int = 0) -> Floats:
     rng = np.random.default_rng(seed)
     starts = [np.where(linear < 0, -1.0, 1.0), *rng.choice([-1.0, 1.0], (_STARTS, size))]
     found = [_climb(linear, third, start) for start in starts]
-    best: Floats = max(found, key=lambda signs: _agreement(linear, third, signs))
-    return best
+    distinct = {signs.tobytes(): signs for signs in found}
+    return sorted(distinct.values(), key=lambda signs: -_agreement(linear, third, signs))
 
 
 def _third(values: Floats) -> Floats:

@@ -18,6 +18,9 @@ from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.models import Projection
 
+_STARTS = 5
+"""Mirrorings, of each kind, that the likeliest rotation is sought from."""
+
 _EXHAUSTIVE = 12
 """Columns up to which all mirrorings are tried."""
 
@@ -77,23 +80,26 @@ class KnownSample(OneTurned):
         """The estimate of `M`, one row a dimension of the copy."""
         size = min(sample.shape[1], rows.shape[1])
         ours, theirs = Axes.of(sample, size), Axes.of(rows, size)
-        signs = self._signs(ours, theirs, sample, rows)
-        matrix: Floats = (theirs.vectors * signs) @ ours.vectors.T
+        starts = [(theirs.vectors * signs) @ ours.vectors.T for signs in self._signs(ours, theirs, sample, rows)]
         square = sample.shape[1] == rows.shape[1] and not isinstance(lesson.model, Projection)
         if self.method != "likelihood" or not square:
-            return matrix
+            return starts[0]
         few = max(len(rows) // (10 * rows.shape[1] ** 2), 1)
-        return turned(sample, Law.of(rows, min(self.components, few)), matrix, ours.vectors)
+        return turned(sample, Law.of(rows, min(self.components, few)), starts, ours.vectors)
 
-    def _signs(self, ours: Axes, theirs: Axes, sample: Floats, rows: Floats) -> Floats:
+    def _signs(self, ours: Axes, theirs: Axes, sample: Floats, rows: Floats) -> list[Floats]:
+        """The likeliest mirrorings, the best first."""
         along, across = ours.coordinates(sample), theirs.coordinates(rows)
-        if self.method != "energy":
+        if self.method == "moments":
             return by_moments(along, across)
+        if self.method == "likelihood":  # means can mislead where they are small along an axis
+            centred = by_moments(along - along.mean(axis=0), across - across.mean(axis=0))
+            return [*by_moments(along, across)[:_STARTS], *centred[:_STARTS]]
         if len(ours.values) > _EXHAUSTIVE:
             raise AttackError(
                 f"all mirrorings are tried up to {_EXHAUSTIVE} dimensions, got {len(ours.values)}; use method='moments'"
             )
-        return by_energy(along, across, theirs.spread)
+        return [by_energy(along, across, theirs.spread)]
 
 
 def _noisy(lesson: Lesson) -> Floats:

@@ -87,7 +87,7 @@ class Docket:
         for i, copy in enumerate(self.copies):
             own = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.numbers)
             drawn = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.categories)
-            apart.append(replace(copy, numbers=own, categories=drawn))
+            apart.append(replace(copy, numbers=own, categories=drawn, turned=()))  # a turn is not drawn anew
         made = simulated(together(apart), self.truth)
         numbers, categories = iter(made.numbers), iter(made.categories)
         copies = [

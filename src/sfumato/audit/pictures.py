@@ -138,10 +138,12 @@ def danger(advised: Advised) -> str:
         axis.set_xlabel("number of known records" if advised.known else "size of a known sample")
         axis.set_ylabel("found within ε of their size")
         axis.set_ylim(-0.03, 1.05)
-        axis.axvline(advised.withstand, color=PALE, linewidth=1, linestyle=":") if advised.known else None
-        axis.legend(frameon=False, fontsize=8, loc="center right")
+        if advised.known is not None:
+            axis.xaxis.get_major_locator().set_params(integer=True)
+            axis.axvline(advised.withstand, color=PALE, linewidth=1.2, linestyle=":", label="a copy must withstand")
+        axis.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)
 
-    return _svg(draw, (6.4, 3.8))
+    return _svg(draw, (6.4, 4.2))
 
 
 def _means(trial: Trial, measure: str) -> dict[str, float]:

@@ -11,6 +11,7 @@ from sfumato.audit.checks import Check, Soundness
 from sfumato.audit.docket import Docket
 from sfumato.audit.noise_checks import Copy, noise_checks
 from sfumato.audit.replacement_checks import Column, crossed, replacement_checks
+from sfumato.audit.turn_checks import TurnedCopy, turn_checks
 from sfumato.release.exhibits import placed
 
 RATE = 1e-6
@@ -19,7 +20,7 @@ RATE = 1e-6
 
 def soundness(seen: Docket, rate: float = RATE, faults: Sequence[Check] = ()) -> Soundness:
     """All checks on all copies, judged together with what else was found wrong."""
-    checks = (*faults, *_numbers(seen), *_categories(seen))
+    checks = (*faults, *_numbers(seen), *_categories(seen), *_turned(seen))
     told = {name for check in checks for name in check.copies}
     blurred = [name for name, copy in zip(seen.names, seen.copies, strict=True) if _shows_anything(copy)]
     return Soundness(checks, rate, tuple(name for name in blurred if name not in told))
@@ -28,7 +29,8 @@ def soundness(seen: Docket, rate: float = RATE, faults: Sequence[Check] = ()) ->
 def _shows_anything(copy: Evidence) -> bool:
     """Whether there is a blurred value that ought to be checked."""
     numbers = any((~np.isnan(part.values)).any() for part in copy.numbers)
-    return numbers or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
+    turned = any((~np.isnan(part.values)).any() for part in copy.turned)
+    return numbers or turned or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
 
 
 def _numbers(seen: Docket) -> list[Check]:
@@ -38,6 +40,15 @@ def _numbers(seen: Docket) -> list[Check]:
         for part in copy.numbers:
             paths.setdefault(part.path, []).append(Copy.of(name, part, placed(seen.original, part.model)))
     return [check for copies in paths.values() for check in noise_checks(copies)]
+
+
+def _turned(seen: Docket) -> list[Check]:
+    """Path by path."""
+    paths: dict[str, list[TurnedCopy]] = {}
+    for name, copy in zip(seen.names, seen.copies, strict=True):
+        for part in copy.turned:
+            paths.setdefault(part.path, []).append(TurnedCopy.of(name, part, seen.truth))
+    return [check for copies in paths.values() for check in turn_checks(copies)]
 
 
 def _categories(seen: Docket) -> list[Check]:

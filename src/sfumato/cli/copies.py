@@ -178,7 +178,7 @@ def _shown(manifest: Manifest) -> list[str]:
 
 
 def _describe(column: str, kind: str, models: Any) -> str:
-    from sfumato.models import GaussianNoise, UniformReplacement
+    from sfumato.models import GaussianNoise, Rotation, UniformReplacement
 
     model = next(model for model in models if column in model.columns)
     if isinstance(model, GaussianNoise):
@@ -189,6 +189,9 @@ def _describe(column: str, kind: str, models: Any) -> str:
         count = model.domains[model.columns.index(column)]["count"]
         together = f", together with {len(model.columns) - 1} more" if len(model.columns) > 1 else ""
         return f"retained with probability {model.retention:.4g}, else one of {count:,} at random{together}"
+    if isinstance(model, Rotation):
+        noise = ", after noise" if model.noise else ""
+        return f"a mixture of {len(model.sources)} columns, {model.kind}{noise}"
     return "as it is"
 
 

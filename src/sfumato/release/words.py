@@ -98,7 +98,7 @@ def _turned_limits(model: Rotation) -> list[str]:
         )
     if not model.shuffled:
         out.append("The rows are in the order of the table: a known record is found by its place.")
-    out.append(f"A record that misses one of these numbers shows none of them: {', '.join(model.columns)}.")
+    out.append(f"A record that misses one of these numbers shows nothing in {model.columns[0]} to {model.columns[-1]}.")
     return out
 
 
