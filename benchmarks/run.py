@@ -19,6 +19,7 @@ import audits
 import files
 import kernels
 import peers
+import turning
 import vaults
 from measure import Line
 
@@ -34,6 +35,8 @@ ALL = [
     vaults.answers,
     audits.whole,
     audits.joint,
+    turning.gaussian,
+    turning.letter,
 ]
 
 PAGE = """\
@@ -59,8 +62,9 @@ Algorithm 3 must keep the noise of every earlier copy and solves a system that g
 nothing, and a copy costs what it costs. The rows from 30 to 1,000 levels show the crossing.
 
 The rows of the vault ask one of 1,000 datasets, 10,000 recipients and 1,000,000 ledger entries what a small one is
-asked: it takes no longer. The last rows try every attack on one table, and the joint attack on thirty copies, which
-reads no copy that a better one contains.
+asked: it takes no longer. The rows of the audit try every attack on one table, and the joint attack on thirty copies,
+which reads no copy that a better one contains. The last rows undo [turned copies](rotation.md) on one core; the papers'
+times are of 2010.
 """
 
 

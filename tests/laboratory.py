@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import ATTACKS, Categories, Evidence, Knowledge, Numbers, Records
-from sfumato.models import GaussianNoise, UniformReplacement
+from sfumato.attacks import ATTACKS, Categories, Evidence, Knowledge, Numbers, Records, Turned
+from sfumato.models import GaussianNoise, Projection, Rotation, UniformReplacement
 
 Array = Any
 
@@ -90,3 +90,41 @@ def spectrum(rng: np.random.Generator, eigenvalues: Array, rows: int, axes: Arra
     values = np.asarray(eigenvalues, float)
     axes = rotation(rng, len(values)) if axes is None else axes
     return rng.normal(size=(rows, len(values))) * np.sqrt(values) @ axes.T, (axes * values) @ axes.T
+
+
+def turned_model(size: int, *, ell: int | None = None, translated: bool = False, step: float = 0.0) -> Rotation:
+    """A turn of columns `c0`, `c1`, ...; with `ell`, a projection to so many."""
+    kind, count = (Rotation, size) if ell is None else (Projection, ell)
+    return kind(
+        columns=tuple(f"r{i}" for i in range(count)),
+        sources=tuple(f"c{i}" for i in range(size)),
+        centre=(0.0,) * size,
+        unit=(1.0,) * size,
+        clip=(None,) * size,
+        step=step,
+        translated=translated,
+        shuffled=True,
+        noise=0.0,
+        covariance=(),
+        chained=True,
+    )
+
+
+def turned(rows: Array, model: Rotation, *, known: Array = None, sample: Array = None) -> Evidence:
+    """One turned copy, and records that are known."""
+    knowledge = Knowledge(
+        known=None if known is None else truth(known), sample=None if sample is None else truth(sample)
+    )
+    part = Turned(model, "a", np.asarray(rows))
+    return Evidence(len(rows), knowledge=knowledge, turned=(part,))
+
+
+def orthogonal(rng: np.random.Generator, size: int) -> Array:
+    """Uniform on O(n)."""
+    whole, triangle = np.linalg.qr(rng.normal(size=(size, size)))
+    return whole * np.sign(np.diag(triangle))
+
+
+def breached(guess: Array, real: Array, epsilon: float) -> float:
+    """The share of records that are found within so much of their size."""
+    return float((np.linalg.norm(guess - real, axis=1) <= epsilon * np.linalg.norm(real, axis=1)).mean())

@@ -11,7 +11,7 @@ from tests import laboratory as lab
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, score
 from sfumato.errors import AttackError
-from sfumato.models import GaussianNoise, UniformReplacement
+from sfumato.models import GaussianNoise, Projection, Rotation, UniformReplacement
 
 ROWS, SIZE = 4000, 6
 COVARIANCE = np.array([[4.0, 1.5, 0.0], [1.5, 1.0, 0.2], [0.0, 0.2, 9.0]])
@@ -29,6 +29,9 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "collusion": {},
     "vote": {},
     "learned": {"iterations": 20},
+    "known-input": {"guess": "uniform", "most": 5},
+    "known-sample": {"method": "moments", "shift": "differences", "components": 2},
+    "ica": {},
 }
 
 
@@ -75,7 +78,7 @@ def test_it_says_what_it_is(name: str) -> None:
     made = attack(name)
     assert made.name == name
     assert made.reference
-    assert made.supports <= {GaussianNoise.kind, UniformReplacement.kind}
+    assert made.supports <= {GaussianNoise.kind, UniformReplacement.kind, Rotation.kind, Projection.kind}
     assert (type(made).__doc__ or "").split("\n")[0].endswith((".", ")."))
     with pytest.raises(dataclasses.FrozenInstanceError):
         made.anything = 1  # type: ignore[attr-defined]
@@ -169,3 +172,44 @@ def test_missing_numbers_stay_missing(name: str, rng: np.random.Generator) -> No
         assert np.isnan(guess[hole]).all()
     found = score(attack(name).estimate(dataclasses.replace(evidence, numbers=tuple(holed))), lab.truth(real))
     assert np.isfinite([column.rmse.attack.value for column in found.numbers]).all()
+
+
+def turned(rng: np.random.Generator) -> tuple[lab.Array, Evidence]:
+    """Skewed records, turned, and two hundred of them, known."""
+    real = rng.gamma(2.0, size=(ROWS, 3)) @ np.array([[3.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.2, 0.0, 7.0]]) + 4
+    evidence = lab.turned(real @ lab.orthogonal(rng, 3).T, lab.turned_model(3), known=real[:200])
+    return real, evidence
+
+
+TURNING = sorted(name for name in PARAMETERS if Rotation.kind in ATTACKS[name].supports)
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_it_turns_records_back(name: str, rng: np.random.Generator) -> None:
+    real, evidence = turned(rng)
+    found = score(attack(name).estimate(evidence), lab.truth(real))
+    assert all(column.error.attack.high < 0.5 for column in found.numbers)
+    assert all(column.error.control.low > 1 for column in found.numbers)
+    assert attack(name).estimate(evidence).explanation
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_it_turns_back_batch_by_batch_and_keeps_what_is_missing(name: str, rng: np.random.Generator) -> None:
+    _, evidence = turned(rng)
+    [part] = evidence.turned
+    holed = np.where((np.arange(ROWS) % 9 == 0)[:, None], np.nan, part.values)
+    some = dataclasses.replace(evidence, turned=(dataclasses.replace(part, values=holed),))
+    guess = attack(name).ready(some)
+    whole, piece = guess(some), guess(some.take(np.arange(100, 200)))
+    np.testing.assert_allclose(piece.values, whole.values[100:200], rtol=1e-9)
+    assert (np.isnan(whole.values).all(axis=1) == (np.arange(ROWS) % 9 == 0)).all()
+
+
+@pytest.mark.parametrize("name", TURNING)
+def test_it_needs_to_know_something(name: str, rng: np.random.Generator) -> None:
+    _, evidence = turned(rng)
+    with pytest.raises(AttackError, match="declare some"):
+        attack(name).estimate(dataclasses.replace(evidence, knowledge=Knowledge()))
+    few = dataclasses.replace(evidence, knowledge=Knowledge(known=lab.truth(np.full((1, 3), np.nan))))
+    with pytest.raises(AttackError, match=r"there are none"):
+        attack(name).estimate(few)

@@ -32,8 +32,9 @@ class Axes:
         return deviations
 
     def coordinates(self, records: Floats) -> Floats:
-        """Along the axes, from the origin, in standard deviations."""
-        along: Floats = records @ self.vectors / self.spread
+        """Along the axes, from the origin, in standard deviations; 0 along axes that nothing varies in."""
+        varies = self.values > 1e-12 * self.values[0]
+        along: Floats = records @ self.vectors * np.where(varies, 1 / self.spread, 0.0)
         return along
 
     @property

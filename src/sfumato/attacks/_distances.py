@@ -24,6 +24,12 @@ _FEW = 50
 _SEEDS = 20_000
 """Seeds after which nothing is claimed."""
 
+_EDGES = 200_000
+"""Pairs of rows at a wanted distance after which a block is given up."""
+
+_SURE = -3.0
+"""The logarithm of how many assignments may fit by chance where not all of them are looked at."""
+
 _NOTHING = np.empty(0, np.int64), np.empty(0, np.int64)
 
 
@@ -36,7 +42,9 @@ def link_by_distance(known: Floats, rows: Floats, tolerance: float, seed: int = 
     values, first = np.unique(known, axis=0, return_index=True)
     if len(values) < 3:  # two can always change places
         return _NOTHING
-    rows = rows - rows.mean(axis=0)
+    rows, values = rows - rows.mean(axis=0), values - values.mean(axis=0)
+    if len(rows) ** 2 * rows.shape[1] > _ALL and _by_chance(values, rows, tolerance) > _SURE:
+        return _NOTHING
     exact = len(rows) ** 2 * rows.shape[1] <= _ALL
     seeds = _all_seeds(values, rows, tolerance) if exact else _block_seeds(values, rows, tolerance, seed)
     common: dict[int, int] | None = None
@@ -51,6 +59,15 @@ def link_by_distance(known: Floats, rows: Floats, tolerance: float, seed: int = 
             break
     pairs = sorted((common or {}).items())
     return first[[record for record, _ in pairs]], np.array([row for _, row in pairs], np.int64)
+
+
+def _by_chance(values: Floats, rows: Floats, tolerance: float) -> float:
+    """The logarithm, to base 10, of how many assignments of rows would fit by chance, at most."""
+    counts, pairs = _counts(values, rows, _room(_squares(values, values), tolerance))
+    upper = np.triu_indices(len(values), 1)
+    chances = np.sort(np.log10((counts[upper] + 1) / pairs))[::-1]
+    free = min(len(chances), len(values) * rows.shape[1])  # beyond so many, distances follow from others
+    return float(len(values) * np.log10(len(rows)) + chances[:free].sum())
 
 
 def _extend(values: Floats, rows: Floats, tolerance: float, record: int, row: int) -> dict[int, int]:
@@ -79,7 +96,7 @@ def _agreed(one: dict[int, int], other: dict[int, int], rows: Floats, tolerance:
 
 def _all_seeds(values: Floats, rows: Floats, tolerance: float) -> Iterator[tuple[int, int]]:
     """Every row that has others at all the distances of one known record, the one with the rarest distances."""
-    counts = _counts(values, rows)
+    counts, _ = _counts(values, rows)
     record = int(np.log1p(counts).sum(axis=1).argmin())
     lengths = np.einsum("ij,ij->i", rows, rows)
     square = _squares(values[[record]], values)[0]
@@ -107,13 +124,12 @@ def _have(rows: Floats, lengths: Floats, some: Rows, square: float, room: float)
     return have
 
 
-def _counts(values: Floats, rows: Floats) -> Rows:
-    """How many pairs of a sample of the rows are as far apart as each pair of known records."""
+def _counts(values: Floats, rows: Floats, room: Floats | float = 0.0) -> tuple[Rows, int]:
+    """How many pairs of a sample of the rows are as far apart as each pair of known records, and of how many."""
     some = rows[np.linspace(0, len(rows) - 1, min(len(rows), 2000)).astype(np.int64)]
     seen = np.sort(_squares(some, some)[np.triu_indices(len(some), 1)])
-    square, near = _squares(values, values), 1e-6 * seen[-1]
-    counts: Rows = np.searchsorted(seen, square + near) - np.searchsorted(seen, square - near)
-    return counts
+    square, near = _squares(values, values), np.maximum(room, 1e-9 * seen[-1])
+    return np.searchsorted(seen, square + near) - np.searchsorted(seen, square - near), len(seen)
 
 
 def _block_seeds(values: Floats, rows: Floats, tolerance: float, seed: int) -> Iterator[tuple[int, int]]:
@@ -124,7 +140,9 @@ def _block_seeds(values: Floats, rows: Floats, tolerance: float, seed: int) -> I
     for _ in range(_BLOCKS):
         block = rng.permutation(len(rows))[:size]
         beside: dict[tuple[int, int], set[tuple[int, int]]] = {}
-        for one, other in wanted.edges(rows[block]):
+        for count, (one, other) in enumerate(wanted.edges(rows[block])):
+            if count == _EDGES:
+                return
             beside.setdefault(one, set()).add(other)
             beside.setdefault(other, set()).add(one)
         for near in beside.values():

@@ -21,7 +21,7 @@ from sfumato.kernels import Floats
 _FIT = 20_000
 """Records of the copy that the mixture is fitted to."""
 
-_TURNS, _TRIED = 4, 4
+_TURNS, _TRIED = 4, 12
 """How often, and how many of, the mirror images of the best are tried."""
 
 _ANNEAL = (0.3, 0.1, 0.0)
@@ -88,14 +88,12 @@ def turned(sample: Floats, law: Law, starts: Sequence[Floats], axes: Floats) -> 
     best, value = _annealed(sample, law, max(nearer, key=lambda one: one[1])[0])
     for _ in range(_TURNS):
         others = [best @ mirror for mirror in _mirrors(axes)]
-        heights = [law.log_density(sample @ other.T)[0] for other in others]
-        gained = False
-        for place in np.argsort(heights)[::-1][:_TRIED]:
-            found, height = _annealed(sample, law, others[place])
-            if height > value + 1e-6:
-                best, value, gained = found, height, True
-        if not gained:
+        heights = [broad.log_density(sample @ other.T)[0] for other in others]
+        near = [_ascend(sample, broad, others[i], steps=20) for i in np.argsort(heights)[::-1][:_TRIED]]
+        found, height = _annealed(sample, law, max(near, key=lambda one: one[1])[0])
+        if height <= value + 1e-6:
             break
+        best, value = found, height
     return best
 
 

@@ -123,17 +123,18 @@ class Search:
                 return True
         return False
 
-    def backbone(self) -> Rows:
+    def backbone(self) -> Rows | None:
         """The nodes that all assignments of all records have in common; the right ones are among those, so it is right.
 
-        It contains the paper's maximal uniquely valid assignment, and may be larger.
+        It contains the paper's maximal uniquely valid assignment, and may be larger. None, if no assignment fits: then
+        some records are not there.
         """
         try:
             first = self.solve(self.alive)
         except TimeoutError:
-            first = None
-        if first is None:
             return np.empty(0, np.int64)
+        if first is None:
+            return None
         sure = np.ones(self.count, np.bool_)
         for record in range(self.count):
             if not sure[record] or (self.alive & (self.owner == record)).sum() == 1:
@@ -148,6 +149,14 @@ class Search:
             if second is not None:
                 sure &= first == second
         return first[sure]
+
+    def weakest(self) -> int:
+        """The record whose best candidate fits those of the fewest others."""
+        best = np.zeros(self.count, np.int64)
+        for node, record in enumerate(self.owner):
+            beside = len(np.unique(self.owner[self.fits(node)]))
+            best[record] = max(best[record], beside)
+        return int(best.argmin())
 
 
 def _supported(every: Mask, owner: Rows, count: int) -> Mask:
@@ -170,7 +179,8 @@ def _room(length: Floats, tolerance: float) -> Floats:
 def link(known: Floats, released: Rotated) -> tuple[Rows, Rows]:
     """Which known records are surely which released rows, as their places among each.
 
-    Known records of which no row has the length are not in the copy, and are left out.
+    Known records are taken to be in the copy. Those of which no row has the length are not, and are left out; and where
+    no assignment of all the others fits, so are those that fit least.
     """
     values, first = np.unique(known, axis=0, return_index=True)
     candidates = [released.distinct(rows) for rows in released.candidates(values)]
@@ -178,9 +188,15 @@ def link(known: Floats, released: Rotated) -> tuple[Rows, Rows]:
     if not there.any():
         return np.empty(0, np.int64), np.empty(0, np.int64)
     places = np.flatnonzero(there)
-    search = Search.of(values[places], released, [candidates[i] for i in places])
-    nodes = search.backbone()
-    return first[places[search.owner[nodes]]], search.row[nodes]
+    while len(places):
+        search = Search.of(values[places], released, [candidates[i] for i in places])
+        nodes = search.backbone()
+        if nodes is not None:
+            return first[places[search.owner[nodes]]], search.row[nodes]
+        if len(search.owner) > _MATRIX:
+            break
+        places = np.delete(places, search.weakest())
+    return np.empty(0, np.int64), np.empty(0, np.int64)
 
 
 def uniquely_valid(known: Floats, released: Rotated) -> Rows:

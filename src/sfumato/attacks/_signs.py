@@ -79,7 +79,7 @@ def _climb(linear: Floats, third: Floats, signs: Floats) -> Floats:
         both = gains[:, None] + gains[None, :] + 4 * np.outer(signs, signs) * once
         np.fill_diagonal(both, gains)
         place = int(both.argmax())
-        if both.flat[place] <= 1e-12:
+        if not both.flat[place] > 1e-12:
             return signs
         i, j = place // len(signs), place % len(signs)
         signs[i] *= -1

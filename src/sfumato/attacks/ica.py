@@ -9,12 +9,18 @@ from typing import Any
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
 
 from sfumato.attacks import Evidence, Records
 from sfumato.attacks._axes import Axes
 from sfumato.attacks._one_turned import Back, Lesson, OneTurned
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
+
+_CONTRASTS = ("logcosh", "cube", "exp")
+"""Ways in which components can stand out; the one whose result looks most like the sample is taken."""
+
+_SOME = 1000
 
 _QUANTILES = np.linspace(0.01, 0.99, 99)
 
@@ -41,30 +47,50 @@ class Ica(OneTurned):
                 f"the attack 'ica' needs a sample of at least {10 * sample.shape[1]} records, got {len(sample)}"
             )
         theirs = Axes.of(rows, size)
-        mixing, ours = _components(sample, size)
-        seen = theirs.coordinates(rows - theirs.mean)
-        unmixing, parts = _components(seen, size)
-        order, signs, distance = _matched(ours, parts)
-        inverse = np.linalg.pinv(unmixing)
-        centre = sample.mean(axis=0)
-
-        def back(some: Floats) -> Floats:
-            found = theirs.coordinates(some - theirs.mean) @ inverse.T
-            restored: Floats = (found[:, order] * signs) @ mixing.T + centre
-            return restored
-
+        if any(axes.values[-1] < 1e-9 * axes.values[0] for axes in (theirs, Axes.of(sample, size))):
+            raise AttackError("the attack 'ica' needs columns that do not follow from each other, and some do")
+        backs = [_back(sample, rows, theirs, contrast) for contrast in _CONTRASTS]
+        some = rows[:: max(len(rows) // _SOME, 1)]
+        apart = [_energy(back(some), sample[:: max(len(sample) // _SOME, 1)]) for back, _ in backs]
+        back, distance = backs[int(np.argmin(apart))]
         return back, {"sample": len(sample), "mismatch of components": distance}
 
 
-def _components(records: Floats, size: int) -> tuple[Floats, Floats]:
+def _back(sample: Floats, rows: Floats, theirs: Axes, contrast: str) -> tuple[Back, float]:
+    """From rows to records, by components that stand out in one way; and how ill they match."""
+    size = len(theirs.values)
+    mixing, ours = _components(sample, size, contrast)
+    unmixing, parts = _components(theirs.coordinates(rows - theirs.mean), size, contrast)
+    order, signs, distance = _matched(ours, parts)
+    inverse, centre = np.linalg.pinv(unmixing), sample.mean(axis=0)
+
+    def back(some: Floats) -> Floats:
+        found = theirs.coordinates(some - theirs.mean) @ inverse.T
+        restored: Floats = (found[:, order] * signs) @ mixing.T + centre
+        return restored
+
+    return back, distance
+
+
+def _energy(restored: Floats, sample: Floats) -> float:
+    """How far the law of restored records is from that of the sample, but for what is the same for all."""
+    units = np.where(sample.std(axis=0) > 0, sample.std(axis=0), 1.0)
+    found, real = restored / units, sample / units
+    return float(2 * cdist(found, real).mean() - cdist(found, found).mean())
+
+
+def _components(records: Floats, size: int, contrast: str) -> tuple[Floats, Floats]:
     """The mixing matrix, and the components with mean 0 and variance 1."""
     from sklearn.decomposition import FastICA  # noqa: PLC0415 - takes long to import
     from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
 
-    model = FastICA(size, random_state=0, whiten="unit-variance", max_iter=500)
+    model = FastICA(size, fun=contrast, random_state=0, whiten="unit-variance", max_iter=500)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # where parts are nearly normal there is no best answer
-        parts = model.fit_transform(records)
+        try:
+            parts = model.fit_transform(records)
+        except ValueError as error:
+            raise AttackError(f"the attack 'ica' found no independent components: {error}") from None
     return model.mixing_, parts
 
 

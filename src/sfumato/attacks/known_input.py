@@ -50,7 +50,7 @@ class KnownInput(OneTurned):
             raise AttackError("the attack 'known-input' finds records by exact distances, and these carry noise")
         known, rows = linked(lesson.records, lesson.rows, model)
         found, seen = lesson.records[known], lesson.rows[rows]
-        span = Span.of(found, seen, translated=model.translated)
+        span = Span.of(found, seen, translated=model.translated, least=10 * model.step)
         turn = span.uniform() if self.guess == "uniform" else span.nearest()
         others = np.delete(np.arange(len(lesson.rows)), rows)
         facts = {"known": len(lesson.records), "linked": len(known), **span.facts(lesson.rows, others)}
@@ -77,15 +77,15 @@ class Span:
     """`U` and `V`, orthonormal, one column a dimension that is known."""
 
     @classmethod
-    def of(cls, known: Floats, rows: Floats, *, translated: bool) -> Span:
-        """From linked pairs."""
+    def of(cls, known: Floats, rows: Floats, *, translated: bool, least: float = 0.0) -> Span:
+        """From linked pairs; directions in which they differ by less than `least` tell nothing."""
         size = known.shape[1]
         centred = translated and len(known) > 0
         here, there = (part.mean(axis=0) if centred else np.zeros(size) for part in (known, rows))
         if not len(known):
             return cls(here, there, np.zeros((size, 0)), np.zeros((size, 0)))
         left, sizes, right = np.linalg.svd(known - here, full_matrices=False)
-        rank = int((sizes > 1e-8 * max(sizes.max(initial=0.0), 1e-300)).sum())
+        rank = int((sizes > max(1e-8 * sizes.max(initial=0.0), least * size**0.5, 1e-300)).sum())
         after = (rows - there).T @ left[:, :rank] / sizes[:rank]
         turned, _, back = np.linalg.svd(after, full_matrices=False)
         return cls(here, there, right[:rank].T, turned @ back)
@@ -113,8 +113,7 @@ class Span:
         """
         apart = rows - self.there
         along = apart @ self.after
-        inside = np.einsum("ij,ij->i", along, along)
-        away: Floats = np.sqrt(np.maximum(np.einsum("ij,ij->i", apart, apart) - inside, 0.0))
+        away: Floats = np.linalg.norm(apart - along @ self.after.T, axis=1)
         guess = along @ self.before.T + self.here
         length: Floats = np.sqrt(np.einsum("ij,ij->i", guess, guess) + (0 if self.here.any() else away**2))
         return away, length
@@ -126,13 +125,14 @@ class Span:
         cosine at ε is one by distance at √(2ε) (section IV-F).
         """
         away, length = self.away(rows[others])
+        nearest = away / np.where(length > 0, length, 1.0)
         said: dict[str, Any] = {"spanned": self.before.shape[1], "dimensions": self.before.shape[0]}
         for epsilon in EPSILONS if len(others) else ():
             rho = uniform_breach(self.unknown, away, epsilon * length)
             best = best_breach(self.unknown, away, epsilon * length)
             cosine = uniform_breach(self.unknown, away, (2 * epsilon) ** 0.5 * length)
             said[f"epsilon {epsilon}"] = {
-                "most endangered row": int(others[best.argmax()]),
+                "most endangered row": int(others[nearest.argmin()]),
                 "rho": float(rho.max()),
                 "best guess": float(best.max()),
                 "share of rows": float(best.mean()),

@@ -18,8 +18,8 @@ from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.models import Projection
 
-_STARTS = 5
-"""Mirrorings, of each kind, that the likeliest rotation is sought from."""
+_STARTS = 6
+"""Mirrorings by means, and as many without, that the likeliest rotation is sought from."""
 
 _EXHAUSTIVE = 12
 """Columns up to which all mirrorings are tried."""
@@ -62,7 +62,7 @@ class KnownSample(OneTurned):
         else:
             matrix = self._matrix(sample, rows, lesson)
         here, there = (part.mean(axis=0) if translated else 0.0 for part in (sample, rows))
-        centre, kept = sample.mean(axis=0), 1 / (1 + lesson.model.noise)
+        centre, gain = lesson.records.mean(axis=0), _gain(lesson)
         axes = Axes.of(sample)
         facts = {
             "sample": len(sample),
@@ -72,7 +72,7 @@ class KnownSample(OneTurned):
 
         def back(some: Floats) -> Floats:
             found = (some - there) @ matrix + here
-            return found if kept == 1 else centre + (found - centre) * kept  # the best linear filter of its noise
+            return found if gain is None else centre + (found - centre) @ gain
 
         return back, facts
 
@@ -84,8 +84,11 @@ class KnownSample(OneTurned):
         square = sample.shape[1] == rows.shape[1] and not isinstance(lesson.model, Projection)
         if self.method != "likelihood" or not square:
             return starts[0]
-        few = max(len(rows) // (10 * rows.shape[1] ** 2), 1)
-        return turned(sample, Law.of(rows, min(self.components, few)), starts, ours.vectors)
+        most = max(len(rows) // (10 * rows.shape[1] ** 2), 1)
+        for components in sorted({min(k, most) for k in (self.components // 2, self.components) if k}):
+            # what a simple law finds is one more start for a finer one, which has more false summits
+            starts = [turned(sample, Law.of(rows, components), starts, ours.vectors), *starts]
+        return starts[0]
 
     def _signs(self, ours: Axes, theirs: Axes, sample: Floats, rows: Floats) -> list[Floats]:
         """The likeliest mirrorings, the best first."""
@@ -94,7 +97,8 @@ class KnownSample(OneTurned):
             return by_moments(along, across)
         if self.method == "likelihood":  # means can mislead where they are small along an axis
             centred = by_moments(along - along.mean(axis=0), across - across.mean(axis=0))
-            return [*by_moments(along, across)[:_STARTS], *centred[:_STARTS]]
+            found = [*by_moments(along, across)[:_STARTS], *centred[: 2 * _STARTS]]
+            return list({signs.tobytes(): signs for signs in found}.values())[: 2 * _STARTS]
         if len(ours.values) > _EXHAUSTIVE:
             raise AttackError(
                 f"all mirrorings are tried up to {_EXHAUSTIVE} dimensions, got {len(ours.values)}; use method='moments'"
@@ -102,18 +106,27 @@ class KnownSample(OneTurned):
         return [by_energy(along, across, theirs.spread)]
 
 
+def _sizes(lesson: Lesson) -> Floats:
+    """The standard deviation of the noise along each column, before the turn."""
+    variances = np.array([line[-1] for line in lesson.model.covariance])
+    sizes: Floats = np.sqrt(variances) / np.array(lesson.model.unit)
+    return sizes
+
+
 def _noisy(lesson: Lesson) -> Floats:
     """The sample, with the noise that the copy has: then both have one law."""
     if not lesson.model.noise:
         return lesson.records
-    lower = np.zeros((len(lesson.model.covariance),) * 2)
-    for i, line in enumerate(lesson.model.covariance):
-        lower[i, : i + 1] = line
-    units = np.array(lesson.model.unit)
-    covariance = (lower + np.tril(lower, -1).T) / np.outer(units, units)
-    drawn = np.random.default_rng(0).multivariate_normal(np.zeros(len(units)), covariance, len(lesson.records))
-    noisy: Floats = lesson.records + drawn
+    noisy: Floats = lesson.records + np.random.default_rng(0).normal(size=lesson.records.shape) * _sizes(lesson)
     return noisy
+
+
+def _gain(lesson: Lesson) -> Floats | None:
+    """The best linear filter of the noise, once the turn is undone (li2012, eq. 6)."""
+    if not lesson.model.noise:
+        return None
+    spread = np.atleast_2d(np.cov(lesson.records.T))
+    return np.asarray(np.linalg.solve(spread + np.diag(_sizes(lesson) ** 2), spread), np.float64)
 
 
 def _differences(records: Floats) -> Floats:

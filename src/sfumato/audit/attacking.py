@@ -180,10 +180,12 @@ def _knowledge(case: Opened, statistics: Any, samples: int | None, sample: Any, 
 
 
 def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
-    """What an attacker knows who knows that share of the records: their places, evenly spread, and the truth."""
+    """What an attacker knows who knows that share of the records, or so many: their places, and the truth."""
     case = Opened.of(copies)
     rows = min(LEARN, case.rows)
-    places = np.unique(np.linspace(0, rows - 1, max(int(share * rows), 1)).astype(np.int64))
+    if share >= rows:
+        raise AttackError(f"an attacker knows fewer than all {rows:,} records that are learnt from, got {share:g}")
+    places = np.unique(np.linspace(0, rows - 1, max(int(share if share >= 1 else share * rows), 1)).astype(np.int64))
     table = aligned(_table(original), case.models)
     if case.ids:
         table = matched([case.names(rows), table], needed(table.column_names, case.ids))[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,16 @@ if TYPE_CHECKING:
 @click.option("--perfect", is_flag=True, help="The attacker knows mean and covariance of the original exactly.")
 @click.option("--samples", type=click.IntRange(2), help="It estimates them from so many records of its copies.")
 @click.option("--sample", type=click.Path(path_type=Path), help="It has other records of the same population.")
-@click.option("--known", type=click.FloatRange(0, 0.9, min_open=True), help="It knows this share of the records.")
+@click.option(
+    "--known", type=click.FloatRange(0, min_open=True), help="It knows this share of the records; from 1 on, so many."
+)
+@click.option(
+    "--arrange",
+    nargs=2,
+    type=click.Path(path_type=Path),
+    metavar="KEY POLICY",
+    help="Put --truth in the secret order of turned copies: the key file and the policy they were made with.",
+)
 @click.option("--option", "options", multiple=True, metavar="NAME=VALUE", help="A parameter of the attack.")
 @click.option(
     "--epsilon",
@@ -51,6 +60,7 @@ def attack(
     samples: int | None,
     sample: Path | None,
     known: float | None,
+    arrange: tuple[Path, Path] | None,
     options: tuple[str, ...],
     epsilon: float,
     output: Path | None,
@@ -80,13 +90,24 @@ def attack(
         raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` has the attacks")
     if truth is None and (perfect or known is not None):
         raise click.UsageError("--perfect and --known take what the attacker knows from --truth; name the original")
-    _attack(name, copies, truth, perfect, samples, sample, known, _parsed(options), epsilon, output, as_json)
+    original = _arranged(truth, *arrange) if truth is not None and arrange else truth
+    _attack(name, copies, original, perfect, samples, sample, known, _parsed(options), epsilon, output, as_json)
+
+
+def _arranged(truth: Path, key: Path, policy: Path) -> Any:
+    from sfumato.keys.key import Key
+    from sfumato.release.shuffling import arranged
+    from sfumato.schema.policy import Policy
+    from sfumato.schema.table import Source
+
+    said = Policy.load(policy)
+    return arranged(Source.of(truth), tuple(said.options("id")), Key.load(key).derive("dataset", said.dataset))
 
 
 def _attack(
     name: str,
     copies: Sequence[Path],
-    truth: Path | None,
+    truth: Any,
     perfect: bool,
     samples: int | None,
     sample: Path | None,
@@ -116,8 +137,19 @@ def _attack(
             _write(estimate, output)
     wrote = f"Wrote {output}. " if output else ""
     text = wrote + (_score_text(found) if found else f"{len(estimate):,} records were guessed; --truth says how well.")
+    text += _explained(estimate.explanation)
     data = {"attack": name, "records": len(estimate), "score": found and found.summary()}
+    data |= {"explanation": dict(estimate.explanation)} if estimate.explanation else {}
     say(data, as_json, text, "sfumato audit, which tries all attacks at once")
+
+
+def _explained(said: Mapping[str, Any]) -> str:
+    """What an attack says of itself."""
+    lines = []
+    for name, value in said.items():
+        inner = ", ".join(f"{k} {v:.4g}" for k, v in value.items()) if isinstance(value, dict) else f"{value:.6g}"
+        lines.append(f"  {name}: {inner}")
+    return "\n".join(["", "What it says of itself:", *lines]) if lines else ""
 
 
 def _write(estimate: Any, output: Path) -> None:
@@ -191,7 +223,7 @@ def _list(as_json: bool) -> None:
         }
         for name in ATTACKS.names()
     }
-    text = "\n".join(f"{name:<12}{said['does']}\n{'':<12}({said['after']})" for name, said in rows.items())
+    text = "\n".join(f"{name:<14}{said['does']}\n{'':<14}({said['after']})" for name, said in rows.items())
     say(rows, as_json, text, "sfumato attack llse COPY... --truth ORIGINAL")
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 from scipy.special import ndtri
 
 from sfumato.errors import PolicyError, SourceError
-from sfumato.kernels import Floats, Words
+from sfumato.kernels import NULL, Floats, Words
 from sfumato.kernels.lattice import fine_step
 from sfumato.kernels.motion import move, orthogonal
 from sfumato.keys.key import Key
@@ -59,6 +59,10 @@ class Motion:
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise PolicyError(f"`{key}` of [{role}] must be a whole number from 1 on, got {value!r}")
         accept = said.get("accept")
+        if said.get("withstand", WITHSTAND) < WITHSTAND and accept is None:
+            raise PolicyError(
+                f"a copy that withstands fewer than {WITHSTAND} known records needs a reason; add `accept` to [{role}]"
+            )
         if accept is not None and (not isinstance(accept, str) or len(accept.split()) < 3):
             raise PolicyError(
                 f"`accept` of [{role}] must be the reason why the risk is taken, in words, got {accept!r}"
@@ -67,7 +71,11 @@ class Motion:
 
 
 class Moved(Scheme):
-    """`Y = M·(X + Z - centre)/unit + v`, with `M` and `v` from the key."""
+    """`Y = M·((X - centre)/unit + Z) + v`, with `M` and `v` from the key.
+
+    The noise `Z` has one size in all directions. Noise in the shape of the data would be turned with them, and what two
+    copies differ by would tell `M`; this noise looks the same before and after any turn.
+    """
 
     def __init__(self, role: str, motion: Motion, scales: Sequence[float], inner: ShapedNoise, state: dict[str, Any]):
         self._role, self._motion, self.inner, self._state = role, motion, inner, state
@@ -110,16 +118,13 @@ class Moved(Scheme):
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
         matrix, shift = self.motion(key)
-        original, noise = self.inner.paths(batch, rows, levels if self._motion.noise else [], key)
         null = np.zeros(batch.num_rows, np.bool_)
         for name in self.sources:
             null |= np.asarray(batch.column(name).is_null())
-        blurred = [original + one for one in noise] if self._motion.noise else [original] * len(levels)
-        made: dict[int, list[pa.Array]] = {}
-        for values in blurred:
-            if id(values) not in made:
-                made[id(values)] = self._moved(values, null, matrix, shift)
-        return [made[id(values)] for values in blurred]
+        if not self._motion.noise:
+            return [self._moved(self.inner.records(batch), null, matrix, shift)] * len(levels)
+        original, noise = self.inner.paths(batch, rows, levels, key)
+        return [self._moved(original + one, null, matrix, shift) for one in noise]
 
     def _moved(self, values: Floats, null: np.ndarray, matrix: Floats, shift: Floats) -> list[pa.Array]:
         out = np.empty((len(self.columns), values.shape[1]))
@@ -138,12 +143,33 @@ class Moved(Scheme):
         return matrix, far * _normals(secret, "translation", count)
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
-        return self.inner.draws(batch, rows, key)
+        if self._motion.noise:
+            return self.inner.draws(batch, rows, key)
+        values = [np.ascontiguousarray(line).view(np.uint64) for line in self.inner.records(batch)]
+        lost = [np.asarray(batch.column(name).is_null()) for name in self.sources]
+        values = [np.where(null, NULL, line) for line, null in zip(values, lost, strict=True)]
+        stream = Stream(key.derive(self._role, self.path))
+        return stream.bits("draws", stream.addresses(rows, values))[::2]
 
     def drift(self, later: Scheme) -> float:
-        if not isinstance(later, Moved):
+        if not isinstance(later, Moved) or later.sources != self.sources:
             return math.inf
-        return self.inner.drift(later.inner) if self._motion.noise else 1.0
+        return float((later.size / self.size) ** 2) if self._motion.noise else 1.0
+
+    @property
+    def size(self) -> float:
+        """The standard deviation of the noise at time 1, before the turn."""
+        return float(self._state["size"])
+
+    @property
+    def is_noisy(self) -> bool:
+        """Whether noise is added before the turn."""
+        return self._motion.noise
+
+
+def _apart(size: int) -> list[list[float]]:
+    """The root of noise that is independent between columns."""
+    return [[0.0] * i + [1.0] for i in range(size)]
 
 
 def _normals(stream: Stream, lane: str, count: int) -> Floats:
@@ -183,6 +209,8 @@ class MovedTogether(Mechanism):
             raise PolicyError("the role rotation needs at least two columns, which are turned together; add one")
         clips = {name: {k: v for k, v in said.items() if k == "clip"} for name, said in columns.items()}
         scales = tuple(number(name, "scale", said.get("scale", 1.0), above=0) for name, said in columns.items())
+        if not all(1e-9 <= scale <= 1e9 for scale in scales):
+            raise PolicyError(f"`scale` of columns with the role {role} must lie between 1e-9 and 1e9, got {scales}")
         [inner] = Gaussian.of(clips, {})
         if not isinstance(inner, Gaussian):
             raise TypeError("noise before a motion is gaussian")
@@ -202,24 +230,26 @@ class MovedTogether(Mechanism):
         """Fix centre, unit and step; each has few digits, since all are published."""
         if not isinstance(summary, Moments):
             raise TypeError("a motion is fitted to the second summary")
-        shape = self.inner.fit(summary, tree).state()
-        own = np.sqrt(np.diag(summary.covariance()))
-        scales = np.array(self.scales)
+        varied = summary.covariance()
+        own, scales = np.sqrt(np.diag(varied)), np.array(self.scales)
         if self.motion.standardise:
-            spread = np.array([sd or s for sd, s in zip(own, shape["spread"], strict=True)])
-            unit = np.array([coarse(float(one)) for one in spread / scales])
+            unit = np.array([coarse(float(sd or 1.0)) for sd in own]) / scales
             centre = np.round(np.array(summary.means()) / unit * 2**11) / 2**11 * unit
         else:
             unit, centre = 1 / scales, np.zeros(len(scales))
         ends = np.array([summary.extent.ends(i) for i in range(len(scales))])
         largest = float(np.sqrt(((np.abs(ends - centre[:, None]).max(axis=1) / unit) ** 2).sum()))
-        size = float(np.sqrt(((own / unit) ** 2).mean())) or 1.0
+        spread = float(np.sqrt(((own / unit) ** 2).mean())) or 1.0
+        # as large as the data vary in any direction: then no direction is told better than the level allows
+        size = coarse(float(np.sqrt(np.linalg.eigvalsh(varied / np.outer(unit, unit))[-1])) * (1 + 2.0**-10) or 1.0)
+        steps = [fine_step(size * one, float(np.abs(pair).max())) for one, pair in zip(unit, ends, strict=True)]
         state = {
-            "noise": shape,
+            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _apart(len(unit))},
+            "size": size,
             "centre": centre.tolist(),
             "unit": unit.tolist(),
-            "spread": coarse(size),
-            "step": fine_step(size * FINENESS, (largest + 40 * FAR * size) * 4),
+            "spread": coarse(spread),
+            "step": fine_step(spread * FINENESS, (largest + 40 * FAR * spread) * 4),
         }
         return self.restore(state, tree)
 

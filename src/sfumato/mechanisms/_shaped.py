@@ -164,6 +164,16 @@ class ShapedNoise(Scheme):
                 noise[j, i] = path[node.slot]
         return whole * self.step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
 
+    def records(self, batch: pa.RecordBatch) -> Floats:
+        """The numbers as they are, but for clipping, `(column, row)`; 0 where null."""
+        self._read(batch)  # refuses what has no place on the lattice
+        out = np.empty((len(self.columns), batch.num_rows))
+        for i, spec in enumerate(self._specs):
+            values, null = numeric.read(batch.column(spec.name))
+            held = np.clip(values, *spec.bounds(batch.column(spec.name).type))
+            out[i] = np.where(null, 0.0, held) if null.size else held
+        return out
+
     @property
     def factor(self) -> Floats:
         """Lower triangular `L`: the noise is `L·W(t)`, in the columns' units."""

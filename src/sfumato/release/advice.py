@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.errors import ReleaseError
-from sfumato.kernels import Floats, Rows
+from sfumato.kernels import Floats, Mask, Rows
 from sfumato.kernels.sphere import best_breach, uniform_breach
 from sfumato.models import Rotation
 from sfumato.release.sampling import order
@@ -70,18 +69,31 @@ def advise(records: Floats, model: Rotation) -> Advice:
 
     """
     size = records.shape[1]
-    if len(records) < 3:
-        return Advice(size, ())
-    counts = _counts(min(size + model.translated + 2, len(records) - 1))
-    drawn = [_dangers(records, order(len(records), i)[: counts[-1]], counts, model) for i in range(_DRAWS)]
-    means = np.mean(drawn, axis=0)
-    return Advice(
-        size,
-        tuple(
-            Danger(count, tuple(map(float, line[0])), tuple(map(float, line[1])))
-            for count, line in zip(counts, means, strict=True)
-        ),
-    )
+    if len(records) < 3:  # whoever knows one of two knows half of the table
+        worst = (1.0,) * len(EPSILONS)
+        return Advice(size, (Danger(1, worst, worst),) if len(records) else ())
+    most = min(size + model.translated + 2, len(records) - 1)
+    draws = [_Draw.of(records, order(len(records), i)[:most], translated=model.translated) for i in range(_DRAWS)]
+
+    def danger(count: int) -> Danger:
+        rho, share = np.mean([draw.found(count) for draw in draws], axis=0)
+        return Danger(count, tuple(map(float, rho)), tuple(map(float, share)))
+
+    found = {count: danger(count) for count in _counts(most)}
+    low, high = _bracket(found)
+    while high - low > 1:  # the least number that is enough is found exactly
+        middle = (low + high) // 2
+        found[middle] = danger(middle)
+        low, high = _bracket(found)
+    return Advice(size, tuple(found[count] for count in sorted(found)))
+
+
+def _bracket(found: dict[int, Danger]) -> tuple[int, int]:
+    """The largest number of known records that is not enough, and the next one, which is."""
+    enough = [count for count in sorted(found) if found[count].share[-1] >= SHARE]
+    if not enough:
+        return 0, 0
+    return max((count for count in found if count < enough[0]), default=0), enough[0]
 
 
 def _counts(most: int) -> list[int]:
@@ -90,24 +102,40 @@ def _counts(most: int) -> list[int]:
     return sorted({int(x) for x in np.linspace(1, most, _POINTS)})
 
 
-def _dangers(records: Floats, known: Rows, counts: Sequence[int], model: Rotation) -> Floats:
-    """For each number of known records, the largest ρ and the share found, for each epsilon."""
-    others = np.delete(records, known, axis=0)
-    lengths = np.sqrt(np.einsum("ij,ij->i", others, others))
-    base = records[known[0]] if model.translated else np.zeros(records.shape[1])
-    spanning = (records[known[1:]] if model.translated else records[known]) - base
-    axes, sizes = np.linalg.qr(spanning.T)
-    new = np.abs(np.diag(sizes)) > 1e-9 * max(np.abs(sizes).max(initial=0.0), 1e-300)
-    apart = others - base
-    squares = np.einsum("ij,ij->i", apart, apart)
-    along = (apart @ axes) ** 2 * new
-    out = np.empty((len(counts), 2, len(EPSILONS)))
-    for i, count in enumerate(counts):
-        reach = min(count - model.translated, axes.shape[1])
-        away = np.sqrt(np.maximum(squares - along[:, :reach].sum(axis=1), 0.0))
-        away[away < 1e-9 * np.sqrt(squares.max(initial=0.0))] = 0.0
-        unknown = records.shape[1] - int(new[:reach].sum())
+@dataclass(frozen=True)
+class _Draw:
+    """Some records, in the order in which they become known, and the others."""
+
+    size: int
+    lengths: Floats
+    """Of the others."""
+    along: Floats
+    """Their squared coordinates along what each further known record adds to the span; the rest is what is left."""
+    rest: Floats
+    new: Mask
+    """Whether it adds anything."""
+    translated: bool
+
+    @classmethod
+    def of(cls, records: Floats, known: Rows, *, translated: bool) -> _Draw:
+        others = np.delete(records, known, axis=0)
+        base = records[known[0]] if translated else np.zeros(records.shape[1])
+        spanning = (records[known[1:]] if translated else records[known]) - base
+        axes, sizes = np.linalg.qr(spanning.T)
+        new = np.abs(np.diag(sizes)) > 1e-9 * max(np.abs(sizes).max(initial=0.0), 1e-300)
+        apart = others - base
+        along = (apart @ axes) * new[: axes.shape[1]]
+        rest = np.linalg.norm(apart - along @ axes.T, axis=1)
+        rest[rest < 1e-9 * np.linalg.norm(apart, axis=1).max(initial=0.0)] = 0.0
+        return cls(records.shape[1], np.linalg.norm(others, axis=1), along**2, rest, new, translated)
+
+    def found(self, count: int) -> Floats:
+        """The largest ρ and the share found, for each epsilon, with so many known records."""
+        reach = min(count - self.translated, self.along.shape[1])
+        away = np.sqrt(self.along[:, reach:].sum(axis=1) + self.rest**2)
+        unknown = self.size - int(self.new[:reach].sum())
+        out = np.empty((2, len(EPSILONS)))
         for j, epsilon in enumerate(EPSILONS):
-            out[i, 0, j] = uniform_breach(unknown, away, epsilon * lengths).max(initial=0.0)
-            out[i, 1, j] = best_breach(unknown, away, epsilon * lengths).mean()
-    return out
+            out[0, j] = uniform_breach(unknown, away, epsilon * self.lengths).max(initial=0.0)
+            out[1, j] = best_breach(unknown, away, epsilon * self.lengths).mean()
+        return out

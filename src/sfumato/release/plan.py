@@ -150,7 +150,8 @@ class TableScheme:
         if not isinstance(model, Rotation):
             raise TypeError("there is advice on turned copies alone")
         _, rows = sampled(self.seen(EVERYTHING).numbered(source), 2 * advising.ROWS)
-        return advising.advise(before_turning(rows, model), model)
+        placed = before_turning(rows, model) if rows.num_rows else np.empty((0, len(model.sources)))
+        return advising.advise(placed, model)
 
     @property
     def accepted(self) -> dict[str, str]:
@@ -197,7 +198,7 @@ class TableScheme:
 
     def arranged(self, table: Any, key: Key) -> pa.Table:
         """The table itself, with its rows in the order that they have in a copy: what an attack is scored against."""
-        return arranged(Source.of(table), self.ids, self._dataset(key), shuffle=self.shuffles)
+        return arranged(Source.of(table), self.ids, self._dataset(key), shuffle=self.shuffles, view=self.view)
 
     def _lots(self, places: Words, batch: pa.RecordBatch, key: Key) -> Words:
         secret = self._dataset(key)

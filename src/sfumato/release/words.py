@@ -48,12 +48,17 @@ def _turned(model: Rotation) -> str:
     if isinstance(model, Projection):
         ell, size = len(model.columns), len(model.sources)
         return (
-            f"Distances, {names} projected to {ell}: half of all pairs keep theirs within "
-            f"{distortion(ell, 0.5):.2g} of itself, 99 % within {distortion(ell, 0.99):.2g}, and all of them, but for "
-            f"one matrix in a million, within {worst_distortion(ell, size):.2g}."
+            f"Distances, {names} projected to {ell}: over the choice of the matrix, that of a pair stays within "
+            f"{distortion(ell, 0.5):.2g} of itself with a chance of one half, within {distortion(ell, 0.99):.2g} with "
+            f"one of 99 %; those of all pairs at once within {worst_distortion(ell, size):.2g}, but for one matrix in "
+            "a million."
         )
     if model.noise:
-        return f"Distances, {names} turned together after noise was added: those of the noisy records stay."
+        return (
+            f"Distances, {names} turned together after noise of one size in all directions: those of the noisy "
+            f"records stay, and if the turn is undone, the best linear estimate still keeps an error of at least "
+            f"{model.noise / (1 + model.noise):.4g} of a column's variance."
+        )
     return f"Distances, {names} turned together: every distance between two records stays, to about {model.step:.1g}."
 
 
@@ -87,10 +92,13 @@ def parts(view: View) -> tuple[str, ...]:
 def _turned_limits(model: Rotation) -> list[str]:
     """What a secret turn does not hide."""
     size = len(model.sources)
+    back = "turn all others back, and fewer go far" if len(model.columns) >= size else "turn the others back in part"
     out = [
         f"Turned, not hidden: {', '.join(model.sources)}. Whoever knows {size + model.translated} of the records can "
-        "turn all others back, and fewer go far; so does a sample of the same population."
+        f"{back}; so does a sample of the same population."
     ]
+    if model.noise:
+        out.append("A record that changes between versions of the table is seen again, with independent noise.")
     if isinstance(model, Projection):
         out.append(
             "A projection is no remedy against a known sample, although giannella2010, section VI, says so: the better "

@@ -97,9 +97,14 @@ class Policy:
         for name, column in self.columns.items():
             _check(name, column)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
+        for role, said in self.settings.items():
+            if not isinstance(said, Mapping):
+                raise PolicyError(f"[{role}] must be a table, as in `[{role}]` with a line for each key, got {said!r}")
         object.__setattr__(self, "settings", MappingProxyType({role: dict(s) for role, s in self.settings.items()}))
         for role, said in self.settings.items():
             _check_settings(role, said, self.roles())
+        if {"rotation", "projection"} <= set(self.roles()):
+            raise PolicyError("a table is turned once, by rotation or by projection, and this policy has both")
         self.mechanisms()
         for target in self.targets:
             self.check_target(target)
@@ -147,7 +152,7 @@ class Policy:
             digits=said.get("digits", 8),
             default=said.get("default"),
             targets=tuple(Target.of(name, value) for name, value in _targets(said).items()),
-            settings={name: _table(said, name) for name in groups},
+            settings={name: said[name] for name in groups},
         )
 
     @classmethod

@@ -79,7 +79,8 @@ def alignments(issue: Issue, scheme: ShapedNoise, leak: Leak, columns: Sequence[
         found = _identified(issue, leak.head, ids, kinds)
         if found is not None:
             yield Match("ids", frozenset(issue.holders), (), cells[:, found[0]], found[1], found[2])
-    for condition in sorted({view.where for _, view in issue.holders}, key=str):
+    ordered = not issue.dataset.scheme.shuffles  # else the places in a copy say nothing
+    for condition in sorted({view.where for _, view in issue.holders}, key=str) if ordered else ():
         batch, rows, total = _shown(issue, condition, leak.head.num_rows)
         if total == leak.rows and total:
             copies = frozenset(copy for copy in issue.holders if copy[1].where == condition)

@@ -17,6 +17,8 @@ import pyarrow.parquet
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
+from sfumato.mechanisms import Scheme
+from sfumato.mechanisms._moved import Moved
 from sfumato.mechanisms._shaped import ShapedNoise
 from sfumato.models import GaussianNoise, Unchanged
 from sfumato.release.plan import TableScheme
@@ -58,7 +60,7 @@ class Dataset:
     @property
     def has_numbers(self) -> bool:
         """Whether there are columns with noise."""
-        return "gaussian" in self.body["columns"].values()
+        return "gaussian" in self.body["columns"].values() or any(_is_noisy(part) for part in self.scheme.schemes)
 
     @property
     def traced(self) -> bool:
@@ -133,12 +135,21 @@ def _has_own_sizes(policy: Policy) -> bool:
 def _stretch(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
     """By how much the numbers of a table vary more than the noise was shaped for, where they do so most."""
     shaped = [part for part in scheme.schemes if isinstance(part, ShapedNoise)]
+    if any(map(_is_noisy, scheme.schemes)):
+        later = scheme.policy.fit(source, progress=progress).schemes
+        grown = [old.drift(new) for old, new in zip(scheme.schemes, later, strict=True) if _is_noisy(old)]
+        return min(max(1.0, *grown), _MOST)
     if not shaped:
         return 1.0
     options = scheme.policy.options("gaussian")
     own = {name: Column("gaussian", {k: v for k, v in said.items() if k == "clip"}) for name, said in options.items()}
     policy = Policy(scheme.policy.dataset, scheme.policy.ladder, own, default="drop")
     return min(shaped[0].drift(policy.fit(source, progress=progress).schemes[0]), _MOST)
+
+
+def _is_noisy(part: Scheme) -> bool:
+    """Whether a scheme adds noise before a turn."""
+    return isinstance(part, Moved) and part.is_noisy
 
 
 def is_drifting(body: dict[str, Any]) -> bool:

@@ -1,0 +1,74 @@
+"""Finding known records among turned ones, and turning copies back, on one core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import laboratory as lab
+from tests import realdata
+from threadpoolctl import threadpool_limits
+
+from measure import Line
+from sfumato.attacks import ATTACKS
+from sfumato.attacks._distances import link_by_distance
+from sfumato.attacks._linking import Rotated, link
+
+
+def _took(work: Any) -> float:
+    """The median of five."""
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - start)
+    return float(np.median(times))
+
+
+def _limit(what: str, took: float, limit: float) -> Line:
+    return Line(what, took, limit, "the limit", f"at most {limit:g} s", took <= limit)
+
+
+def gaussian() -> Iterator[Line]:
+    """100,000 x 100, as in giannella2010, footnote 18."""
+    rng = np.random.default_rng(18)
+    root = rng.normal(size=(100, 100)) / 10
+    real = rng.normal(size=100) + rng.normal(size=(100_000, 100)) @ root
+    rows = real @ lab.orthogonal(rng, 100).T
+    shifted = rows + 100 * rng.normal(size=100)
+    known = rng.choice(100_000, 100, replace=False)
+    with threadpool_limits(1):
+        whole = _took(lambda: link(real[known], Rotated(rows, 1e-12)))
+        half = real[known % 50_000]
+        part = _took(lambda: link(half, Rotated(rows[:50_000], 1e-12)))
+        moved = _took(lambda: link_by_distance(real[known], shifted, 1e-11))
+    yield _limit("link 100 known records among 100,000 x 100 (paper: 450 s)", whole, 0.3)
+    yield Line("the same, against 50,000 x 100", whole, part, "half the rows", "at most 2.5 times", whole <= 2.5 * part)
+    yield _limit("the same after a translation", moved, 5.0)
+
+
+def letter() -> Iterator[Line]:
+    """Letter Recognition, where it is at hand."""
+    try:
+        data = realdata.letter()
+    except pytest.skip.Exception:
+        return
+    rng = np.random.default_rng(1)
+    distinct = np.unique(data, axis=0)
+    rows = distinct @ lab.orthogonal(rng, 16).T
+    known = distinct[rng.choice(len(distinct), 16, replace=False)]
+    order = rng.permutation(len(data))
+    sample, real = data[order[:1000]], data[order[1000:]]
+    evidence = lab.turned(real @ lab.orthogonal(rng, 16).T, lab.turned_model(16), sample=sample)
+    with threadpool_limits(1):
+        linked = _took(lambda: link(known, Rotated(rows, 1e-9)))
+        start = time.perf_counter()
+        found = ATTACKS["known-sample"]().estimate(evidence)
+        took = time.perf_counter() - start
+    share = lab.breached(found.values, real, 0.15)
+    yield _limit("link 16 known records of Letter (paper: 45 s)", linked, 0.1)
+    what = f"the likeliest turn of Letter, sample of 1,000: {share:.0%} of records within 15 %"
+    yield Line(what, took, 20.0, "the reference", "at most 20 s", took <= 20)

@@ -1,0 +1,310 @@
+"""The attacks on distance-preserving releases, at the sizes and with the figures of giannella2010."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from tests import laboratory as lab
+from tests import realdata
+
+from sfumato.attacks import ATTACKS
+from sfumato.attacks._axes import Axes
+from sfumato.attacks._linking import Rotated, link
+from sfumato.attacks._signs import by_moments
+from sfumato.release.advice import advise
+
+MEAN = np.full(3, 10.0)
+COVARIANCE = np.array([[1, 1.5, 0.5], [1.5, 3, 2.5], [0.5, 2.5, 75.0]])
+DIAGONAL = np.diag([0.1, 2.0, 40.0])
+
+
+@pytest.fixture(scope="module")
+def letter() -> lab.Array:
+    """18,668 x 16, without repeated rows, as in section IV-E."""
+    return np.unique(realdata.letter(), axis=0)
+
+
+@pytest.fixture(scope="module")
+def gaussian() -> lab.Array:
+    """100,000 x 100, as in footnote 18."""
+    rng = np.random.default_rng(18)
+    root = rng.normal(size=(100, 100))
+    root -= root.mean(axis=0)
+    return rng.normal(size=100) + rng.normal(size=(100_000, 100)) @ root / np.sqrt(99)
+
+
+def test_linking_is_perfect_on_gaussian_data(gaussian: lab.Array) -> None:
+    rng = np.random.default_rng(1)
+    rows = gaussian @ lab.orthogonal(rng, 100).T
+    for known in (10, 50, 100):
+        places = rng.choice(len(rows), known, replace=False)
+        i, j = link(gaussian[places], Rotated(rows, 1e-12))
+        assert len(i) == known
+        assert (places[i] == j).all()
+
+
+def test_linking_with_a_translation(gaussian: lab.Array) -> None:
+    rng = np.random.default_rng(2)
+    rows = gaussian @ lab.orthogonal(rng, 100).T + 100 * rng.normal(size=100)
+    places = rng.choice(len(rows), 100, replace=False)
+    guess = ATTACKS["known-input"]().estimate(
+        lab.turned(rows, lab.turned_model(100, translated=True), known=gaussian[places])
+    )
+    assert guess.explanation["linked"] == 100
+    assert lab.breached(guess.values, gaussian, 0.05) > 0.99  # their rank is 99, and so much is spanned
+
+
+def test_the_transition_of_the_gaussian_data(gaussian: lab.Array) -> None:
+    """Section IV-E, Figure 1: ρ(0.15) goes from 0 to 1 "around a = 60"; the best guess does so earlier."""
+    found = advise(gaussian[:5000], lab.turned_model(100))
+    rho = {danger.known: danger.rho[1] for danger in found.dangers}
+    assert all(value < 0.02 for known, value in rho.items() if known <= 48)
+    assert all(value > 0.9 for known, value in rho.items() if known >= 76)
+    share = {danger.known: danger.share[1] for danger in found.dangers}
+    assert share[102] == pytest.approx(1.0)
+    assert 30 < (found.enough() or 0) < 80
+
+
+def test_linking_on_letter(letter: lab.Array) -> None:
+    assert letter.shape == (18_668, 16)
+    rng = np.random.default_rng(3)
+    rows = letter @ lab.orthogonal(rng, 16).T
+    counts: dict[int, list[int]] = {4: [], 16: []}
+    for known, linked in counts.items():
+        for _ in range(10):
+            places = rng.choice(len(rows), known, replace=False)
+            i, j = link(letter[places], Rotated(rows, 1e-9))
+            assert (places[i] == j).all()
+            linked.append(len(i))
+    assert min(counts[16]) == 16
+    assert np.mean(counts[4]) >= 3.5
+
+
+def test_four_known_inputs_breach_letter(letter: lab.Array) -> None:
+    """The paper's headline; end to end, with the guess held against the truth."""
+    rng = np.random.default_rng(4)
+    rows = letter @ lab.orthogonal(rng, 16).T
+    hits = {"projection": 0, "uniform": 0}
+    for _ in range(10):
+        places = rng.choice(len(rows), 4, replace=False)
+        for guess in hits:
+            found = ATTACKS["known-input"](guess=guess).estimate(
+                lab.turned(rows, lab.turned_model(16, step=1e-9), known=letter[places])
+            )
+            facts = found.explanation["epsilon 0.15"]
+            assert facts["rho"] > 0.99
+            assert facts["best guess"] == 1.0
+            target = facts["most endangered row"]
+            assert target not in places
+            hits[guess] += bool(lab.breached(found.values[[target]], letter[[target]], 0.15))
+    assert hits == {"projection": 10, "uniform": 10}
+
+
+def test_the_advice_on_letter() -> None:
+    """As docs/rotation.md tells it."""
+    found = advise(realdata.letter()[::4], lab.turned_model(16))
+    assert found.enough() in {5, 6}
+    assert found.dangers[15].share == (1.0, 1.0)
+
+
+def test_the_projection_guess_beats_the_random_one(letter: lab.Array) -> None:
+    """Notes, 3b: mean over all records at ε = 0.15 with ten known inputs .295 by a random turn, .556 by projection."""
+    found = advise(letter[::4], lab.turned_model(16))
+    share = {danger.known: danger.share[1] for danger in found.dangers}
+    assert 0.04 < share[4] < 0.12
+    assert 0.45 < share[10] < 0.7
+    rng = np.random.default_rng(5)
+    rows = letter @ lab.orthogonal(rng, 16).T
+    evidence = lab.turned(rows, lab.turned_model(16, step=1e-9), known=letter[rng.choice(len(rows), 10, replace=False)])
+    rates = [
+        lab.breached(ATTACKS["known-input"](guess=guess).estimate(evidence).values, letter, 0.15)
+        for guess in ("uniform", "projection")
+    ]
+    assert rates[1] > rates[0] + 0.1
+
+
+def test_minimum_eigen_ratios() -> None:
+    """Section V-D, to every printed digit."""
+    values, vectors = np.linalg.eigh(COVARIANCE)
+    assert Axes(MEAN, vectors[:, ::-1], values[::-1]).eigen_ratio == pytest.approx(19.6003, abs=1e-4)
+    assert Axes.of(realdata.letter()[:, :6]).eigen_ratio == pytest.approx(1.3109, abs=1e-4)
+    assert Axes.of(realdata.adult()).eigen_ratio == pytest.approx(1.2734, abs=1e-4)
+
+
+def test_invariance_is_the_divergence_of_mirror_images() -> None:
+    """Eq. 9 simplifies to `4·min(zᵢᵀμ)²/λᵢ`: the least over all `2^n - 1` mirrorings flips one axis."""
+    values, vectors = np.linalg.eigh(COVARIANCE)
+    mean = np.array([1.0, 2.0, 3.0])
+    along = mean @ vectors
+    flips = [np.array(flip) for flip in np.ndindex(2, 2, 2) if any(flip)]
+    every = [float((4 * flip * along**2 / values).sum()) for flip in flips]
+    assert Axes(mean, vectors, values).invariance == pytest.approx(min(every))
+
+
+Draw = Callable[[np.random.Generator, int], Any]
+
+
+def normal(mean: lab.Array, covariance: lab.Array) -> Draw:
+    return lambda rng, rows: rng.multivariate_normal(mean, covariance, rows)
+
+
+def breaches(
+    draw: Draw,
+    seed: int,
+    runs: int,
+    sample: int,
+    epsilon: float,
+    *,
+    shift: bool = False,
+    by: str = "centred",
+    **options: Any,
+) -> float:
+    """The mean breach rate of the known-sample attack over some runs, each with its own data and turn."""
+    rng = np.random.default_rng(seed)
+    rates = []
+    for _ in range(runs):
+        real, known = draw(rng, 10_000), draw(rng, sample)
+        size = real.shape[1]
+        rows = real @ lab.orthogonal(rng, size).T + (100 * rng.normal(size=size) if shift else 0)
+        evidence = lab.turned(rows, lab.turned_model(size, translated=shift), sample=known)
+        rates.append(
+            lab.breached(ATTACKS["known-sample"](shift=by, **options).estimate(evidence).values, real, epsilon)
+        )
+    return float(np.mean(rates))
+
+
+def test_figure_5() -> None:
+    """Three-dimensional Gaussian, a sample of 2 %: the paper's attack, and the likeliest turn, which is better."""
+    draw = normal(MEAN, COVARIANCE)
+    assert breaches(draw, 1, 20, 200, 0.05, method="energy") > 0.75
+    paper = breaches(draw, 2, 20, 200, 0.02, method="energy")
+    ours = breaches(draw, 2, 20, 200, 0.02, components=1)
+    assert 0.25 < paper < 0.98
+    assert ours > max(0.7, paper)
+    assert breaches(draw, 3, 20, 200, 0.05, components=1) > 0.95
+
+
+def test_figure_8_eigen_ratio() -> None:
+    near, far = (normal(MEAN, np.diag([0.1, 2.0, b])) for b in (2.0, 40.0))
+    assert breaches(near, 4, 60, 200, 0.05, method="energy") < 0.2
+    assert breaches(far, 5, 60, 200, 0.05, method="energy") > 0.93
+    # near eigenvalues are no protection: the mean, and the likeliest turn, tell what the axes do not
+    assert breaches(near, 6, 20, 200, 0.05, components=1) > 0.5
+
+
+def test_figure_9_invariance() -> None:
+    """At a mean of 0 the signs are coins, so that a breach stays possible; the paper says it "drops to zero"."""
+    rates = [breaches(normal(np.full(3, a), DIAGONAL), 7, 60, 200, 0.05, method="energy") for a in (0.0, 2.0)]
+    assert 0.05 < rates[0] < 0.3
+    assert rates[1] > 0.93
+
+
+def mixed(rng: np.random.Generator, rows: int) -> Any:
+    """The asymmetric mixture of section V-G."""
+    first = rng.random(rows) < 0.2
+    one = rng.multivariate_normal(MEAN, COVARIANCE, rows)
+    return np.where(first[:, None], one, rng.multivariate_normal([20, 30, 40], DIAGONAL, rows))
+
+
+def test_figure_11_differences_cannot_tell_a_turn_from_its_opposite() -> None:
+    """The law of a difference is symmetric, whatever the data: half of the runs find `-M`. Centring finds `M`."""
+    paper = breaches(mixed, 8, 60, 1000, 0.05, shift=True, method="energy", by="differences")
+    centred = breaches(mixed, 8, 30, 1000, 0.05, shift=True, method="energy")
+    assert 0.3 < paper < 0.7
+    assert centred > 0.9
+
+
+def four(rng: np.random.Generator, rows: int, size: int, kind: str, law: int) -> Any:
+    """The 4-mixture and the gamma data, in `size` columns whose variances fall by a third."""
+    fixed = np.random.default_rng(law)
+    scale = 1.5 ** (-np.arange(size) / 2)
+    axes = lab.orthogonal(fixed, size)
+    if kind == "gamma":
+        return (rng.gamma(4.0, size=(rows, size)) * scale) @ axes.T
+    means, roots = fixed.normal(size=(4, size)), fixed.normal(size=(4, size, size)) / np.sqrt(size)
+    which = rng.choice(4, rows, p=[0.4, 0.3, 0.2, 0.1])
+    return ((means[which] + np.einsum("rij,rj->ri", roots[which], rng.normal(size=(rows, size)))) * scale) @ axes.T
+
+
+@pytest.mark.parametrize("kind", ["mixture", "gamma"])
+@pytest.mark.parametrize("size", [16, 32])
+def test_signs_in_many_dimensions(kind: str, size: int) -> None:
+    """Where the paper's search would take minutes (2^16 tests) to years (2^32): 80 % right, and at once."""
+    right, took = 0, []
+    for run in range(10):
+        rng = np.random.default_rng([run, size])
+        real, sample = (four(rng, rows, size, kind, run) for rows in (5000, 500))
+        turn = lab.orthogonal(rng, size)
+        rows = real @ turn.T + 10 * rng.normal(size=size)
+        start = time.perf_counter()
+        ours, theirs = Axes.of(sample), Axes.of(rows)
+        signs = by_moments(ours.coordinates(sample - ours.mean), theirs.coordinates(rows - theirs.mean))[0]
+        took.append(time.perf_counter() - start)
+        truth = np.sign(np.einsum("ij,ij->j", theirs.vectors, turn @ ours.vectors))
+        right += bool((signs == truth).all())
+    assert right >= 8
+    assert np.median(took) < 2
+
+
+@pytest.mark.parametrize(("size", "shift"), [(1000, False), (1000, True), (400, False)])
+def test_the_likeliest_turn_breaches_letter(size: int, shift: bool) -> None:
+    """All 16 columns, a sample of 1,000, ε = 0.15: the paper's attack finds 1 % of the records, this nearly all."""
+    data, rates = realdata.letter(), []
+    for run in range(2):
+        rng = np.random.default_rng([run, 9])
+        order = rng.permutation(len(data))
+        sample, real = data[order[:size]], data[order[size:]]
+        rows = real @ lab.orthogonal(rng, 16).T + (50 * rng.normal(size=16) if shift else 0)
+        evidence = lab.turned(rows, lab.turned_model(16, translated=shift), sample=sample)
+        found = ATTACKS["known-sample"]().estimate(evidence)
+        rates.append(lab.breached(found.values, real, 0.15))
+        assert 1 < found.explanation["eigen-ratio"] < 1.3
+    assert np.mean(rates) >= 0.9
+
+
+def test_a_projection_is_no_remedy() -> None:
+    """Section VI says that the known-sample attack fails. Good distances, good attack: .06, .57, .89, 1.00."""
+    rates = []
+    for ell in (6, 30, 100, 1000):
+        rng = np.random.default_rng(10)
+        found = []
+        for _ in range(20):
+            real, sample = (rng.multivariate_normal(MEAN, COVARIANCE, rows) for rows in (5000, 1000))
+            rows = real @ (rng.normal(size=(ell, 3)) / np.sqrt(ell)).T
+            evidence = lab.turned(rows, lab.turned_model(3, ell=ell), sample=sample)
+            found.append(lab.breached(ATTACKS["known-sample"](method="moments").estimate(evidence).values, real, 0.15))
+        rates.append(float(np.mean(found)))
+    assert rates == sorted(rates)
+    assert rates[0] < 0.25
+    assert 0.3 < rates[1] < 0.85
+    assert rates[2] > 0.7
+    assert rates[3] > 0.97
+
+
+@pytest.mark.parametrize("orthogonal", [True, False])
+def test_independent_components(orthogonal: bool) -> None:
+    """Guo and Wu's attack undoes any invertible matrix where columns mix skewed parts; normal ones it cannot tell."""
+    rates: dict[bool, list[float]] = {True: [], False: []}
+    for seed in (21, 41, 51):
+        rng = np.random.default_rng(seed)
+        mixing = rng.normal(size=(4, 4)) + 2 * np.eye(4)
+        turn = lab.orthogonal(rng, 4) if orthogonal else rng.normal(size=(9, 4)) / 3
+        model = lab.turned_model(4, ell=None if orthogonal else 9)
+        for skewed, found in rates.items():
+            real, sample = (_mixed(rng, rows, skewed=skewed) @ mixing.T + 5 for rows in (20_000, 2_000))
+            guess = ATTACKS["ica"]().estimate(lab.turned(real @ turn.T, model, sample=sample))
+            found.append(lab.breached(guess.values, real, 0.15))
+    assert np.mean(rates[True]) > 0.8
+    assert np.mean(rates[False]) < 0.3
+
+
+def _mixed(rng: np.random.Generator, rows: int, *, skewed: bool) -> Any:
+    if not skewed:
+        return rng.normal(size=(rows, 4))
+    twofold = np.where(rng.random(rows) < 0.2, 3.0, 0.0) + 0.3 * rng.normal(size=rows)
+    parts = [rng.exponential(size=rows), rng.beta(0.4, 1.2, rows) * 4, twofold, rng.lognormal(0, 1.2, rows) / 2]
+    return np.column_stack(parts)

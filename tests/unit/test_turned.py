@@ -1,0 +1,283 @@
+"""Turned copies: what stays, what is hidden, what is refused, and what the owner is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy.cluster.hierarchy import linkage
+from scipy.spatial.distance import pdist
+from sklearn.cluster import KMeans
+from sklearn.neighbors import NearestNeighbors
+from tests import laboratory as lab
+
+import sfumato as sf
+from sfumato.audit.advising import advise, text
+from sfumato.audit.audit import audit
+from sfumato.errors import AttackError, PolicyError, ReleaseError
+from sfumato.release.words import distortion, worst_distortion
+
+TAKEN = 'accept = "this is a test"\n'
+
+
+def policy(settings: str = TAKEN, *, size: int = 4, role: str = "rotation", rest: str = "") -> sf.Policy:
+    columns = "".join(f'c{i} = "{role}"\n' for i in range(size))
+    return sf.Policy.loads(f'dataset = "d"\n[levels]\na = 0.8\nb = 0.4\n[{role}]\n{settings}[columns]\n{columns}{rest}')
+
+
+def values(table: pa.Table, names: list[str] | None = None) -> lab.Array:
+    return np.column_stack([table.column(name).to_numpy() for name in names or table.column_names])
+
+
+@pytest.fixture
+def table(rng: np.random.Generator) -> pa.Table:
+    centres = rng.normal(size=(3, 4)) * 20
+    real = centres[rng.integers(0, 3, 600)] + rng.gamma(2.0, size=(600, 4)) * [1, 2, 3, 4]
+    return pa.table({f"c{i}": real[:, i] for i in range(4)})
+
+
+@pytest.mark.parametrize("settings", ["", "translation = true\n"])
+def test_mining_gives_what_the_original_gives(settings: str, table: pa.Table, key: sf.Key) -> None:
+    scheme = policy(TAKEN + settings).fit(table)
+    copy, real = values(scheme.release(table, "a", key)), values(scheme.arranged(table, key))
+    np.testing.assert_allclose(pdist(copy), pdist(real), atol=1e-3 * pdist(real).min() + 1e-3)
+    means = [KMeans(3, n_init=5, random_state=0).fit(part).labels_ for part in (copy, real)]
+    assert len(set(zip(*means, strict=True))) == 3  # the same clusters, by whatever names
+    np.testing.assert_allclose(linkage(copy)[:, 2], linkage(real)[:, 2], atol=1e-3)
+    nearest = [NearestNeighbors(n_neighbors=4).fit(part).kneighbors(part)[1] for part in (copy, real)]
+    assert (nearest[0] == nearest[1]).mean() > 0.999  # but for ties
+
+
+def test_standardising_scaling_and_clipping(table: pa.Table, key: sf.Key) -> None:
+    columns = 'c0 = { role = "rotation", scale = 3.0 }\nc1 = { role = "rotation", clip = [0, 10] }\n'
+    text = f'dataset = "d"\ndefault = "drop"\n[levels]\na = 0.5\n[rotation]\n{TAKEN}%s[columns]\n{columns}'
+    plain, standard = (sf.Policy.loads(text % more).fit(table) for more in ("", "standardise = true\n"))
+    for scheme in (plain, standard):
+        copy = scheme.release(table, "a", key)
+        [model] = sf.Manifest.of(copy).models
+        real = values(scheme.arranged(table, key), ["c0", "c1"])
+        placed = (np.clip(real, [-np.inf, 0], [np.inf, 10]) - model.centre) / model.unit  # type: ignore[union-attr]
+        np.testing.assert_allclose(pdist(values(copy)), pdist(placed), atol=1e-3)
+        if scheme is standard:
+            np.testing.assert_allclose(placed.mean(axis=0), 0, atol=0.01)
+            np.testing.assert_allclose(placed.std(axis=0, ddof=1), [3, 1], rtol=0.01)
+
+
+def test_the_order_of_rows_is_secret(rng: np.random.Generator, key: sf.Key) -> None:
+    """And the same for all levels; nothing of the table's order is left in it."""
+    rows = 70_000  # more than a batch
+    table = pa.table({"c0": np.arange(rows) * 1.0, "c1": rng.normal(size=rows), "place": np.arange(rows)})
+    said = policy(TAKEN, size=2, rest='place = "keep"\n')
+    one, other = said.fit(table).release_levels(table, ["a", "b"], key)
+    places = one.column("place").to_numpy()
+    assert places.tolist() == other.column("place").to_pylist()
+    assert sorted(places) == list(range(rows))
+    assert abs(np.corrcoef(places, np.arange(rows))[0, 1]) < 6 / np.sqrt(rows)
+    stranger = said.fit(table).release(table, "a", sf.Key.generate()).column("place").to_numpy()
+    assert abs(np.corrcoef(places, stranger)[0, 1]) < 6 / np.sqrt(rows)
+    arranged = said.fit(table).arranged(table, key)
+    assert arranged.column("place").to_pylist() == places.tolist()
+    unshuffled = (
+        policy(TAKEN + "shuffle = false\n", size=2, rest='place = "keep"\n').fit(table).release(table, "a", key)
+    )
+    assert unshuffled.column("place").to_pylist() == list(range(rows))
+
+
+def test_a_name_would_undo_the_order(table: pa.Table, key: sf.Key) -> None:
+    named = table.append_column("id", pa.array(range(600)))
+    with pytest.raises(PolicyError, match="publish = false"):
+        policy(rest='id = "id"\n').fit(named).release(named, "a", key)
+    hidden = policy(rest='id = { role = "id", publish = false }\n').fit(named).release(named, "a", key)
+    assert "id" not in hidden.column_names
+    policy(TAKEN + "shuffle = false\n", rest='id = "id"\n').fit(named).release(named, "a", key)
+
+
+def test_what_few_known_records_undo_is_refused(table: pa.Table, key: sf.Key, tmp_path: Path) -> None:
+    scheme = policy("").fit(table)
+    for attempt in (
+        lambda: scheme.release(table, "a", key),
+        lambda: sf.release_file(scheme, table, tmp_path / "copy.parquet", "a", key),
+    ):
+        with pytest.raises(ReleaseError, match=r"known records are enough .* must withstand 10"):
+            attempt()
+    assert not list(tmp_path.iterdir())
+    for settings in (TAKEN, "noise = true\n", f"withstand = 1\n{TAKEN}"):
+        assert len(policy(settings).fit(table).release(table, "a", key)) == 600
+    wide = pa.table({f"c{i}": np.random.default_rng(i).normal(size=400) for i in range(40)})
+    assert len(policy("", size=40).fit(wide).release(wide, "a", key)) == 400  # forty columns withstand ten records
+
+
+@pytest.fixture
+def vault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> sf.Vault:
+    monkeypatch.setenv("SFUMATO_PASSPHRASE", "a long passphrase")
+    return sf.Vault.create(tmp_path / "vault")
+
+
+def test_the_reason_enters_the_ledger(table: pa.Table, vault: sf.Vault, tmp_path: Path) -> None:
+    vault.add(policy('accept = "the partner signed a contract"\n'), table)
+    vault.recipient("bob")
+    vault.grant("bob", "d", level="a")
+    vault.release("bob", "d", tmp_path / "copy.parquet")
+    [entry] = [entry for entry in vault.log() if entry.action == "released"]
+    assert entry.body["accepted"] == {"rotation": "the partner signed a contract"}
+    assert vault.verify().sound
+    found = vault.audit("d")
+    assert found.soundness.sound
+    assert max(worth.recovered for worth in found.worth) > 0.95
+
+
+def test_noise_before_a_turn_is_counted_as_other_noise_is(table: pa.Table, vault: sf.Vault, tmp_path: Path) -> None:
+    vault.add(policy("noise = true\n"), table)
+    vault.recipient("bob")
+    vault.grant("bob", "d", level="a")
+    vault.release("bob", "d", tmp_path / "copy.parquet")
+    [entry] = [entry for entry in vault.log() if entry.action == "released"]
+    assert entry.body["exposure"]["error"] == pytest.approx(0.2)
+    assert "accepted" not in entry.body
+    vault.update("d", table.set_column(0, "c0", pa.array(table.column("c0").to_numpy() * 20)))
+    assert vault.dataset("d").body["stretch"] > 10
+
+
+@pytest.mark.parametrize("settings", ["", "noise = true\n", "translation = true\n"])
+def test_an_audit_of_turned_copies(settings: str, key: sf.Key) -> None:
+    rng = np.random.default_rng(1)
+    table = pa.table({f"c{i}": rng.gamma(2.0, size=5000) * (i + 1) for i in range(4)})
+    scheme = policy(TAKEN + settings).fit(table)
+    copies = dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True))
+    arranged = scheme.arranged(table, key)
+    with pytest.raises(AttackError, match="secret order"):
+        audit(table, copies)
+    found = audit(arranged, copies)
+    assert found.passed
+    assert found.soundness.checks
+    assert {worth.column for worth in found.worth} == {"c0", "c1", "c2", "c3"}
+    assert max(worth.recovered for worth in found.worth) > (0.6 if "noise" in settings else 0.95)
+    swapped = arranged.set_column(0, "c0", pa.array(np.roll(arranged.column("c0").to_numpy(), 1)))
+    assert not audit(swapped, copies, attacks=["known-sample"]).soundness.sound
+
+
+def test_advice_for_who_thinks_of_turning(table: pa.Table) -> None:
+    found = advise(policy(""), table)
+    assert found.refused
+    assert found.enough_known in {1, 2, 3, 4}
+    assert "NO COPY MAY LEAVE" in text(found)
+    taken = advise(policy(TAKEN), table)
+    assert not taken.refused
+    assert "takes the risk: this is a test" in text(taken)
+    noisy = advise(policy("noise = true\n"), table)
+    assert noisy.known is None
+    assert "at least as safe" in text(noisy)
+    thrown = advise(policy("dimensions = 30\n" + TAKEN, role="projection"), table)
+    assert "no remedy" in text(thrown)
+    assert thrown.summary()["released dimensions"] == 30
+    for rows in (1, 2):
+        assert advise(policy(""), table.slice(0, rows)).refused
+    assert not advise(policy(""), table.slice(0, 0)).refused
+    with pytest.raises(PolicyError, match="rotation and projection"):
+        advise(
+            sf.Policy.loads('dataset = "d"\ndefault = "drop"\n[levels]\na = 0.5\n[columns]\nc0 = "gaussian"\n'), table
+        )
+
+
+@pytest.mark.parametrize("ell", [4, 50, 2000])
+def test_a_projection_keeps_distances_as_it_says(ell: int, table: pa.Table) -> None:
+    """Of eight matrices, all pairs are within the bound that one in a million breaks."""
+    for turn in range(8):
+        key = sf.Key.from_bytes(bytes([turn]) * 32)
+        scheme = policy(f"dimensions = {ell}\n{TAKEN}", role="projection").fit(table)
+        copy = scheme.release(table.slice(0, 100), "a", key)
+        kept = pdist(values(copy)) / pdist(values(scheme.arranged(table.slice(0, 100), key)))
+        assert np.abs(kept - 1).max() < worst_distortion(ell, 4)
+    assert distortion(ell, 0.5) < distortion(ell, 0.99) < worst_distortion(ell, 4)
+    said = sf.Manifest.of(copy)
+    assert f"projected to {ell}" in said.promises[0]
+    assert any("no remedy" in limit for limit in said.limits)
+
+
+def test_only_some_columns_cannot_be_shown(table: pa.Table, key: sf.Key) -> None:
+    from sfumato.schema.view import View
+
+    whole = table.append_column("ward", pa.array(["x"] * 600))
+    scheme = policy(rest='ward = "keep"\n').fit(whole)
+    with pytest.raises(PolicyError, match="shown together"):
+        scheme.seen(View(("rotated_1", "ward"))).release(whole, "a", key)
+    assert scheme.seen(View(("ward",))).release(whole, "a", key).column_names == ["ward"]
+
+
+def test_which_attack_knows_what(table: pa.Table, key: sf.Key) -> None:
+    scheme = policy().fit(table)
+    copy = scheme.release(table, "a", key)
+    found = sf.attack("known-input", [copy], known=table.slice(10, 4))
+    assert found.explanation["linked"] == found.explanation["spanned"] == 4
+    score = sf.score(found, scheme.arranged(table, key), epsilon=0.01)
+    assert score.breaches["euclidean"].attack.value == 1
+    with pytest.raises(AttackError, match="secret order"):
+        sf.score(found, table)
+    with pytest.raises(AttackError, match="`guess` must"):
+        sf.attack("known-input", [copy], known=table.slice(10, 4), guess="wild")
+    wide = pa.table({f"c{i}": np.random.default_rng(i).normal(size=100) for i in range(14)})
+    turned = policy(size=14).fit(wide).release(wide, "a", key)
+    with pytest.raises(AttackError, match="all mirrorings"):
+        sf.attack("known-sample", [turned], sample=wide, method="energy")
+
+
+def test_tables_that_leave_an_attack_nothing_to_hold_on_to(key: sf.Key) -> None:
+    """A column without variance, fewer distinct rows than columns, a sample smaller than the number of columns."""
+    rng = np.random.default_rng(3)
+    flat = pa.table({f"c{i}": rng.normal(size=500) if i else np.full(500, 3.0) for i in range(4)})
+    few = pa.table({f"c{i}": np.repeat(rng.normal(size=2), 250) for i in range(4)})
+    wide = pa.table({f"c{i}": rng.gamma(4.0, size=400) for i in range(30)})
+    for table, size in ((flat, 4), (few, 4), (wide, 30)):
+        assert advise(policy(size=size), table).samples
+    scheme = policy().fit(flat)
+    copy = scheme.release(flat, "a", key)
+    for name in ("known-input", "known-sample"):
+        assert len(sf.attack(name, [copy], known=flat.slice(0, 100))) == 500
+    with pytest.raises(AttackError, match="ica"):
+        sf.attack("ica", [policy().fit(few).release(few, "a", key)], known=few.slice(0, 100))
+
+
+def test_the_least_number_of_known_records_is_exact() -> None:
+    """Whatever the number of columns: it is looked for between the numbers that the curve shows."""
+    from sfumato.release.advice import SHARE
+    from sfumato.release.advice import advise as work_out
+
+    rng = np.random.default_rng(4)
+    records = rng.normal(size=(2000, 100)) * 0.82 ** np.arange(100)
+    found = work_out(records, lab.turned_model(100))
+    enough = found.enough()
+    assert enough is not None
+    by_count = {danger.known: danger for danger in found.dangers}
+    assert by_count[enough - 1].share[-1] < SHARE <= by_count[enough].share[-1]
+
+
+def test_a_view_has_an_order_of_its_own(table: pa.Table, key: sf.Key) -> None:
+    from sfumato.schema.view import View
+
+    whole = table.append_column("ward", pa.array(["x", "y", "z"] * 200))
+    scheme = policy(rest='ward = "keep"\n').fit(whole).seen(View(None, "ward == 'y'"))
+    copy = scheme.release(whole, "a", key)
+    arranged = scheme.arranged(whole, key)
+    assert len(copy) == len(arranged) == 200
+    names = [f"c{i}" for i in range(4)]
+    np.testing.assert_allclose(
+        pdist(values(copy, [f"rotated_{i + 1}" for i in range(4)])), pdist(values(arranged, names))
+    )
+
+
+def test_one_turn_a_table(table: pa.Table) -> None:
+    with pytest.raises(PolicyError, match="turned once"):
+        sf.Policy.loads(
+            'dataset = "d"\n[levels]\na = 0.5\n[columns]\n'
+            'c0 = "rotation"\nc1 = "rotation"\nc2 = "projection"\nc3 = "projection"\n'
+        )
+    with pytest.raises(PolicyError, match="needs a reason"):
+        policy("withstand = 3\n")
+    with pytest.raises(PolicyError, match="between 1e-9 and 1e9"):
+        sf.Policy.loads(
+            'dataset = "d"\n[levels]\na = 0.5\n[columns]\nc0 = { role = "rotation", scale = 1e300 }\nc1 = "rotation"\n'
+        )
+    with pytest.raises(PolicyError, match="must be a table"):
+        sf.Policy.loads('rotation = 3\ndataset = "d"\n[levels]\na = 0.5\n[columns]\nc0 = "rotation"\nc1 = "rotation"\n')
