@@ -8,7 +8,8 @@ search, and what all assignments agree on is found with one search a record.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -28,21 +29,24 @@ class Rotated:
     rows: Floats
     tolerance: float
     """How far a row may be from where the motion puts it: half a lattice step in every direction."""
-    _squares: Floats = field(init=False, repr=False)
-    _order: Rows = field(init=False, repr=False)
 
-    def __post_init__(self) -> None:
-        squares = np.einsum("ij,ij->i", self.rows, self.rows)
-        order = np.argsort(squares)
-        object.__setattr__(self, "_order", order)
-        object.__setattr__(self, "_squares", squares[order])
+    @cached_property
+    def _squares(self) -> Floats:
+        squares: Floats = np.einsum("ij,ij->i", self.rows, self.rows)
+        return squares
 
     def candidates(self, known: Floats) -> list[Rows]:
         """For each known record, the rows of its length."""
         squares = np.einsum("ij,ij->i", known, known)
         room = _room(np.sqrt(squares), self.tolerance)
-        low, high = np.searchsorted(self._squares, [squares - room, squares + room], side="left")
-        return [self._order[a:b] for a, b in zip(low, np.maximum(high, low), strict=True)]
+        low, high = squares - room, squares + room
+        # most rows have the length of no record: only the others are sorted
+        begun = np.searchsorted(np.sort(low), self._squares, side="right")
+        some = np.flatnonzero(begun > np.searchsorted(np.sort(high), self._squares, side="left"))
+        order = some[np.argsort(self._squares[some])]
+        first = np.searchsorted(self._squares[order], low, side="left")
+        last = np.searchsorted(self._squares[order], high, side="right")
+        return [order[a:b] for a, b in zip(first, np.maximum(last, first), strict=True)]
 
     def distinct(self, rows: Rows) -> Rows:
         """Equal rows are one: which of them a record became makes no difference."""
