@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from itertools import combinations, permutations
+from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
@@ -12,6 +12,7 @@ from tests import laboratory as lab
 from sfumato.attacks import ATTACKS
 from sfumato.attacks._distances import link_by_distance
 from sfumato.attacks._linking import Rotated, Search, link, uniquely_valid
+from sfumato.attacks._signs import by_moments
 from sfumato.errors import AttackError
 
 FINE = 1e-9
@@ -163,3 +164,18 @@ def test_one_who_is_absent_does_not_hide_the_others(rng: np.random.Generator) ->
     assert len(i) >= 5
     assert 6 not in i
     assert (rows[j] == known[i]).all()
+
+
+@pytest.mark.parametrize("turn", range(12))
+def test_signs_by_moments_are_what_trying_all_of_them_finds(turn: int) -> None:
+    """The agreement of means and of all third moments, over all `2^n` mirrorings."""
+    rng = np.random.default_rng([turn, 7])
+    sample, copy = (rng.gamma(1.0, size=(60, 5)) @ rng.normal(size=(5, 5)) for _ in range(2))
+    first = sample.mean(axis=0) * copy.mean(axis=0)
+    thirds = [np.einsum("ri,rj,rk->ijk", *(part - part.mean(axis=0),) * 3) / 60 for part in (sample, copy)]
+
+    def agreement(signs: lab.Array) -> float:
+        return float(first @ signs + np.einsum("ijk,i,j,k", thirds[0] * thirds[1], signs, signs, signs) / 6)
+
+    every = [np.array(signs) for signs in product((1.0, -1.0), repeat=5)]
+    assert (by_moments(sample, copy)[0] == max(every, key=agreement)).all()

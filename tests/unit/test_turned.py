@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,10 @@ from tests import laboratory as lab
 import sfumato as sf
 from sfumato.audit.advising import advise, text
 from sfumato.audit.audit import audit
+from sfumato.audit.docket import Docket
+from sfumato.audit.soundness import soundness
 from sfumato.errors import AttackError, PolicyError, ReleaseError
+from sfumato.release.manifest import attach
 from sfumato.release.words import distortion, worst_distortion
 
 TAKEN = 'accept = "this is a test"\n'
@@ -43,6 +47,8 @@ def test_mining_gives_what_the_original_gives(settings: str, table: pa.Table, ke
     scheme = policy(TAKEN + settings).fit(table)
     copy, real = values(scheme.release(table, "a", key)), values(scheme.arranged(table, key))
     np.testing.assert_allclose(pdist(copy), pdist(real), atol=1e-3 * pdist(real).min() + 1e-3)
+    lengths = [np.linalg.norm(part, axis=1) for part in (copy, real)]
+    assert np.allclose(lengths[0], lengths[1], rtol=0.01) == (settings == "")  # a translation hides them
     means = [KMeans(3, n_init=5, random_state=0).fit(part).labels_ for part in (copy, real)]
     assert len(set(zip(*means, strict=True))) == 3  # the same clusters, by whatever names
     np.testing.assert_allclose(linkage(copy)[:, 2], linkage(real)[:, 2], atol=1e-3)
@@ -156,6 +162,28 @@ def test_an_audit_of_turned_copies(settings: str, key: sf.Key) -> None:
     assert max(worth.recovered for worth in found.worth) > (0.6 if "noise" in settings else 0.95)
     swapped = arranged.set_column(0, "c0", pa.array(np.roll(arranged.column("c0").to_numpy(), 1)))
     assert not audit(swapped, copies, attacks=["known-sample"]).soundness.sound
+
+
+def test_each_fault_of_turned_copies_is_found(key: sf.Key) -> None:
+    rng = np.random.default_rng(2)
+    table = pa.table({f"c{i}": rng.gamma(2.0, size=5000) * (i + 1) for i in range(4)})
+
+    def faults(settings: str, spoil: Callable[[lab.Array, lab.Array], tuple[lab.Array, lab.Array]]) -> set[str]:
+        scheme = policy(TAKEN + settings).fit(table)
+        made = scheme.release_levels(table, ["a", "b"], key)
+        spoilt = zip("ab", spoil(*map(values, made)), made, strict=True)
+        copies = {
+            name: attach(pa.table(dict(zip(copy.column_names, rows.T, strict=True))), sf.Manifest.of(copy))
+            for name, rows, copy in spoilt
+        }
+        return {alarm.fault for alarm in soundness(Docket.of(scheme.arranged(table, key), copies)).alarms}
+
+    assert faults("", lambda a, b: (a, b)) == faults("noise = true\n", lambda a, b: (a, b)) == set()
+    assert faults("", lambda a, b: (a * 1.001, b)) == {"distances do not stay"}
+    assert "some rows are not turned as the others are" in faults("", lambda a, b: (np.where(a == a[7], a[8], a), b))
+    assert faults("noise = true\n", lambda a, b: (a, b + 0.3 * rng.normal(size=b.shape) * b.std()))
+    gain = faults("noise = true\n", lambda a, b: (a, b + 0.2 * (a - a.mean(axis=0))))
+    assert "whoever pools them learns more than from the better one" in gain
 
 
 def test_advice_for_who_thinks_of_turning(table: pa.Table) -> None:

@@ -6,7 +6,6 @@ to the copy says where records are likely to be; the sample is turned until its 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +16,7 @@ from scipy.optimize import minimize
 from scipy.special import logsumexp
 
 from sfumato.kernels import Floats
+from sfumato.kernels.quiet import unconcerned
 
 _FIT = 20_000
 """Records of the copy that the mixture is fitted to."""
@@ -39,14 +39,12 @@ class Law:
     @classmethod
     def of(cls, copy: Floats, components: int, seed: int = 0) -> Law:
         """Fitted to a copy."""
-        from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415 - takes long to import
-        from sklearn.mixture import GaussianMixture  # noqa: PLC0415
+        from sklearn.mixture import GaussianMixture  # noqa: PLC0415 - takes long to import
 
         some = copy[:: max(len(copy) // _FIT, 1)]
         floor = 1e-4 * float(some.var(axis=0).mean())
         model = GaussianMixture(components, reg_covar=floor, random_state=seed, max_iter=60, tol=1e-3)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # near enough is good enough for an attack
+        with unconcerned():
             model.fit(some)
         return cls(model.weights_, model.means_, model.covariances_)
 

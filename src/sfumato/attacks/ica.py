@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from sfumato.attacks._axes import Axes
 from sfumato.attacks._one_turned import Back, Lesson, OneTurned
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
+from sfumato.kernels.quiet import unconcerned
 
 _CONTRASTS = ("logcosh", "cube", "exp")
 """Ways in which components can stand out; the one whose result looks most like the sample is taken."""
@@ -82,11 +82,9 @@ def _energy(restored: Floats, sample: Floats) -> float:
 def _components(records: Floats, size: int, contrast: str) -> tuple[Floats, Floats]:
     """The mixing matrix, and the components with mean 0 and variance 1."""
     from sklearn.decomposition import FastICA  # noqa: PLC0415 - takes long to import
-    from sklearn.exceptions import ConvergenceWarning  # noqa: PLC0415
 
     model = FastICA(size, fun=contrast, random_state=0, whiten="unit-variance", max_iter=500)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # where parts are nearly normal there is no best answer
+    with unconcerned():  # where parts are nearly normal there is no best answer
         try:
             parts = model.fit_transform(records)
         except ValueError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy.cluster.vq import kmeans2
 from scipy.linalg import cholesky, solve_triangular
 
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.quiet import unconcerned
 
 ITERATIONS = 60
 ATTEMPTS = 4
@@ -70,8 +70,7 @@ def _clusters(seen: Floats, parts: int) -> tuple[Floats, Rows]:
     rng, best = np.random.default_rng(0), np.inf
     chosen: tuple[Floats, Rows] | None = None
     for _ in range(ATTEMPTS):
-        with warnings.catch_warnings():  # an empty cluster is left out by `fit`
-            warnings.simplefilter("ignore", UserWarning)
+        with unconcerned():  # an empty cluster is left out by `fit`
             centres, labels = kmeans2(seen, parts, minit="++", rng=rng)
         apart = float(np.square(seen - centres[labels]).sum())
         if chosen is None or apart < best:
