@@ -28,7 +28,7 @@ import numpy as np
 from sfumato.attacks._estimate import Belief, Estimate, column_of, joined
 from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records, Turned, size_of
 from sfumato.attacks._pooling import pool, telling
-from sfumato.attacks._scoring import Score, record_errors, score
+from sfumato.attacks._scoring import Score, breached, record_errors, score
 from sfumato.attacks._simulation import simulated
 from sfumato.errors import AttackError
 from sfumato.family import Family
@@ -46,6 +46,7 @@ __all__ = [
     "Records",
     "Score",
     "Turned",
+    "breached",
     "column_of",
     "joined",
     "pool",
@@ -120,5 +121,5 @@ class Attack(abc.ABC):
         knowledge = evidence.knowledge
         if self.needs_known and knowledge.known is None and knowledge.sample is None:
             raise AttackError(
-                f"the attack {self.name!r} learns from records that it knows; declare some (--known 1000)"
+                f"the attack {self.name!r} learns from records that it knows; declare some (--known 1000, or --sample)"
             )

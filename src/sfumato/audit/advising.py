@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from threadpoolctl import threadpool_limits
 
-from sfumato.attacks import Knowledge, score
+from sfumato.attacks import Knowledge, Turned, breached
 from sfumato.attacks.known_sample import KnownSample
 from sfumato.errors import AttackError, PolicyError
 from sfumato.kernels import Rows
 from sfumato.keys.key import Key
 from sfumato.mechanisms._moved import MovedTogether
 from sfumato.models import Projection, Rotation
-from sfumato.release.advice import EPSILONS, SHARE, Advice
-from sfumato.release.exhibits import exhibit, records
+from sfumato.release.advice import EPSILONS, SHARE, Advice, breaks, counted, without_a_copy
+from sfumato.release.exhibits import before_turning, exhibit, records
 from sfumato.release.manifest import Manifest
 from sfumato.release.plan import TableScheme
 from sfumato.release.sampling import one_in, order, sampled
@@ -51,7 +53,12 @@ class Advised:
     role: str
     model: Rotation
     known: Advice | None
-    """Nothing where noise is added: exact distances, which known records are found by, do not survive it."""
+    """Nothing where noise is added, or fewer dimensions are shown than there are: known records do not undo all."""
+    baseline: tuple[float, ...]
+    """The share of records that the mean finds, without any copy."""
+    missing: int
+    """Records of those looked at that miss a number, and show none."""
+    looked: int
     samples: tuple[Sampled, ...]
     withstand: int
     accept: str | None
@@ -64,7 +71,7 @@ class Advised:
     @property
     def enough_sample(self) -> int | None:
         """The size of the smallest sample, of those tried, that breaks it."""
-        return next((one.size for one in self.samples if one.share[-1] >= SHARE), None)
+        return next((one.size for one in self.samples if breaks(one.share, self.baseline)), None)
 
     @property
     def refused(self) -> bool:
@@ -81,6 +88,7 @@ class Advised:
             "noise": self.model.noise,
             "epsilons": list(EPSILONS),
             "broken at a share of": SHARE,
+            "without a copy": list(self.baseline),
             "known": None if self.known is None else [asdict(danger) for danger in self.known.dangers],
             "samples": [asdict(one) for one in self.samples],
             "enough known records": self.enough_known,
@@ -102,45 +110,61 @@ def advise(policy: Policy, table: Any, *, stage: Callable[[str], None] = lambda 
     model = turned.model(next(iter(policy.ladder)))
     if not isinstance(model, Rotation):
         raise TypeError("a turned copy has the model of a turn")
+    scheme.check(source, Key.from_bytes(bytes(32)))
     stage("counting known records")
-    known = None if mechanism.motion.noise else scheme.advice(source, turned)
+    known = scheme.advice(source, turned) if mechanism.is_exact else None
     places, rows = sampled(scheme.numbered(source), _ROWS)
     apart = one_in(4, rows.num_rows)
     found = []
-    for size in (size for size in SIZES if size <= len(apart)):
-        stage(f"attacking with a sample of {size:,}")
-        found.append(_sampled(scheme, model, places, rows, apart, size))
-    motion = mechanism.motion
-    return Advised(policy.dataset, mechanism.role, model, known, tuple(found), motion.withstand, motion.accept)
+    with threadpool_limits(1), ThreadPoolExecutor(RUNS) as pool:
+        for size in (size for size in SIZES if size <= len(apart) and rows.num_rows):
+            stage(f"attacking with a sample of {size:,}")
+            runs = [pool.submit(_shares, scheme, model, places, rows, apart, size, run) for run in range(RUNS)]
+            found.append(Sampled(size, tuple(map(float, np.mean([run.result() for run in runs], axis=0)))))
+    motion, placed = mechanism.motion, before_turning(rows, model) if rows.num_rows else np.empty((0, 1))
+    return Advised(
+        policy.dataset,
+        mechanism.role,
+        model,
+        known,
+        without_a_copy(placed),
+        rows.num_rows - len(placed),
+        rows.num_rows,
+        tuple(found),
+        motion.withstand,
+        motion.accept,
+    )
 
 
-def _sampled(scheme: TableScheme, model: Rotation, places: Any, rows: pa.Table, apart: Rows, size: int) -> Sampled:
-    """The attack with a sample of that size on copies of the other records, each made with a key of its own."""
+def _shares(
+    scheme: TableScheme, model: Rotation, places: Any, rows: pa.Table, apart: Rows, size: int, run: int
+) -> list[float]:
+    """The attack with a sample of that size on a copy of the other records, made with a key of its own."""
     others = np.delete(np.arange(rows.num_rows), apart)
-    level = next(iter(scheme.policy.ladder))
     wide = len(model.sources) > _WIDE or isinstance(model, Projection)
     attack = KnownSample(method="moments" if wide else "likelihood")
-    shares = []
-    for run in range(RUNS):
-        chosen = apart[order(len(apart), run)[:size]]
-        [copy] = scheme.copies(places[others], rows.take(pa.array(others)), [level], Key.generate())
-        shown = Knowledge(sample=records(rows.take(pa.array(chosen)), [model]))
-        evidence = exhibit(copy, Manifest.of(copy))
-        try:
-            guess = attack.estimate(replace(evidence, knowledge=shown))
-        except AttackError:
-            shares.append([0.0] * len(EPSILONS))
-            continue
-        truth = records(rows.take(pa.array(others)), [model])
-        shares.append([score(guess, truth, epsilon=e).breaches["euclidean"].attack.value for e in EPSILONS])
-    return Sampled(size, tuple(map(float, np.mean(shares, axis=0))))
+    chosen = apart[order(len(apart), run)[:size]]
+    level = next(iter(scheme.policy.ladder))
+    [copy] = scheme.copies(places[others], rows.take(pa.array(others)), [level], Key.generate())
+    shown = Knowledge(sample=records(rows.take(pa.array(chosen)), [model]))
+    evidence = exhibit(copy, Manifest.of(copy))
+    try:
+        guess = attack.estimate(replace(evidence, knowledge=shown)).values
+    except AttackError:
+        return [0.0] * len(EPSILONS)
+    truth = records(rows.take(pa.array(others)), [model]).numbers(model.sources)
+    guess, truth = (Turned(model, "", guess).placed(part) for part in (guess, truth))  # as known records are counted
+    return [float(breached(guess, truth, epsilon)["euclidean"].mean()) for epsilon in EPSILONS]
 
 
 def text(advised: Advised) -> str:
     """The advice in words."""
     turned = f"{len(advised.model.sources)} columns of {advised.dataset}, {advised.role}"
-    lines = [_verdict(advised), "", f"What an attacker finds of {turned}:"]
+    level = f", at the most trusted level (noise {advised.model.noise:.3g})" if advised.model.noise else ""
+    lines = [_verdict(advised), "", f"What an attacker finds of {turned}{level}; sizes are those before the turn:"]
     heads = "  ".join(f"within {e:.0%}" for e in EPSILONS)
+    alone = "  ".join(f"{share:>9.1%}" for share in advised.baseline)
+    lines += [f"  {'':>15}  {heads}", f"  {'without a copy':>15}  {alone}", ""]
     if advised.known is not None:
         lines += [f"  {'known records':>15}  {heads}  most endangered record, by a random guess"]
         lines += [
@@ -166,14 +190,19 @@ def _verdict(advised: Advised) -> str:
     known, sample = advised.enough_known, advised.enough_sample
     broken = f"find {SHARE:.0%} of the others within {EPSILONS[-1]:.0%} of their size"
     said = []
-    if advised.known is None:
+    if advised.model.noise:
         said.append("Noise is added before the turn: a copy is at least as safe as one with that noise and no turn.")
+    elif advised.known is None:
+        said.append("Fewer dimensions are shown than there are columns: known records do not undo all of it.")
     elif known is None:
         said.append(f"No number of known records that was tried is enough to {broken}.")
     else:
-        said.append(f"{known} known records are enough to {broken}; a copy must withstand {advised.withstand}.")
+        said.append(f"{counted(known)} enough to {broken}; a copy must withstand {advised.withstand}.")
     if sample is not None:
-        said.append(f"So is a sample of {sample:,} of the same population.")
+        said.append(f"A sample of {sample:,} of the same population is enough to {broken}.")
+    if advised.missing:
+        share = f"{advised.missing:,} of {advised.looked:,} records"
+        said.append(f"{share} miss a number, and show nothing.")
     if advised.refused:
         said.append("NO COPY MAY LEAVE.")
     elif advised.accept:

@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato import attacks
-from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Score, joined
+from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, joined
 from sfumato.audit.matching import aligned, matched, needed, shared_ids
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.models import Model, Rotation, UniformReplacement
+from sfumato.models import Model, Rotation, Unchanged, UniformReplacement
 from sfumato.release.exhibits import codes_of, exhibit_later, records, together
 from sfumato.release.manifest import Manifest
 from sfumato.schema.domain import Domain
@@ -168,15 +168,22 @@ def _knowledge(case: Opened, statistics: Any, samples: int | None, sample: Any, 
     told = Knowledge(
         statistics=None if statistics is None else _statistics(statistics, case),
         samples=samples,
-        sample=None if sample is None else records(_table(sample), case.models),
+        sample=None if sample is None else _records(_table(sample), case.models),
         prior={} if prior is None else _priors(prior, case),
     )
     if known is None:
         return told
     if not isinstance(known, tuple) and any(isinstance(model, Rotation) for model in case.models):
-        return replace(told, known=records(_table(known), case.models))  # where they are is what is sought
+        return replace(told, known=_records(_table(known), case.models))  # where they are is what is sought
     places, table = known if isinstance(known, tuple) else _placed(known, case)
     return replace(told, known=records(table, case.models), places=places)
+
+
+def _records(table: pa.Table, models: Sequence[Model]) -> Records:
+    """Real records, in the terms of the models of which they tell anything."""
+    told = [m for m in models if set(getattr(m, "sources", m.columns)) <= set(table.column_names)]
+    blurred = [model for model in told if not isinstance(model, Unchanged)]
+    return records(table, blurred or models)
 
 
 def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:

@@ -80,7 +80,8 @@ def _tried(
 ) -> tuple[list[Trial], Trial, Trial]:
     """All attacks on each copy, on all of them, and on the independent ones; only who holds the best knows records."""
     best = max(range(len(seen.copies)), key=lambda i: seen.manifests[i].given)
-    cases = [Case(name, seen.alone(i, knows=i == best)) for i, name in enumerate(seen.names)]
+    knowing = [i == best or bool(copy.turned) for i, copy in enumerate(seen.copies)]  # a turn is undone by knowing
+    cases = [Case(name, seen.alone(i, knows=knowing[i])) for i, name in enumerate(seen.names)]
     cases.append(Case("all together", seen.pooled(), _is_all(seen)))
     cases.append(Case("all, had the noise been independent", twin.pooled()))
     *alone, pooled, independent = trials(cases, attacks, judge, stage)

@@ -33,7 +33,7 @@ def aligned(original: pa.Table, models: Iterable[Model]) -> pa.Table:
     if any(isinstance(model, Rotation) and model.shuffled for model in models) and not is_arranged(original):
         raise AttackError(
             "the rows of these copies are in a secret order; whoever has the key can put the original in it, with "
-            "`scheme.arranged(table, key)` or --arrange, and score guesses against that"
+            "`scheme.arranged(table, key)` or `sfumato attack --arrange`; an audit in a vault needs neither"
         )
     return original
 

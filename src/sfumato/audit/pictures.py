@@ -98,7 +98,7 @@ def bars(audit: Audit, measure: str) -> str:
             values = [means[name] for name in names if name in means]
             drawn = axis.bar(places, np.minimum(values, top), 0.25, color=colour, label=label)
             axis.bar_label(drawn, [f"{value:.2f}" for value in values], fontsize=8, padding=1, rotation=90)
-        axis.set_xticks(range(len(names)), names)
+        axis.set_xticks(range(len(names)), names, **({"rotation": 25, "ha": "right"} if len(names) > 8 else {}))
         axis.set_ylabel("error left (share of variance,\nmean over columns)" if error else "categories guessed right")
         if error:
             axis.axhline(1, color=INK, linewidth=0.8, linestyle="--")

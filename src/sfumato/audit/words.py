@@ -42,8 +42,11 @@ def verdict(audit: Audit) -> str:
 def _rest(audit: Audit) -> str:
     """What a good verdict does not speak of."""
     lonely = sum(column.records for column in audit.exposure.columns) if audit.exposure else 0
+    open_ = [worth.column for worth in audit.worth if worth.recovered > 0.9]
+    lost = f" BUT {len(open_)} columns are recovered to more than 90 %: {', '.join(open_[:5])}" if open_ else ""
+    lost += (", and more." if len(open_) > 5 else ".") if open_ else ""
     outliers = f" But noise does not hide everybody: {lonely:,} values stand out." if lonely else ""
-    return f"{outliers} What the copies give away by themselves is below."
+    return f"{lost}{outliers} What the copies give away by themselves is below."
 
 
 def heads() -> list[str]:

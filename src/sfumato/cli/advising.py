@@ -31,7 +31,9 @@ def advise(table: Path, policy_path: Path, picture: Path | None, as_json: bool) 
 
         replace_text(picture, danger(found))
     drawn = f"\n\nWrote {picture}." if picture else ""
-    following = f"turn more columns together, or set `noise = true` in [{found.role}]"
+    following = f"turn more columns together, set `noise = true` in [{found.role}], or `accept` the risk with a reason"
     if not found.refused:
         following = f"sfumato add {table} --policy {policy_path}, in a vault made with sfumato init"
     say(found.summary(), as_json, text(found) + drawn, following)
+    if found.refused:
+        raise SystemExit(1)

@@ -90,18 +90,35 @@ def attack(
         raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` has the attacks")
     if truth is None and (perfect or known is not None):
         raise click.UsageError("--perfect and --known take what the attacker knows from --truth; name the original")
-    original = _arranged(truth, *arrange) if truth is not None and arrange else truth
+    original = _arranged(truth, copies, *arrange) if truth is not None and arrange else truth
+    if truth is not None and not arrange:
+        _refuse_shuffled(copies)
     _attack(name, copies, original, perfect, samples, sample, known, _parsed(options), epsilon, output, as_json)
 
 
-def _arranged(truth: Path, key: Path, policy: Path) -> Any:
+def _refuse_shuffled(copies: Sequence[Path]) -> None:
+    """Before anything is attacked that could then not be scored."""
+    import pyarrow as pa
+
+    from sfumato.audit.matching import aligned
+    from sfumato.release.manifest import Manifest
+
+    aligned(pa.table({}), [model for copy in copies for model in Manifest.of(copy).models])
+
+
+def _arranged(truth: Path, copies: Sequence[Path], key: Path, policy: Path) -> Any:
     from sfumato.keys.key import Key
+    from sfumato.release.manifest import Manifest
     from sfumato.release.shuffling import arranged
     from sfumato.schema.policy import Policy
     from sfumato.schema.table import Source
 
-    said = Policy.load(policy)
-    return arranged(Source.of(truth), tuple(said.options("id")), Key.load(key).derive("dataset", said.dataset))
+    said, secret = Policy.load(policy), Key.load(key)
+    for manifest in map(Manifest.of, copies):
+        if manifest.key != secret.fingerprint() or manifest.policy != said.digest():
+            what = "key" if manifest.key != secret.fingerprint() else "policy"
+            raise AttackError(f"--arrange needs the {what} that the copies were made with, and this is another one")
+    return arranged(Source.of(truth), tuple(said.options("id")), secret.derive("dataset", said.dataset))
 
 
 def _attack(

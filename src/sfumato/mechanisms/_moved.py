@@ -201,6 +201,11 @@ class MovedTogether(Mechanism):
     def columns(self) -> tuple[str, ...]:
         return self.inner.columns
 
+    @property
+    def is_exact(self) -> bool:
+        """Whether as many known records as there are columns turn everything back."""
+        return not self.motion.noise and (self.motion.dimensions or len(self.columns)) >= len(self.columns)
+
     @classmethod
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
         role = cls.__module__.rpartition(".")[2]

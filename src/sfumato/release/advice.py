@@ -40,21 +40,33 @@ class Advice:
     """How dangerous it is to give a turned copy of a table."""
 
     dimensions: int
+    baseline: tuple[float, ...]
+    """The share of records that the mean finds, without any copy."""
     dangers: tuple[Danger, ...]
 
     def enough(self) -> int | None:
         """The least number of known records that breaks the table, if any that was tried does."""
-        return next((danger.known for danger in self.dangers if danger.share[-1] >= SHARE), None)
+        return next((danger.known for danger in self.dangers if breaks(danger.share, self.baseline)), None)
 
     def hold_back(self, withstand: int, role: str) -> None:
         """Refuse a copy that fewer known records break than the policy says it must withstand."""
         enough = self.enough()
         if enough is not None and enough < withstand:
             raise ReleaseError(
-                f"no turned copy may leave: {enough} known records are enough to find {SHARE:.0%} of the others within "
+                f"no turned copy may leave: {counted(enough)} enough to find {SHARE:.0%} of the others within "
                 f"{EPSILONS[-1]:.0%} of their size, and it must withstand {withstand}. Turn more columns together, add "
                 f"`noise = true` to [{role}], or take the risk with `accept` and a reason; see `sfumato advise`"
             )
+
+
+def counted(known: int) -> str:
+    """So many known records are."""
+    return "1 known record is" if known == 1 else f"{known} known records are"
+
+
+def breaks(share: tuple[float, ...], baseline: tuple[float, ...]) -> bool:
+    """Whether so much is found, of what a guess without any copy would not find, that a table counts as broken."""
+    return share[-1] - baseline[-1] >= SHARE * (1 - baseline[-1])
 
 
 def advise(records: Floats, model: Rotation) -> Advice:
@@ -69,9 +81,10 @@ def advise(records: Floats, model: Rotation) -> Advice:
 
     """
     size = records.shape[1]
+    base = without_a_copy(records)
     if len(records) < 3:  # whoever knows one of two knows half of the table
         worst = (1.0,) * len(EPSILONS)
-        return Advice(size, (Danger(1, worst, worst),) if len(records) else ())
+        return Advice(size, (0.0,) * len(EPSILONS), (Danger(1, worst, worst),) if len(records) else ())
     most = min(size + model.translated + 2, len(records) - 1)
     draws = [_Draw.of(records, order(len(records), i)[:most], translated=model.translated) for i in range(_DRAWS)]
 
@@ -80,17 +93,25 @@ def advise(records: Floats, model: Rotation) -> Advice:
         return Danger(count, tuple(map(float, rho)), tuple(map(float, share)))
 
     found = {count: danger(count) for count in _counts(most)}
-    low, high = _bracket(found)
+    low, high = _bracket(found, base)
     while high - low > 1:  # the least number that is enough is found exactly
         middle = (low + high) // 2
         found[middle] = danger(middle)
-        low, high = _bracket(found)
-    return Advice(size, tuple(found[count] for count in sorted(found)))
+        low, high = _bracket(found, base)
+    return Advice(size, base, tuple(found[count] for count in sorted(found)))
 
 
-def _bracket(found: dict[int, Danger]) -> tuple[int, int]:
+def without_a_copy(records: Floats) -> tuple[float, ...]:
+    """The share of records that their mean is near enough to, for each epsilon."""
+    if not len(records):
+        return (0.0,) * len(EPSILONS)
+    away = np.linalg.norm(records - records.mean(axis=0), axis=1)
+    return tuple(float((away <= epsilon * np.linalg.norm(records, axis=1)).mean()) for epsilon in EPSILONS)
+
+
+def _bracket(found: dict[int, Danger], base: tuple[float, ...]) -> tuple[int, int]:
     """The largest number of known records that is not enough, and the next one, which is."""
-    enough = [count for count in sorted(found) if found[count].share[-1] >= SHARE]
+    enough = [count for count in sorted(found) if breaks(found[count].share, base)]
     if not enough:
         return 0, 0
     return max((count for count in found if count < enough[0]), default=0), enough[0]

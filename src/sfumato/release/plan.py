@@ -141,7 +141,7 @@ class TableScheme:
     def check_motion(self, source: Source) -> None:
         """Refuse turned copies that too few known records undo, unless the policy takes the risk or adds noise."""
         for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
-            if isinstance(mechanism, MovedTogether) and not mechanism.motion.noise and not mechanism.motion.accept:
+            if isinstance(mechanism, MovedTogether) and mechanism.is_exact and not mechanism.motion.accept:
                 self.advice(source, scheme).hold_back(mechanism.motion.withstand, mechanism.role)
 
     def advice(self, source: Source, scheme: Scheme) -> Advice:

@@ -93,12 +93,15 @@ def _turned_limits(model: Rotation) -> list[str]:
     """What a secret turn does not hide."""
     size = len(model.sources)
     back = "turn all others back, and fewer go far" if len(model.columns) >= size else "turn the others back in part"
-    out = [
-        f"Turned, not hidden: {', '.join(model.sources)}. Whoever knows {size + model.translated} of the records can "
-        f"{back}; so does a sample of the same population."
-    ]
     if model.noise:
-        out.append("A record that changes between versions of the table is seen again, with independent noise.")
+        undone = "A sample of the same population may undo the turn; then the noise is what protects."
+    else:
+        undone = (
+            f"Whoever knows {size + model.translated} of the records can {back}; so does a sample of the same kind."
+        )
+    out = [f"Turned, not hidden: {', '.join(model.sources)}. {undone}"]
+    if any(model.centre):
+        out.append("The means and standard deviations of these columns are published, to three digits.")
     if isinstance(model, Projection):
         out.append(
             "A projection is no remedy against a known sample, although giannella2010, section VI, says so: the better "
@@ -136,7 +139,7 @@ def limits(models: tuple[Model, ...]) -> tuple[str, ...]:
     kept += [name for model in categories if not model.perturbs_null for name in model.columns]
     if kept:
         out.append(f"A missing value is shown as missing: {', '.join(kept)}.")
-    if numbers or categories:
+    if numbers or categories or any(isinstance(model, Rotation) and model.noise for model in models):
         out.append("A record that changes between versions of the table is seen again, with independent noise.")
     if len(models) > 1:
         out.append(

@@ -143,7 +143,8 @@ class Policy:
         groups = [name for name in MECHANISMS.names() if name in said]
         for key in said:
             if key not in (*_KEYS, *groups):
-                raise PolicyError(f"a policy has no key {key!r}; {nearest(key, _KEYS)}")
+                turned = [name for name in MECHANISMS.names() if MECHANISMS[name].settings]
+                raise PolicyError(f"a policy has no key {key!r}; {nearest(key, (*_KEYS, *turned))}")
         levels, columns = (_table(said, key) for key in ("levels", "columns"))
         return cls(
             dataset=said.get("dataset", ""),

@@ -19,6 +19,7 @@ from sfumato.kernels import Floats, Rows, Words
 from sfumato.keys.identity import record_ids
 from sfumato.keys.key import Key
 from sfumato.mechanisms._shaped import ShapedNoise
+from sfumato.release.shuffling import lots
 from sfumato.schema import numeric
 from sfumato.schema.levels import Level
 from sfumato.schema.table import Source
@@ -79,8 +80,7 @@ def alignments(issue: Issue, scheme: ShapedNoise, leak: Leak, columns: Sequence[
         found = _identified(issue, leak.head, ids, kinds)
         if found is not None:
             yield Match("ids", frozenset(issue.holders), (), cells[:, found[0]], found[1], found[2])
-    ordered = not issue.dataset.scheme.shuffles  # else the places in a copy say nothing
-    for condition in sorted({view.where for _, view in issue.holders}, key=str) if ordered else ():
+    for condition in sorted({view.where for _, view in issue.holders}, key=str):
         batch, rows, total = _shown(issue, condition, leak.head.num_rows)
         if total == leak.rows and total:
             copies = frozenset(copy for copy in issue.holders if copy[1].where == condition)
@@ -142,6 +142,7 @@ def _identified(
 def _shown(issue: Issue, condition: str | None, most: int | None) -> tuple[pa.RecordBatch, Words, int]:
     """The first rows of the table that fit a condition, with their record ids, and how many fit it."""
     scheme = issue.dataset.scheme.seen(View(None, condition))
+    most = None if scheme.shuffles else most  # which rows come first is known when all are
     kept, total = [], 0
     with issue.dataset.source() as source:
         for rows, batch in scheme.rows(source, issue.key):
@@ -156,6 +157,9 @@ def _shown(issue: Issue, condition: str | None, most: int | None) -> tuple[pa.Re
             0,
         )
     rows, batch = np.concatenate([rows for rows, _ in kept])[:most], pa.concat_batches([batch for _, batch in kept])
+    if scheme.shuffles:
+        order = np.argsort(lots(rows, issue.key.derive("dataset", issue.dataset.name)))
+        return batch.take(pa.array(order)), rows[order], total
     return batch.slice(0, len(rows)), rows, total
 
 

@@ -96,6 +96,7 @@ def prepare(policy: Policy, table: Any, store: Store, *, traced: bool, progress:
     source = Source.of(table)
     scheme = policy.fit(source, progress=progress)
     _check(scheme, source, traced=traced)
+    scheme.check_motion(source)  # a policy cannot be changed: better now than at the first release
     first = _stretch(scheme, source, progress) if _has_own_sizes(policy) else 1.0
     body = {
         "version": 1,
