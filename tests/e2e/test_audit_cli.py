@@ -67,6 +67,7 @@ def test_all_attacks_are_listed(place: Path) -> None:
     assert set(said("attack", "--list")) == {
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
         *("average", "difference", "collusion", "vote", "learned"),
+        *("known-input", "known-sample", "ica"),
     }
     assert "li2012, section 4.2.2" in ok("attack", "--list")
 

@@ -101,8 +101,9 @@ def test_calibration_finds_the_highest_level(table: pa.Table, key: sf.Key) -> No
         [Target.parse("age: error >= 0.4"), Target.parse("diagnosis: success <= 0.7")],
         progress=told.append,
     )
-    assert 0.5 < age.fidelity < 0.6
-    assert 0.45 < diagnosis.fidelity < 0.55  # p + (1-p)/3, less the margin
+    # less than 0.6, and than p + (1-p)/3, by the margin; seen 0.529 (sd 0.009) and 0.482 (sd 0.010): seven of these
+    assert 0.46 < age.fidelity < 0.6
+    assert 0.41 < diagnosis.fidelity < 0.555
     assert 18 <= len(told) <= 22
     policy = sf.Policy.loads(wards.POLICY + '[audit]\nage = "error >= 0.4"\n')
     scheme = policy.fit(table)

@@ -172,7 +172,7 @@ def _method(audit: Audit) -> str:
         "<h2>How it was done</h2>"
         f"<p>{audit.audited:,} records were taken with the copies that were made of them. One in ten was kept from "
         "the attackers as a control: what an attack finds of a record that it never saw a copy of, it would find "
-        "anyway. The attackers knew the models that every manifest publishes and, for the attack <em>learned</em>, "
+        "anyway. The attackers knew the models that every manifest publishes and, for attacks that need it, "
         "the truth about some of the records, which then do not count. Whether copies are what they claim to be was "
         f"checked {len(audit.soundness.checks):,} times on their noise itself, with exact or conservative p-values; "
         f"sound copies raise an alarm once in {1 / audit.soundness.rate:,.0f} audits.</p>"

@@ -88,7 +88,9 @@ def bars(audit: Audit, measure: str) -> str:
         ("all together", SAFE, _means(audit.pooled, measure)),
         ("had the noise been independent", NAIVE, _means(audit.independent, measure)),
     ]
-    names = sorted({name for _, _, means in groups for name in means}, key=lambda name: groups[1][2].get(name, 9.0))
+    groups = [group for group in groups if group[2]]
+    pooled = _means(audit.pooled, measure)
+    names = sorted({name for _, _, means in groups for name in means}, key=lambda name: pooled.get(name, 9.0))
     error = measure == "error"
     top = 1.25 if error else 1.0
 
