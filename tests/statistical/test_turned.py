@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -12,8 +14,10 @@ from tests.statistical.conftest import Verdict
 import sfumato as sf
 from sfumato.attacks.known_input import Span
 from sfumato.audit.relations import basis, unrelated
+from sfumato.audit.turn_checks import TurnedCopy, turn_checks
 from sfumato.kernels.motion import orthogonal
 from sfumato.kernels.sphere import best_breach, cap, uniform_breach
+from sfumato.release.exhibits import exhibit
 
 TRIALS = 40_000
 DIMENSIONS = (1, 2, 3, 5, 20, 80)
@@ -151,6 +155,23 @@ def test_two_noisy_levels_say_no_more_than_the_better_one(
     verdict.accept(stats.f.sf(max(alone / both - 1, 0) * rows / size, size * size, rows), "the best linear estimate")
     naive = _left(original, np.hstack([better, independent]))
     verdict.reject(stats.f.sf(max(alone / naive - 1, 0) * rows / size, size * size, rows), "noise of its own")
+
+
+@pytest.mark.statistical(checks=30)
+def test_checks_of_noise_before_a_turn_raise_no_false_alarm(verdict: Verdict, rng: np.random.Generator) -> None:
+    """Thirty keys, five columns; and noise that is five per cent larger than stated."""
+    real = rng.gamma(2.0, size=(4000, 5)) @ rng.normal(size=(5, 5))
+    table = pa.table({f"c{i}": real[:, i] for i in range(5)})
+    scheme = policy("a = 0.8\nb = 0.4\n", "noise = true\nshuffle = false\n", 5).fit(table)
+    for turn in range(30):
+        copy = scheme.release(table, "a", sf.Key.from_bytes(rng.bytes(32)))
+        [part] = exhibit(copy, sf.Manifest.of(copy)).turned
+        [check] = turn_checks([TurnedCopy.of("a", part, lab.truth(real))])
+        verdict.accept(check.p, f"key {turn}")
+    small = tuple(tuple(x / 1.05**2 for x in line) for line in part.model.covariance)
+    other = dataclasses.replace(part, model=dataclasses.replace(part.model, covariance=small))
+    [check] = turn_checks([TurnedCopy.of("a", other, lab.truth(real))])
+    verdict.reject(check.p, "larger noise than stated")
 
 
 def _rows(table: pa.Table) -> lab.Array:

@@ -22,6 +22,7 @@ from sfumato.audit.soundness import soundness
 from sfumato.errors import AttackError, PolicyError, ReleaseError
 from sfumato.release.manifest import attach
 from sfumato.release.words import distortion, worst_distortion
+from sfumato.vault import overview
 
 TAKEN = 'accept = "this is a test"\n'
 
@@ -129,6 +130,7 @@ def test_the_reason_enters_the_ledger(table: pa.Table, vault: sf.Vault, tmp_path
     [entry] = [entry for entry in vault.log() if entry.action == "released"]
     assert entry.body["accepted"] == {"rotation": "the partner signed a contract"}
     assert vault.verify().sound
+    assert "c0, c1, c2, c3" in overview.of_dataset(vault, "d")["turned, and not counted here"]
     found = vault.audit("d")
     assert found.soundness.sound
     assert max(worth.recovered for worth in found.worth) > 0.95

@@ -63,12 +63,14 @@ def of_dataset(vault: Vault, name: str) -> dict[str, Any]:
         copies = held(reading, name)
     numbers = "gaussian" in entry.body["columns"].values()
     together = exposure(vault.store, copies, numbers=numbers)["error"] if copies else None
+    turned = [column for column, role in entry.body["columns"].items() if role in ("rotation", "projection")]
     return {
         "dataset": name,
         "version": entry.body["version"],
         "rows": entry.body["rows"],
         "columns": ", ".join(f"{column} ({role})" for column, role in entry.body["columns"].items()),
         "left to all together": "" if together is None else f"{together:.1%} of the variance of the worst record",
+        **({"turned, and not counted here": f"{', '.join(turned)}; see sfumato audit {name}"} if turned else {}),
         "table": rows,
     }
 
