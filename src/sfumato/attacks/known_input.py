@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.attacks import Evidence, Records
 from sfumato.attacks._distances import link_by_distance
-from sfumato.attacks._linking import Rotated, link
+from sfumato.attacks._linking import Rotated, link, uniquely_valid
 from sfumato.attacks._one_turned import Back, Lesson, OneTurned
 from sfumato.attacks._options import at_least, one_of
 from sfumato.errors import AttackError
@@ -54,15 +54,22 @@ class KnownInput(OneTurned):
         turn = span.uniform() if self.guess == "uniform" else span.nearest()
         others = np.delete(np.arange(len(lesson.rows)), rows)
         facts = {"known": len(lesson.records), "linked": len(known), **span.facts(lesson.rows, others)}
+        if not model.translated:
+            released = Rotated(lesson.rows, _tolerance(lesson.rows, model))
+            facts["uniquely valid"] = len(uniquely_valid(lesson.records, released))
         return lambda some: (some - span.there) @ turn + span.here, facts
 
 
 def linked(known: Floats, rows: Floats, model: Rotation) -> tuple[Rows, Rows]:
     """Which known records are surely which rows, by what the motion keeps."""
-    tolerance = (model.step / 2 + 1e-13 * float(np.abs(rows).max())) * rows.shape[1] ** 0.5
     if model.translated:
-        return link_by_distance(known, rows, tolerance)
-    return link(known, Rotated(rows, tolerance))
+        return link_by_distance(known, rows, _tolerance(rows, model))
+    return link(known, Rotated(rows, _tolerance(rows, model)))
+
+
+def _tolerance(rows: Floats, model: Rotation) -> float:
+    """How far a row may be from where the motion puts it."""
+    return (model.step / 2 + 1e-13 * float(np.abs(rows).max())) * float(rows.shape[1] ** 0.5)
 
 
 @dataclass(frozen=True)
