@@ -76,6 +76,9 @@ def test_rho_is_how_often_the_attack_succeeds(verdict: Verdict, rng: np.random.G
         span = Span.of(records[:known], records[:known] @ turn.T, translated=False)
         row = records[-1] @ turn.T
         away, length = span.away(row[None])
+        turn_back = span.uniform(0)
+        np.testing.assert_allclose(turn_back @ turn_back.T, np.eye(size), atol=1e-12)
+        np.testing.assert_allclose(records[:known] @ turn.T @ turn_back, records[:known], atol=1e-9)
         guesses = np.array([row @ span.uniform(seed) for seed in range(trials)])
         errors = np.linalg.norm(guesses - records[-1], axis=1)
         np.testing.assert_allclose(np.linalg.norm(guesses, axis=1), length[0], rtol=1e-9)

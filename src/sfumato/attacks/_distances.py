@@ -1,8 +1,8 @@
 """Which released row is which known record, when only distances survive: a secret translation hides the lengths.
 
 Once one known record is found, distances from it are lengths, and `_linking` does the rest. To find one, two rows are
-sought whose distance is that of two known records: all pairs of rows where the table is small, else pairs within
-random blocks, in one of which two known records soon meet, as birthdays do.
+sought whose distance is that of two known records: all pairs of rows where the table is small, else triangles within
+random blocks, in one of which three known records soon meet, as birthdays do.
 """
 
 from __future__ import annotations
@@ -18,9 +18,17 @@ _ALL = 4e10
 """Multiplications up to which all pairs of rows are compared."""
 
 _TILE = 2048
+"""Rows that are compared with others at a time."""
+
 _BINS = 1 << 22
+"""Into which squared distances are sorted, to leave out most of those that nobody looks for."""
+
 _BLOCKS = 40
+"""Blocks that are tried: three known records are in more than half of them."""
+
 _FEW = 50
+"""Seeds so few that they are better tried than thinned out."""
+
 _SEEDS = 20_000
 """Seeds after which nothing is claimed."""
 
@@ -43,9 +51,9 @@ def link_by_distance(known: Floats, rows: Floats, tolerance: float, seed: int = 
     if len(values) < 3:  # two can always change places
         return _NOTHING
     rows, values = rows - rows.mean(axis=0), values - values.mean(axis=0)
-    if len(rows) ** 2 * rows.shape[1] > _ALL and _by_chance(values, rows, tolerance) > _SURE:
-        return _NOTHING
     exact = len(rows) ** 2 * rows.shape[1] <= _ALL
+    if not exact and _by_chance(values, rows, tolerance) > _SURE:
+        return _NOTHING
     seeds = _all_seeds(values, rows, tolerance) if exact else _block_seeds(values, rows, tolerance, seed)
     common: dict[int, int] | None = None
     for tried, (record, row) in enumerate(seeds):

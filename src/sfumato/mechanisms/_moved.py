@@ -77,14 +77,15 @@ class Moved(Scheme):
     copies differ by would tell `M`; this noise looks the same before and after any turn.
     """
 
-    def __init__(self, role: str, motion: Motion, scales: Sequence[float], inner: ShapedNoise, state: dict[str, Any]):
+    def __init__(self, role: str, motion: Motion, inner: ShapedNoise, state: dict[str, Any]) -> None:
         self._role, self._motion, self.inner, self._state = role, motion, inner, state
         self.sources, self.shuffles = inner.columns, motion.shuffle
         count = motion.dimensions or len(inner.columns)
         word = {"rotation": "rotated", "projection": "projected"}[role]
         self.columns = tuple(f"{word}_{i + 1}" for i in range(count))
         self._centre, self._unit = np.array(state["centre"]), np.array(state["unit"])
-        if not (len(self._centre) == len(self._unit) == len(scales) and (self._unit > 0).all() and state["step"] > 0):
+        whole = len(self._centre) == len(self._unit) == len(self.sources)
+        if not (whole and (self._unit > 0).all() and state["step"] > 0):
             raise ValueError("a motion must have a centre and a positive unit for each column, and a step")
         self.path = path_name(role, inner.path, state, count, motion.translation, motion.noise)
 
@@ -262,4 +263,4 @@ class MovedTogether(Mechanism):
         inner = self.inner.restore(state["noise"], tree)
         if not isinstance(inner, ShapedNoise):
             raise TypeError("noise before a motion is shaped")
-        return Moved(self.role, self.motion, self.scales, inner, state)
+        return Moved(self.role, self.motion, inner, state)

@@ -12,7 +12,7 @@ from sfumato.kernels.sphere import best_breach, uniform_breach
 from sfumato.models import Rotation
 from sfumato.release.sampling import order
 
-ROWS = 5_000
+ROWS = 10_000
 """Records that the advice is worked out on, at most."""
 
 EPSILONS = (0.05, 0.15)

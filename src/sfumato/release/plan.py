@@ -149,7 +149,7 @@ class TableScheme:
         model = scheme.model(next(iter(self.policy.ladder)))
         if not isinstance(model, Rotation):
             raise TypeError("there is advice on turned copies alone")
-        _, rows = sampled(self.seen(EVERYTHING).numbered(source), 2 * advising.ROWS)
+        _, rows = sampled(self.seen(EVERYTHING).numbered(source), advising.ROWS)
         placed = before_turning(rows, model) if rows.num_rows else np.empty((0, len(model.sources)))
         return advising.advise(placed, model)
 
