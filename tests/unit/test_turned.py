@@ -303,6 +303,19 @@ def test_the_least_number_of_known_records_is_exact() -> None:
     assert by_count[enough - 1].share[-1] < SHARE <= by_count[enough].share[-1]
 
 
+def test_what_the_mean_finds_is_not_held_against_a_copy() -> None:
+    """Records that are much alike are found within 15 % without any copy; where all are, the copy counts as broken."""
+    from sfumato.release.advice import SHARE
+    from sfumato.release.advice import advise as work_out
+
+    rng = np.random.default_rng(6)
+    found = work_out(10 + 1.7 * rng.normal(size=(2000, 6)), lab.turned_model(6))
+    assert 0.15 < found.baseline[-1] < 0.6
+    assert found.dangers[0].share[-1] >= SHARE  # one known record, and no more than the mean tells
+    assert found.enough() == 2
+    assert work_out(10 + 0.1 * rng.normal(size=(2000, 6)), lab.turned_model(6)).enough() == 1
+
+
 def test_a_view_has_an_order_of_its_own(table: pa.Table, key: sf.Key) -> None:
     from sfumato.schema.view import View
 
