@@ -11,7 +11,8 @@
     │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
     ├── ReleaseError     a copy that must not or could not be made
-    └── AttackError      an attack that cannot be made on what it was given
+    ├── AttackError      an attack that cannot be made on what it was given
+    └── MiningError      a question that a copy cannot answer
 
 Each message is one sentence that says what must hold, what was got and what to do. The command line prints it and
 exits with 1.
@@ -69,6 +70,10 @@ class ReleaseError(SfumatoError):
 
 class AttackError(SfumatoError):
     """An attack that cannot be made on what it was given."""
+
+
+class MiningError(SfumatoError, ValueError):
+    """A question that a copy cannot answer; a `ValueError` too, as scikit-learn's own refusals are."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

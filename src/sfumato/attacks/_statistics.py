@@ -82,10 +82,3 @@ def learnable(values: Floats) -> Floats:
     means = means_of(values)
     moved: Floats = means + np.where(there, values - means, 0.0) / np.sqrt(np.maximum(share, 1e-12))
     return moved
-
-
-def positive(matrix: Floats, units: Floats) -> Floats:
-    """The nearest covariance, without negative directions, in units that put all columns on one scale."""
-    values, vectors = np.linalg.eigh(matrix / np.outer(units, units))
-    nearest: Floats = (vectors * np.maximum(values, 0)) @ vectors.T
-    return nearest * np.outer(units, units)

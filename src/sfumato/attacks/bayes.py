@@ -9,8 +9,9 @@ from scipy.linalg import pinvh
 
 from sfumato.attacks._one_copy import Copy, Filter, OneCopy
 from sfumato.attacks._options import one_of
-from sfumato.attacks._statistics import Statistics, positive
+from sfumato.attacks._statistics import Statistics
 from sfumato.kernels import Floats
+from sfumato.kernels.covariances import positive
 from sfumato.kernels.shrinkage import shrunk
 
 

@@ -10,7 +10,8 @@ from scipy.linalg import pinvh
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess
 from sfumato.attacks._pooling import design, joint_noise, pool
-from sfumato.attacks._statistics import learnable, positive, statistics
+from sfumato.attacks._statistics import learnable, statistics
+from sfumato.kernels.covariances import positive
 from sfumato.models import GaussianNoise
 
 

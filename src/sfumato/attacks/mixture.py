@@ -8,8 +8,9 @@ import numpy as np
 
 from sfumato.attacks._one_copy import Copy, Filter, OneCopy
 from sfumato.attacks._options import at_least
-from sfumato.attacks._statistics import chosen, complete, positive
+from sfumato.attacks._statistics import chosen, complete
 from sfumato.kernels import Floats
+from sfumato.kernels.covariances import positive
 from sfumato.kernels.mixture import fit
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli import advising, attacking, auditing, copies, owner, sharing, tables
+from sfumato.cli import advising, attacking, auditing, copies, mining, owner, sharing, tables
 from sfumato.cli.frame import Group
 
 
@@ -29,6 +29,7 @@ for command in (
     copies.release,
     copies.show,
     copies.check,
+    mining.mine,
     advising.advise,
     attacking.attack,
     auditing.audit,

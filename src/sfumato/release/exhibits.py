@@ -32,10 +32,10 @@ def exhibit_later(rows: int, table: Callable[[], pa.Table], manifest: Manifest) 
     shown: list[str] = []
     for model in manifest.models:
         if isinstance(model, GaussianNoise):
-            numbers.append(Numbers(model, _path(manifest, model), partial(_read_numbers, table, model)))
+            numbers.append(Numbers(model, path_of(manifest, model), partial(_read_numbers, table, model)))
         elif isinstance(model, UniformReplacement):
             if size_of(model):
-                categories.append(Categories(model, _path(manifest, model), partial(_read_codes, table, model)))
+                categories.append(Categories(model, path_of(manifest, model), partial(_read_codes, table, model)))
         elif isinstance(model, Rotation):
             turned.append(Turned(model, f"{manifest.scheme}/{manifest.key}", partial(_read_numbers, table, model)))
         elif model.why == "keep":
@@ -80,7 +80,7 @@ def records(table: pa.Table, models: Iterable[Model]) -> Records:
     lost = {name for name in (*noisy, *(n for m in attributes for n in m.columns)) if name not in table.column_names}
     if lost:
         raise AttackError(f"a table of real records must have the copies' columns, and lacks {', '.join(sorted(lost))}")
-    values = _numbers(table, list(noisy)) if noisy else np.empty((table.num_rows, 0))
+    values = numbers_of(table, list(noisy)) if noisy else np.empty((table.num_rows, 0))
     for i, (name, clip) in enumerate(noisy.items()):
         if clip is not None:
             values[:, i] = np.clip(values[:, i], *_ends(clip, table.schema.field(name).type))
@@ -89,7 +89,7 @@ def records(table: pa.Table, models: Iterable[Model]) -> Records:
 
 def placed(table: pa.Table, model: GaussianNoise) -> Floats:
     """The original as noise is added to it: clipped, and on the lattice."""
-    values = _numbers(table, model.columns)
+    values = numbers_of(table, model.columns)
     for i, (name, clip, step) in enumerate(zip(model.columns, model.clip, model.step, strict=True)):
         if clip is not None:
             low, high = _ends(clip, table.schema.field(name).type)
@@ -112,14 +112,14 @@ def names_of(manifest: Manifest) -> list[str]:
     return [name for model in shown for name in model.columns]
 
 
-def _path(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
+def path_of(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
     """Names the path that a copy lies on; noise that is not chained has one for every level."""
     whole = f"{manifest.scheme}/{manifest.key}"
     return whole if model.chained else f"{whole}/{manifest.given!r}"
 
 
 def _read_numbers(table: Callable[[], pa.Table], model: GaussianNoise | Rotation) -> Floats:
-    return _numbers(table(), model.columns)
+    return numbers_of(table(), model.columns)
 
 
 def _read_codes(table: Callable[[], pa.Table], model: UniformReplacement) -> Rows:
@@ -131,7 +131,8 @@ def _read_public(table: Callable[[], pa.Table], columns: Sequence[str]) -> Float
     return np.column_stack([_public(whole.column(name)) for name in columns])
 
 
-def _numbers(table: pa.Table, columns: Sequence[str]) -> Floats:
+def numbers_of(table: pa.Table, columns: Sequence[str]) -> Floats:
+    """Some columns as doubles, a record a row; NaN where missing."""
     out = np.empty((len(columns), table.num_rows)).T  # column by column in memory, as Arrow has it
     for i, name in enumerate(columns):
         values, null = numeric.read(_whole(table.column(name)))

@@ -1,0 +1,80 @@
+"""What a level of trust can answer, and what it cannot, in plain words."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from sfumato.kernels.unblurring import cutoff, reference_error
+from sfumato.mining._axes import axes_of
+from sfumato.mining._copy import Copy
+from sfumato.mining._interval import half_width
+from sfumato.mining._quantiles import WORST
+from sfumato.models import GaussianNoise, Rotation
+
+_TENTH = 0.1
+
+
+def enough_for_a_count(rows: int, retention: float, size: int) -> int | None:
+    """How many rows a group must have for its count to be within a tenth of itself, with 95 % confidence.
+
+    Of `g` rows in a group, out of `n`, `r = (1-p)/s` being the chance to come into it by replacement, the count has
+    variance `(g·(p+r)(1-p-r) + (n-g)·r(1-r))/p²`: an equation of second degree in `g`.
+    """
+    width = half_width(0.95)
+    r = (1 - retention) / size
+    inside, outside = (retention + r) * (1 - retention - r), r * (1 - r)
+    scale = (_TENTH * retention / width) ** 2
+    slope = inside - outside
+    group = (slope + math.sqrt(slope**2 + 4 * scale * rows * outside)) / (2 * scale)
+    return math.ceil(group) if group <= rows else None
+
+
+def enough_for_a_mean(noise: float, spread: float) -> int:
+    """How many rows a group must have for its mean to be within a tenth of the column's standard deviation."""
+    return math.ceil((half_width(0.95) * math.sqrt(noise) / (_TENTH * spread)) ** 2)
+
+
+def abilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What can be answered, and what cannot."""
+    can, cannot = _of_numbers(copy)
+    for name in copy.replaced:
+        [axis] = axes_of(copy, [name])
+        enough = enough_for_a_count(copy.rows, axis.retention, axis.size)
+        if enough is None:
+            cannot.append(f"Counts of {name}: no group of {copy.rows:,} rows is large enough to be known within 10 %.")
+        else:
+            can.append(f"Counts of {name}: a value needs {enough:,} of the {copy.rows:,} rows to be known within 10 %.")
+    turned = [model for model in copy.manifest.models if isinstance(model, Rotation)]
+    for model in turned:
+        can.append(f"Distances between records over {', '.join(model.sources)}: clusters and neighbours as they are.")
+        cannot.append(f"Values of {', '.join(model.sources)}: they are turned together.")
+    if copy.noisy or copy.replaced:
+        cannot.append("Single records: what a row shows is mostly not what the record says.")
+        cannot.append("Largest and smallest values, and how many different ones there are.")
+    return tuple(can), tuple(cannot)
+
+
+def _of_numbers(copy: Copy) -> tuple[list[str], list[str]]:
+    can: list[str] = []
+    cannot: list[str] = []
+    for name in copy.noisy:
+        model = copy.model(name)
+        if not isinstance(model, GaussianNoise):
+            continue
+        noise = model.covariance[0][0]
+        spread = math.sqrt(noise / model.noise)
+        need = enough_for_a_mean(noise, spread)
+        said = f"Means of {name}: a group needs {need:,} rows for a tenth of the column's standard deviation."
+        (can if need <= copy.rows else cannot).append(said)
+        error = reference_error(math.sqrt(noise), spread, copy.rows, cutoff(math.sqrt(noise), spread, copy.rows))
+        reach = half_width(0.95) * error
+        if error > WORST / 1.5:
+            cannot.append(f"Quantiles and ranges of {name}: {copy.rows:,} rows at this level tell no shares.")
+        else:
+            can.append(f"Quantiles and ranges of {name}: shares of all rows to about ±{reach:.1%}.")
+    if len(copy.noisy) > 1:
+        size = 2 * half_width(0.95) / np.sqrt(max(copy.rows, 1)) / max(copy.manifest.given, 1e-9)
+        can.append(f"Correlations between {', '.join(copy.noisy)}: to about ±{min(size, 1.0):.2g}, and regressions.")
+    return can, cannot

@@ -1,0 +1,166 @@
+"""Categories as the axes of a table of counts: what values there are, and how likely each was kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from sfumato.errors import MiningError
+from sfumato.kernels import Floats, Rows
+from sfumato.mining._copy import Copy
+from sfumato.models import Rotation, Unchanged, UniformReplacement, narrowed
+
+CELLS = 1 << 22
+"""How many cells a table of counts may have."""
+
+
+def values_of(domain: dict[str, Any]) -> Sequence[Any]:
+    """The values of a domain as a manifest tells it."""
+    return (
+        domain["values"] if "values" in domain else range(domain.get("min", 0), domain.get("min", 0) + domain["count"])
+    )
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """An attribute that was replaced at random: a column, or some columns of a joint group."""
+
+    model: UniformReplacement
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Its columns."""
+        return self.model.columns
+
+    @property
+    def retention(self) -> float:
+        """How likely a value was kept."""
+        return self.model.retention
+
+    @property
+    def size(self) -> int:
+        """How many values there are."""
+        size = 1
+        for domain in self.model.domains:
+            size *= int(domain["count"]) + self.model.perturbs_null
+        return size
+
+    @property
+    def labels(self) -> list[tuple[Any, ...]]:
+        """The values, one for each column, in the order of their codes."""
+        gap = [None] if self.model.perturbs_null else []
+        return list(product(*([*values_of(domain), *gap] for domain in self.model.domains)))
+
+    def codes(self, copy: Copy, table: pa.Table) -> Rows:
+        """Of some rows; -1 where missing."""
+        return copy.codes(table, self.model)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A column that is shown as it is; its values are found as they come."""
+
+    columns: tuple[str, ...]
+    found: list[Any] = field(default_factory=list)
+    retention: float = 1.0
+
+    @property
+    def size(self) -> int:
+        """How many values were found."""
+        return len(self.found)
+
+    @property
+    def labels(self) -> list[tuple[Any, ...]]:
+        """The values, in the order of their codes."""
+        return [(value,) for value in self.found]
+
+    def codes(self, copy: Copy, table: pa.Table) -> Rows:  # noqa: ARG002 - as above
+        """Of some rows; missing is a value of its own."""
+        array = table.column(self.columns[0]).combine_chunks()
+        encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode("encode")
+        values = encoded.dictionary.to_pylist()
+        self.found.extend(value for value in values if value not in self.found)
+        if encoded.indices.null_count and None not in self.found:
+            self.found.append(None)
+        places = np.array([self.found.index(value) for value in values] or [0], np.int64)
+        index = encoded.indices.cast(pa.int64())
+        codes: Rows = places[pc.fill_null(index, 0).to_numpy(zero_copy_only=False)]
+        return (
+            np.where(index.is_null().to_numpy(zero_copy_only=False), self.found.index(None), codes)
+            if None in self.found
+            else codes
+        )
+
+
+Axis = Replaced | Shown
+
+
+def axes_of(copy: Copy, columns: Sequence[str]) -> list[Axis]:
+    """The attributes that some columns of categories belong to."""
+    axes: list[Axis] = []
+    for name in columns:
+        model = copy.model(name)
+        if isinstance(model, UniformReplacement):
+            if not any(name in axis.columns for axis in axes):
+                part = narrowed(model, [other for other in columns if other in model.columns])
+                axes.append(Replaced(part))  # type: ignore[arg-type]  # narrowing keeps the kind
+        elif isinstance(model, Unchanged):
+            axes.append(Shown((name,)))
+        else:
+            what = "is turned" if isinstance(model, Rotation) else "is a number with noise"
+            raise MiningError(f"frequencies are of categories, and {name!r} {what}; ask for its density or moments")
+    return axes
+
+
+class Counts:
+    """A table of counts over some axes, filled as rows come."""
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self.axes = list(axes)
+        self._cells: dict[int, float] = {}
+        self._dense: Floats | None = None
+        if all(isinstance(axis, Replaced) for axis in axes):
+            self._dense = np.zeros(_checked([axis.size for axis in axes]))
+
+    def add(self, copy: Copy, table: pa.Table) -> None:
+        """Count some rows; those that miss a category are left out."""
+        codes = [axis.codes(copy, table) for axis in self.axes]
+        whole = np.all([code >= 0 for code in codes], axis=0)
+        if self._dense is not None:
+            keys = np.ravel_multi_index([code[whole] for code in codes], self._dense.shape)
+            self._dense += np.bincount(keys, minlength=self._dense.size).reshape(self._dense.shape)
+            return
+        keys = np.zeros(int(whole.sum()), np.int64)
+        for axis, code in zip(self.axes, codes, strict=True):
+            keys = keys * (axis.size if isinstance(axis, Replaced) else CELLS) + code[whole]
+        for key, count in zip(*np.unique(keys, return_counts=True), strict=True):
+            self._cells[int(key)] = self._cells.get(int(key), 0.0) + float(count)
+
+    def table(self) -> Floats:
+        """The counts, an axis an attribute."""
+        if self._dense is not None:
+            return self._dense
+        shape = _checked([axis.size for axis in self.axes])
+        out = np.zeros(shape)
+        for key, count in self._cells.items():
+            place, rest = [], key
+            for axis in reversed(self.axes):
+                rest, code = divmod(rest, axis.size if isinstance(axis, Replaced) else CELLS)
+                place.append(code)
+            out[tuple(reversed(place))] = count
+        return out
+
+
+def _checked(shape: Sequence[int]) -> tuple[int, ...]:
+    cells = int(np.prod([float(size) for size in shape])) if shape else 1
+    if cells > CELLS:
+        raise MiningError(
+            f"a table of counts has at most {CELLS:,} cells, and this one has {cells:,}; ask for fewer columns"
+        )
+    return tuple(shape)

@@ -1,0 +1,223 @@
+"""Cells of a copy, and the answers that they give for the original."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import MiningError
+from sfumato.kernels import Floats, Rows
+from sfumato.kernels.inversion import inverted
+from sfumato.kernels.unblurring import below, blunt, peak
+from sfumato.mining._axes import CELLS, Replaced
+from sfumato.mining._copy import Copy
+from sfumato.mining._quantiles import WORST, Bins
+from sfumato.mining._sql import Question, Term, duck
+
+
+@dataclass(frozen=True)
+class Range:
+    """Between which ends a number with noise shall lie."""
+
+    column: str
+    low: float
+    high: float
+    bins: Bins
+
+    def weights(self, places: Rows) -> tuple[Floats, Floats]:
+        """Of values in some bins: the weight, and what stands for the square of its mean; see `kernels.unblurring`."""
+        middle = self.bins.origin + (places.astype(np.float64) + 0.5) * self.bins.width
+        weight, around = np.zeros(len(places)), np.zeros(len(places))
+        for end, sign in ((self.high, 1), (self.low, -1)):
+            if np.isfinite(end):
+                weight += sign * below(end - middle, self.bins.deviation, self.bins.cutoff)
+                around += peak(end - middle, self.bins.deviation, self.bins.cutoff)
+            elif sign > 0:
+                weight += 1.0
+        return weight, weight - blunt() / self.bins.cutoff * around
+
+
+@dataclass(frozen=True)
+class Cells:
+    """The copy, counted."""
+
+    copy: Copy
+    table: pa.Table
+    keys: tuple[str, ...]
+    """Columns shown as they are, by which cells differ."""
+    axes: list[Replaced]
+    terms: tuple[Term, ...]
+    """Conditions that speak of perturbed categories."""
+    range: Range | None
+    sums: tuple[str, ...]
+    """Columns that are summed: `#n0`, `#s0`, `#q0` are the number, sum and squares of the first."""
+    schema: pa.Schema
+
+    def column(self, name: str) -> Floats:
+        """One of the totals."""
+        values: Floats = self.table.column(name).to_numpy().astype(np.float64)
+        return values
+
+
+@dataclass
+class _Totals:
+    """Of one group: records, and of each summed column its number, sum, their variances and covariance."""
+
+    rows: Floats
+    sums: Floats
+
+    def __iadd__(self, other: _Totals) -> _Totals:
+        self.rows, self.sums = self.rows + other.rows, self.sums + other.sums
+        return self
+
+
+Group = tuple[Any, ...]
+
+
+def answered(cells: Cells, asked: Question, width: float) -> pa.Table:
+    """A row for every group of the original."""
+    places, keys = _keys(cells)
+    codes = [axis.codes(cells.copy, cells.table) for axis in cells.axes]
+    shape = tuple(axis.size for axis in cells.axes)
+    if math.prod(shape) * max(len(keys), 1) > CELLS:
+        raise MiningError(f"a question may have {CELLS:,} cells, and this one has more; group by fewer columns")
+    labels = _labels(cells)
+    totals: dict[Group, _Totals] = {}
+    for k, key in enumerate(keys):
+        mine = np.flatnonzero(places == k)
+        truth = _truth(cells, key, labels, shape)
+        for group, wanted in _groups(asked, key | labels, truth):
+            found = _total(cells, mine, wanted, [code[mine] for code in codes])
+            if group in totals:
+                totals[group] += found
+            else:
+                totals[group] = found
+    if not asked.groups and not totals:
+        totals[()] = _Totals(np.zeros(2), np.zeros((len(cells.sums), 5)))
+    return _table(cells, asked, totals, width)
+
+
+def _keys(cells: Cells) -> tuple[Rows, list[dict[str, Any]]]:
+    """Which of the distinct keys each cell has."""
+    columns = [cells.table.column(name).to_pylist() for name in cells.keys]
+    numbers: dict[Group, int] = {}
+    places = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)] if columns else []
+    if not columns:
+        return np.zeros(cells.table.num_rows, np.int64), [{}]
+    return np.array(places, np.int64), [dict(zip(cells.keys, key, strict=True)) for key in numbers]
+
+
+def _labels(cells: Cells) -> dict[str, list[Any]]:
+    """The value of every perturbed column in each cell of the original's table, one after the other."""
+    sizes = [axis.size for axis in cells.axes]
+    out: dict[str, list[Any]] = {}
+    for i, axis in enumerate(cells.axes):
+        order = np.indices(sizes)[i].ravel()
+        said = axis.labels
+        for j, name in enumerate(axis.columns):
+            out[name] = [said[code][j] for code in order]
+    return out
+
+
+def _truth(cells: Cells, key: dict[str, Any], labels: dict[str, list[Any]], shape: tuple[int, ...]) -> Floats:
+    """1 where all conditions on categories hold, 0 elsewhere; DuckDB says which."""
+    if not cells.terms:
+        return np.ones(shape)
+    count = math.prod(shape)
+    columns = {name: [value] * count for name, value in key.items()} | labels
+    domain = pa.table({name: pa.array(v, _plain(cells.schema.field(name).type)) for name, v in columns.items()})
+    session = duck()
+    session.register("domain", domain)
+    said = " AND ".join(f"({term.text})" for term in cells.terms)
+    held = session.sql(f"SELECT coalesce({said}, false) AS held FROM domain").to_arrow_table()  # noqa: S608
+    truth: Floats = held.column("held").to_numpy().astype(np.float64).reshape(shape)
+    return truth
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
+
+
+def _groups(asked: Question, values: dict[str, Any], truth: Floats) -> list[tuple[Group, Floats]]:
+    """The groups of the original, and which of its cells belong to each and fulfil the conditions."""
+    columns = [values[name] if isinstance(values[name], list) else [values[name]] * truth.size for name in asked.groups]
+    members: dict[Group, list[int]] = {}
+    for cell, group in enumerate(zip(*columns, strict=True) if columns else [()] * truth.size):
+        members.setdefault(group, []).append(cell)
+    out = []
+    for group, places in members.items():
+        chosen = np.zeros(truth.size)
+        chosen[places] = truth.ravel()[places]
+        if chosen.any() or not asked.groups:
+            out.append((group, chosen.reshape(truth.shape)))
+    return out
+
+
+def _total(cells: Cells, mine: Rows, wanted: Floats, codes: list[Rows]) -> _Totals:
+    """The weighted totals of some cells, and their variances."""
+    weight = np.ones(len(mine))
+    if cells.axes:
+        weights = inverted(wanted, [axis.retention for axis in cells.axes])
+        there = np.all([code >= 0 for code in codes], axis=0)
+        weight = np.where(there, weights[tuple(np.maximum(code, 0) for code in codes)], 0.0)
+    mean = weight
+    if cells.range is not None:
+        places = cells.table.column("#range").to_numpy()[mine]
+        ranged, square = cells.range.weights(places)
+        weight, mean = weight * ranged, weight * square
+    noise = weight**2 - mean
+    rows = cells.column("#rows")[mine]
+    sums = np.zeros((len(cells.sums), 5))
+    for i, name in enumerate(cells.sums):
+        n, s, q = (cells.column(f"#{part}{i}")[mine] for part in "nsq")
+        blur = float(cells.copy.noise([name])[0, 0]) if cells.copy.is_number(name) else 0.0
+        squares = q @ weight**2 - (q - n * blur) @ mean
+        sums[i] = n @ weight, n @ noise, s @ weight, squares, s @ noise
+    return _Totals(np.array([rows @ weight, rows @ noise]), sums)
+
+
+def _table(cells: Cells, asked: Question, totals: dict[Group, _Totals], width: float) -> pa.Table:
+    whole = max(float(cells.column("#rows").sum()), 1.0)
+    columns: dict[str, Any] = {}
+    for output in asked.outputs:
+        if not output.function:
+            place = asked.groups.index(output.column)
+            kind = _plain(cells.schema.field(output.column).type)
+            columns[output.name] = pa.array([group[place] for group in totals], kind)
+            continue
+        found = [_answer(output.function, cells.sums, output.column, part) for part in totals.values()]
+        values, errors = np.array([f[0] for f in found]), np.sqrt([max(f[1], 0.0) for f in found])
+        if output.function == "count":
+            _check_known(errors, whole)
+        low, high = values - width * errors, values + width * errors
+        if output.function == "count":
+            low, high = np.maximum(low, 0), np.minimum(high, np.maximum(whole, values))
+        columns |= {output.name: values, f"{output.name}_low": low, f"{output.name}_high": high}
+    return pa.table(columns)
+
+
+def _check_known(errors: Floats, rows: float) -> None:
+    if len(errors) and errors.max() > WORST * rows:
+        raise MiningError(
+            f"a count must be known better than to ±{2 * WORST:.0%} of the rows, and at this level of trust "
+            f"{int(rows):,} rows give ±{2 * errors.max() / rows:.0%}; ask a simpler question, or for a better copy"
+        )
+
+
+def _answer(function: str, names: tuple[str, ...], column: str, part: _Totals) -> tuple[float, float]:
+    """A value and its variance."""
+    if not column:
+        return float(part.rows[0]), float(part.rows[1])
+    n, n_variance, s, s_variance, both = map(float, part.sums[names.index(column)])
+    if function == "count":
+        return n, n_variance
+    if function == "sum":
+        return s, s_variance
+    if n <= 0:
+        return math.nan, math.nan
+    mean = s / n
+    return mean, (s_variance + mean**2 * n_variance - 2 * mean * both) / n**2

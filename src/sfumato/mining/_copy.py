@@ -1,0 +1,172 @@
+"""A copy, opened: what its manifest says of every column, and its rows as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import ManifestError, MiningError, SourceError, nearest
+from sfumato.kernels import Floats, Rows
+from sfumato.models import GaussianNoise, Model, Rotation, Unchanged, UniformReplacement, narrowed
+from sfumato.release.exhibits import codes_of, numbers_of
+from sfumato.release.manifest import Manifest
+
+if TYPE_CHECKING:
+    from sfumato.schema.table import Source
+
+
+@dataclass(frozen=True)
+class Copy:
+    """One copy and its manifest."""
+
+    manifest: Manifest
+    source: Source
+
+    @classmethod
+    def of(cls, copy: Any, manifest: Manifest | None = None) -> Copy:
+        """A table or a file with its manifest; of several, the best: the others tell nothing more."""
+        if isinstance(copy, Copy):
+            return copy
+        if isinstance(copy, list | tuple):
+            return opened(copy)[0]
+        known = Manifest.of(copy) if manifest is None else manifest
+        source = known.source(copy)
+        strange = [name for name in source.schema.names if name not in dict(known.columns)]
+        if strange:
+            raise ManifestError(f"the manifest must tell of every column, and knows no {strange[0]!r}; leave it out")
+        if isinstance(copy, str | Path):
+            lost = [name for name, _ in known.columns if name not in source.schema.names]
+            if lost or source.rows not in {None, known.rows}:
+                raise _unfit(known)
+        return cls(known, source)
+
+    @property
+    def names(self) -> list[str]:
+        """The columns."""
+        return list(self.source.schema.names)
+
+    @property
+    def rows(self) -> int:
+        """How many records there are."""
+        return self.manifest.rows if self.source.rows is None else self.source.rows
+
+    def model(self, name: str) -> Model:
+        """What is public about a column."""
+        if name not in self.names:
+            raise MiningError(f"the copy has no column {name!r}; {nearest(name, self.names)}")
+        model = next(model for model in self.manifest.models if name in model.columns)
+        return narrowed(model, [name]) if isinstance(model, GaussianNoise) else model
+
+    @property
+    def noisy(self) -> list[str]:
+        """The columns of numbers that carry noise."""
+        return [name for name in self.names if isinstance(self.model(name), GaussianNoise)]
+
+    @property
+    def replaced(self) -> list[str]:
+        """The columns of categories that were replaced at random."""
+        return [name for name in self.names if isinstance(self.model(name), UniformReplacement)]
+
+    @property
+    def kept(self) -> list[str]:
+        """The columns that are shown as they are, but for ids."""
+        models = {name: self.model(name) for name in self.names}
+        return [name for name, model in models.items() if isinstance(model, Unchanged) and model.why == "keep"]
+
+    def is_number(self, name: str) -> bool:
+        """Whether a column holds numbers, times included, and no categories."""
+        kind = self.source.schema.field(name).type
+        number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
+        time = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)
+        return name not in self.replaced and bool(number or time)
+
+    def noise(self, names: Sequence[str]) -> Floats:
+        """The covariance of the noise of some columns of numbers; 0 where there is none."""
+        out = np.zeros((len(names), len(names)))
+        for model in self.manifest.models:
+            if isinstance(model, GaussianNoise):
+                for i, one in enumerate(names):
+                    for j, other in enumerate(names):
+                        if one in model.columns and other in model.columns:
+                            a, b = sorted((model.columns.index(one), model.columns.index(other)))
+                            out[i, j] = model.covariance[b][a]
+        return out
+
+    def numbers(self, asked: Sequence[str] | None, most: int | None = None) -> list[str]:
+        """The columns of numbers that were asked for, else all; refused where they are none."""
+        if isinstance(asked, str):
+            raise MiningError(f"columns must be a list of names, got {asked!r}; write [{asked!r}]")
+        names = [n for n in self.names if self.is_number(n) and n in (*self.noisy, *self.kept)]
+        names = names if asked is None else list(asked)
+        for name in names:
+            if isinstance(self.model(name), Rotation):
+                raise MiningError(
+                    f"{name!r} is turned, so it has distances and no values of its own; use scikit-learn's clustering "
+                    "and neighbours on such columns as they are"
+                )
+            if not self.is_number(name):
+                raise MiningError(f"{name!r} must be a column of numbers, and it is none; ask for its frequencies")
+        if not names or (most is not None and len(names) > most):
+            limit = "at least one column" if most is None else f"one to {most} columns"
+            raise MiningError(f"{limit} of numbers must be named, got {names}; name them")
+        return names
+
+    def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
+        """The rows of some columns, some at a time."""
+        count = 0
+        for batch in self.source.batches(list(dict.fromkeys(columns))):
+            count += batch.num_rows
+            yield pa.Table.from_batches([batch])
+        if self.source.path is not None and count != self.manifest.rows:
+            raise _unfit(self.manifest)
+
+    def values(self, table: pa.Table, names: Sequence[str]) -> Floats:
+        """Columns of numbers, a record a row; NaN where missing."""
+        try:
+            return numbers_of(table, names)
+        except pa.ArrowException:
+            raise _unfit(self.manifest) from None
+
+    def codes(self, table: pa.Table, model: UniformReplacement) -> Rows:
+        """The categories of an attribute as numbers; -1 where one is missing and stays so."""
+        try:
+            return codes_of(table, model)
+        except SourceError:
+            raise _unfit(self.manifest) from None
+
+
+def opened(copies: Sequence[Any]) -> list[Copy]:
+    """The copies of a coalition, the best first; those that lie on the path of a better one are left out."""
+    if not copies:
+        raise MiningError("a copy must be given, and the list is empty; name at least one")
+    found = sorted((Copy.of(copy) for copy in copies), key=lambda copy: -copy.manifest.given)
+    if len({copy.manifest.dataset for copy in found}) > 1:
+        raise MiningError(
+            f"copies must be of one dataset, got {', '.join(sorted({c.manifest.dataset for c in found}))}"
+        )
+    telling: list[Copy] = []
+    for copy in found:
+        if not any(_holds(better, copy) for better in telling):
+            telling.append(copy)
+    return telling
+
+
+def _holds(better: Copy, copy: Copy) -> bool:
+    """Whether a copy on the same path, of the same rows, has all that another has."""
+    blurred = [model for model in copy.manifest.models if not isinstance(model, Unchanged)]
+    same = (better.manifest.scheme, better.manifest.key) == (copy.manifest.scheme, copy.manifest.key)
+    return (
+        same and all(m.chained for m in blurred) and set(copy.names) <= set(better.names) and copy.rows <= better.rows
+    )
+
+
+def _unfit(manifest: Manifest) -> ManifestError:
+    return ManifestError(
+        f"the manifest must fit the copy, and it tells of {manifest.rows:,} rows of {len(manifest.columns)} columns, "
+        "which are not there; ask for the copy again"
+    )

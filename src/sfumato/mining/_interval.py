@@ -1,0 +1,28 @@
+"""Answers with how far off they may be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scipy.special import ndtri
+
+from sfumato.errors import MiningError
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate, and between which ends the truth lies."""
+
+    estimate: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.estimate:.6g} ({self.low:.6g} to {self.high:.6g})"
+
+
+def half_width(confidence: float) -> float:
+    """How many standard errors an interval reaches to either side."""
+    if not 0 < confidence < 1:
+        raise MiningError(f"a confidence must lie between 0 and 1, got {confidence!r}; 0.95 is usual")
+    return float(ndtri(0.5 + confidence / 2))

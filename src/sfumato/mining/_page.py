@@ -1,0 +1,112 @@
+"""A profile in words, and as one page that needs nothing else."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+from importlib import resources
+from string import Template
+
+from sfumato.mining import _pictures
+from sfumato.mining._interval import Interval
+from sfumato.mining._profile import QUANTILES, Category, Number, Profile
+
+
+def heading(found: Profile) -> str:
+    """What the profile is of."""
+    level = f"level {found.manifest.level!r}, " if found.manifest.level else ""
+    return (
+        f"{found.rows:,} records of {found.manifest.dataset}, from a copy of {level}fidelity "
+        f"{found.manifest.given:.4g}; intervals of {found.confidence:.0%}."
+    )
+
+
+def text(found: Profile) -> str:
+    """The profile for a terminal."""
+    lines = [heading(found)]
+    if found.numbers:
+        lines += ["", f"{'numbers':<18}{'mean':>30}{'standard deviation':>30}{'median':>30}"]
+        lines += [f"{n.name[:17]:<18}" + "".join(f"{cell:>30}" for cell in _cells(n)) for n in found.numbers]
+    for category in found.categories:
+        lines += ["", f"{category.name}" + (f", {category.more:,} more values not listed" if category.more else "")]
+        lines += [
+            f"  {value[:30]:<32}{_share(i)}" for value, i in zip(category.values, category.frequencies, strict=True)
+        ]
+        if not category.values:
+            lines.append("  no frequency can be told at this level")
+    if found.pairs:
+        lines += ["", "correlations"]
+        lines += [f"  {p.one} and {p.other}: {_short(p.correlation)}" for p in found.pairs]
+    lines += ["", "What this level of trust can answer:", *(f"  {said}" for said in found.can or ("nothing",))]
+    lines += ["What it cannot:", *(f"  {said}" for said in found.cannot or ("all can be answered",))]
+    return "\n".join(lines)
+
+
+def page(found: Profile) -> str:
+    """The profile as HTML."""
+    parts = [_abilities(found), *map(_number, found.numbers), *map(_category, found.categories), _pairs(found)]
+    frame = Template((resources.files(__package__) / "profile.html").read_text(encoding="utf-8"))
+    return frame.substitute(
+        dataset=html.escape(found.manifest.dataset),
+        heading=html.escape(heading(found)),
+        body="\n".join(part for part in parts if part),
+        software=html.escape(found.manifest.software),
+    )
+
+
+def _abilities(found: Profile) -> str:
+    def listed(title: str, said: Sequence[str]) -> str:
+        items = "".join(f"<li>{html.escape(one)}</li>" for one in said)
+        return f"<section><h2>{title}</h2><ul>{items}</ul></section>" if said else ""
+
+    both = listed("What this level of trust can answer", found.can) + listed("What it cannot", found.cannot)
+    return f'<div class="pair">{both}</div>'
+
+
+def _number(found: Number) -> str:
+    heads = ["mean", "standard deviation", *(f"{q:.0%} lie below" for q in QUANTILES[: len(found.quantiles)])]
+    cells = [_short(found.mean), _short(found.deviation), *map(_short, found.quantiles)]
+    rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(heads, cells, strict=True))
+    note = "" if found.quantiles else "<p class=pale>Quantiles cannot be told at this level.</p>"
+    kept = "" if found.noisy else "<p class=pale>Shown in the copy as it is.</p>"
+    return _card(found.name, f"<table>{rows}</table>{note}{kept}", _pictures.number(found))
+
+
+def _category(found: Category) -> str:
+    said = (
+        f"A value needs {found.enough:,} rows for its count to be known within 10 %."
+        if found.enough
+        else "No value has rows enough for its count to be known within 10 %."
+    )
+    more = f" {found.more:,} more values are not listed." if found.more else ""
+    pairs = zip(found.values, found.frequencies, strict=True)
+    rows = "".join(f"<tr><th scope=row>{html.escape(v)}</th><td>{_share(i)}</td></tr>" for v, i in pairs)
+    return _card(found.name, f"<table>{rows}</table><p class=pale>{said}{more}</p>", _pictures.category(found))
+
+
+def _pairs(found: Profile) -> str:
+    rows = "".join(
+        f"<tr><th scope=row>{html.escape(p.one)} and {html.escape(p.other)}</th><td>{_short(p.correlation)}</td></tr>"
+        for p in found.pairs
+    )
+    return f"<h2>Correlations</h2><table>{rows}</table>" if rows else ""
+
+
+def _card(title: str, table: str, picture: str) -> str:
+    figure = f"<figure>{picture}</figure>" if picture else ""
+    return f'<h2>{html.escape(title)}</h2><div class="pair"><div>{table}</div>{figure}</div>'
+
+
+def _cells(found: Number) -> list[str]:
+    middle = _short(found.quantiles[len(QUANTILES) // 2]) if found.quantiles else "not at this level"
+    return [_short(found.mean), _short(found.deviation), middle]
+
+
+def _short(interval: Interval) -> str:
+    if interval.low == interval.high:
+        return f"{interval.estimate:.4g}"
+    return f"{interval.estimate:.4g} ({interval.low:.4g} to {interval.high:.4g})"
+
+
+def _share(interval: Interval) -> str:
+    return f"{interval.estimate:.1%} ({interval.low:.1%} to {interval.high:.1%})"

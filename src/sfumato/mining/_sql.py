@@ -1,0 +1,186 @@
+"""A question in SQL, taken apart by DuckDB's own parser into what can be corrected; the rest is refused by name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+from sfumato.errors import MiningError
+
+_AGGREGATES = {"count_star", "count", "sum", "avg", "mean"}
+_LOWER = {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"}
+_UPPER = {"COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
+
+
+@dataclass(frozen=True)
+class Term:
+    """A condition: what stands between two ANDs."""
+
+    text: str
+    columns: tuple[str, ...]
+    range: tuple[float | str | None, float | str | None] | None = None
+    """Where it only says between which ends one column lies."""
+
+
+@dataclass(frozen=True)
+class Output:
+    """A column of the answer: a column that is grouped by, or an aggregate."""
+
+    name: str
+    function: str
+    column: str = ""
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked."""
+
+    outputs: tuple[Output, ...]
+    groups: tuple[str, ...]
+    terms: tuple[Term, ...]
+    arranged: str | None = None
+    """How to order and cut the answer, as SQL over a table called `answer`."""
+    columns: tuple[str, ...] = field(default=())
+
+
+def duck() -> Any:
+    """A DuckDB of its own."""
+    try:
+        import duckdb  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MiningError("questions need DuckDB, which is not installed; pip install 'sfumato[sql]'") from None
+    return duckdb.connect()
+
+
+def parse(sql: str) -> Question:
+    """Take a question apart."""
+    session = duck()
+    parsed = json.loads(session.execute("select json_serialize_sql(?)", [sql]).fetchone()[0])
+    if parsed.get("error"):
+        raise MiningError(f"the question must be one SELECT in SQL: {parsed.get('error_message', 'it is none')}")
+    if len(parsed["statements"]) != 1:
+        raise MiningError("the question must be one SELECT, and there are several; ask one at a time")
+    node = parsed["statements"][0]["node"]
+    _refuse_what_is_more(node)
+    groups = tuple(_column(expression, "GROUP BY") for expression in node["group_expressions"])
+    outputs = tuple(_output(expression, groups) for expression in node["select_list"])
+    if not any(output.function for output in outputs):
+        raise MiningError("the question must ask for count(*), count, sum or avg: single records of a copy are noise")
+    terms = tuple(_term(session, part) for part in _conjuncts(node["where_clause"]))
+    names = [*groups, *(output.column for output in outputs), *(name for term in terms for name in term.columns)]
+    arranged = _arranged(session, node) if node["modifiers"] else None
+    return Question(outputs, groups, terms, arranged, tuple(dict.fromkeys(name for name in names if name)))
+
+
+def _refuse_what_is_more(node: dict[str, Any]) -> None:
+    if node["type"] != "SELECT_NODE":
+        raise MiningError("the question must be one SELECT, without UNION and the like")
+    if node["from_table"]["type"] != "BASE_TABLE":
+        raise MiningError("the question must be about one table: write FROM copy, without joins or queries within")
+    more = {"having": "HAVING", "qualify": "QUALIFY", "sample": "a sample"}
+    for part, said in more.items():
+        if node.get(part):
+            raise MiningError(f"{said} cannot be corrected for noise; ask without it, and choose among the answers")
+    if node["cte_map"]["map"] or len(node.get("group_sets") or []) > 1:
+        raise MiningError("the question must be one plain SELECT, without WITH or several groupings")
+    if any(modifier["type"] == "DISTINCT_MODIFIER" for modifier in node["modifiers"]):
+        raise MiningError("DISTINCT cannot be corrected for noise; ask for counts in groups")
+
+
+def _column(expression: dict[str, Any], where: str) -> str:
+    if expression["class"] != "COLUMN_REF":
+        raise MiningError(f"{where} takes names of columns only; make the column you need before the release")
+    return str(expression["column_names"][-1])
+
+
+def _output(expression: dict[str, Any], groups: tuple[str, ...]) -> Output:
+    alias = expression["alias"]
+    if expression["class"] == "COLUMN_REF":
+        name = _column(expression, "SELECT")
+        if name not in groups:
+            raise MiningError(f"{name!r} must be grouped by to be shown; add it to GROUP BY")
+        return Output(alias or name, "", name)
+    function = expression.get("function_name", expression["type"].lower())
+    if expression["class"] != "FUNCTION" or function not in _AGGREGATES:
+        raise MiningError(
+            f"{function!r} cannot be corrected for noise; ask for count(*), count, sum or avg (for quantiles there is "
+            "Moments.quantile)"
+        )
+    if expression["distinct"] or expression["filter"]:
+        raise MiningError("DISTINCT and FILTER cannot be corrected for noise; put conditions into WHERE")
+    column = _column(expression["arguments"][0]["expression"], f"{function}(...)") if expression["arguments"] else ""
+    kind = {"count_star": "count", "mean": "avg"}.get(function, function)
+    return Output(alias or (f"{kind}({column})" if column else "count"), kind, column)
+
+
+def _conjuncts(expression: dict[str, Any] | None) -> list[dict[str, Any]]:
+    if expression is None:
+        return []
+    if expression["type"] == "CONJUNCTION_AND":
+        return [part for child in expression["children"] for part in _conjuncts(child)]
+    return [expression]
+
+
+def _term(session: Any, expression: dict[str, Any]) -> Term:
+    columns = tuple(dict.fromkeys(_mentioned(expression)))
+    return Term(_text(session, expression), columns, _range(expression))
+
+
+def _mentioned(expression: Any) -> list[str]:
+    if isinstance(expression, list):
+        return [name for part in expression for name in _mentioned(part)]
+    if not isinstance(expression, dict):
+        return []
+    if expression.get("class") == "SUBQUERY":
+        raise MiningError("a condition must be about the record itself; queries within are not corrected")
+    if expression.get("class") == "COLUMN_REF":
+        return [_column(expression, "WHERE")]
+    return [name for part in expression.values() for name in _mentioned(part)]
+
+
+def _range(expression: dict[str, Any]) -> tuple[Any, Any] | None:
+    """The ends of `a < x`, `x <= b`, `x between a and b`."""
+    kind = expression["type"]
+    if kind == "COMPARE_BETWEEN" and expression["input"]["class"] == "COLUMN_REF":
+        ends = _constant(expression["lower"]), _constant(expression["upper"])
+        return None if None in ends else ends
+    if expression["class"] != "COMPARISON" or kind not in _LOWER | _UPPER:
+        return None
+    left, right, upper = expression["left"], expression["right"], kind in _UPPER
+    if left["class"] != "COLUMN_REF":
+        left, right, upper = right, left, not upper
+    end = _constant(right)
+    if left["class"] != "COLUMN_REF" or end is None:
+        return None
+    return (None, end) if upper else (end, None)
+
+
+def _constant(expression: dict[str, Any]) -> float | str | None:
+    sign = 1.0
+    if expression["class"] == "FUNCTION" and expression.get("function_name") == "-":
+        sign, expression = -1.0, expression["arguments"][0]["expression"]
+    if expression["class"] == "CAST":
+        expression = expression["child"]
+    if expression["class"] != "CONSTANT":
+        return None
+    said = expression.get("literal", {}).get("text")
+    try:
+        return sign * float(said)
+    except (TypeError, ValueError):
+        return None if said is None else str(said)
+
+
+def _text(session: Any, expression: dict[str, Any]) -> str:
+    """The expression as SQL."""
+    whole = json.loads(session.execute("select json_serialize_sql('select 1')").fetchone()[0])
+    whole["statements"][0]["node"]["select_list"] = [expression]
+    said: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(whole)]).fetchone()[0]
+    return said.removeprefix("SELECT ").strip()
+
+
+def _arranged(session: Any, node: dict[str, Any]) -> str:
+    whole = json.loads(session.execute("select json_serialize_sql('select * from answer')").fetchone()[0])
+    whole["statements"][0]["node"]["modifiers"] = node["modifiers"]
+    said: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(whole)]).fetchone()[0]
+    return said

@@ -1,0 +1,113 @@
+"""What moments and quantiles need of a copy, read in one pass: sums, products and fine counts."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from sfumato.errors import MiningError
+from sfumato.kernels import Floats
+from sfumato.kernels.covariances import Sums, entry_errors, positive
+from sfumato.mining._copy import Copy
+from sfumato.mining._quantiles import Bins, Shares, added
+from sfumato.models import GaussianNoise
+from sfumato.release.words import SOME_ROWS
+
+_AGREES = 4.0
+"""Standard errors within which the covariance of a copy must be that of its noise, for the two to have one shape."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """Columns of numbers of one copy."""
+
+    copy: Copy
+    names: list[str]
+    origin: Floats
+    sums: Sums
+    """Of what lies beyond the origin, so that large numbers lose nothing."""
+    bins: list[Bins]
+    counts: list[tuple[int, Floats]]
+
+    @classmethod
+    def of(cls, copy: Copy, names: list[str]) -> Summary:
+        """Read a copy."""
+        sums: Sums | None = None
+        bins: list[Bins] = []
+        counts: list[tuple[int, Floats]] = []
+        for table in copy.tables(names):
+            values = copy.values(table, names)
+            if sums is None:
+                bins = _bins(copy, names, values)
+            part = Sums.of(values - np.array([b.origin for b in bins]))
+            here = [b.count(values[:, i]) for i, b in enumerate(bins)]
+            counts = [added(a, b) for a, b in zip(counts, here, strict=True)] if counts else here
+            sums = part if sums is None else sums + part
+        if sums is None or sums.rows.min() < 2:
+            raise MiningError(f"moments need at least two records that show {', '.join(names)}; the copy has fewer")
+        return cls(copy, names, np.array([b.origin for b in bins]), sums, bins, counts)
+
+    @property
+    def mean(self) -> Floats:
+        """Of the original, as of the copy: noise has none."""
+        return self.sums.means() + self.origin
+
+    @property
+    def rows(self) -> Floats:
+        """How many records show each column, and each pair."""
+        return self.sums.rows
+
+    @property
+    def noise(self) -> Floats:
+        """The covariance of the noise."""
+        return self.copy.noise(self.names)
+
+    @property
+    def units(self) -> Floats:
+        """A size for each column."""
+        sizes = np.sqrt(np.diag(self.sums.covariance()))
+        return np.where(sizes > 0, sizes, 1.0)
+
+    def is_shaped(self) -> bool:
+        """Whether the noise seems to have the shape of these very rows, as it has in an ordinary release."""
+        manifest, noise = self.copy.manifest, np.diag(self.noise)
+        models = [model for model in manifest.models if isinstance(model, GaussianNoise)]
+        if len(models) != 1 or set(models[0].scale) != {1.0} or manifest.version > 1:
+            return False
+        if any(text.startswith(SOME_ROWS) for text in (*manifest.promises, *manifest.limits)):
+            return False
+        seen, rows = np.diag(self.sums.covariance()), np.diag(self.rows)
+        apart = np.abs(seen - noise * (1 + 1 / models[0].noise)) / (seen * np.sqrt(2 / rows) + 1e-3 * noise)
+        return bool((apart[noise > 0] < _AGREES).all())
+
+    def covariance(self, *, shaped: bool) -> tuple[Floats, Floats]:
+        """Of the original, before it is made positive, and how much of the difference's error it has."""
+        seen, noise = self.sums.covariance(), self.noise
+        models = [model for model in self.copy.manifest.models if isinstance(model, GaussianNoise)]
+        noisy = np.outer(np.diag(noise) > 0, np.diag(noise) > 0)
+        gain = np.where(noisy & shaped, 1 / (1 + models[0].noise) if models else 1.0, 1.0)
+        return np.where(gain < 1, seen * gain, seen - noise), gain
+
+    def entry_errors(self, *, shaped: bool) -> Floats:
+        """The standard errors of that covariance."""
+        found, gain = self.covariance(shaped=shaped)
+        errors: Floats = entry_errors(positive(found, self.units), self.noise, self.rows) * gain
+        return errors
+
+    def shares(self, name: str) -> Shares:
+        """The share of the original below any point of a column."""
+        place = self.names.index(name)
+        return Shares.of(self.bins[place], self.counts[place])
+
+
+def _bins(copy: Copy, names: list[str], first: Floats) -> list[Bins]:
+    """How each column is counted; the spread of the original is guessed from the first rows, less the noise."""
+    out = []
+    for i, noise in enumerate(np.diag(copy.noise(names))):
+        seen = first[:, i][~np.isnan(first[:, i])]
+        middle, variance = (float(seen.mean()), float(seen.var())) if len(seen) else (0.0, 1.0)
+        spread = np.sqrt(max(variance - noise, 0.05 * variance)) or 1.0
+        # to two digits, so that copies of one table are counted alike
+        out.append(Bins(float(np.sqrt(noise)), float(f"{spread:.1e}"), copy.rows, middle))
+    return out

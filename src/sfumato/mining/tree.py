@@ -1,0 +1,123 @@
+"""A decision tree from reconstructed distributions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import ClassifierMixin
+from sklearn.tree import DecisionTreeClassifier
+from sklearn.utils.validation import check_is_fitted
+
+from sfumato.errors import MiningError
+from sfumato.kernels import Floats
+from sfumato.mining import Miner
+from sfumato.mining._features import Lesson, lesson
+from sfumato.mining._joint import class_chances, plan
+from sfumato.mining._local import LocalTree
+from sfumato.mining._restoring import encoded, restored
+from sfumato.release.manifest import Manifest
+
+RECONSTRUCTIONS = ("joint", "byclass", "global", "local")
+
+
+class DecisionTree(ClassifierMixin, Miner):
+    """A decision tree for the original, learnt from a copy.
+
+    `global`, `byclass` and `local` are the paper's: a column at a time, over all records, in each class, or in each
+    class and node. `joint` reconstructs the columns that tell most together, which loses much less.
+    """
+
+    reference = "Agrawal and Srikant 2000, section 4"
+
+    def __init__(
+        self,
+        *,
+        manifest: Manifest | None = None,
+        reconstruction: str = "joint",
+        criterion: str = "gini",
+        max_depth: int | None = None,
+        min_samples_leaf: float = 0.002,
+        random_state: int = 0,
+    ) -> None:
+        """Say how to learn.
+
+        Args:
+            manifest: of the copy, where records come as a data frame, which has no room for it.
+            reconstruction: as above.
+            criterion: `gini`, or `entropy` as in ID3.
+            max_depth: of the tree.
+            min_samples_leaf: records a leaf must have, or their share.
+            random_state: for what categories are drawn to be, and for ties.
+
+        """
+        self.manifest = manifest
+        self.reconstruction = reconstruction
+        self.criterion = criterion
+        self.max_depth = max_depth
+        self.min_samples_leaf = min_samples_leaf
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: Any) -> DecisionTree:
+        """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes."""
+        if self.reconstruction not in RECONSTRUCTIONS:
+            raise MiningError(f"a reconstruction is one of {', '.join(RECONSTRUCTIONS)}, got {self.reconstruction!r}")
+        taught = lesson(self, X, y)
+        if taught.retention < 1:
+            raise MiningError("a tree needs classes that are not perturbed, and these are; use NaiveBayes")
+        self.classes_, self.features_ = taught.classes, taught.features
+        blurred = any(column.deviation or column.retention < 1 for column in taught.features.columns)
+        if not blurred:
+            self.tree_ = self._plain().fit(encoded(taught.features, taught.values), taught.labels)
+        elif self.reconstruction == "joint":
+            self._fit_jointly(taught)
+        elif self.reconstruction == "local":
+            self.tree_ = LocalTree(self._plain(), taught, np.random.default_rng(self.random_state))
+        else:
+            alone = self.reconstruction == "byclass"
+            groups = taught.labels if alone else np.zeros_like(taught.labels)
+            rng = np.random.default_rng(self.random_state)
+            values = restored(taught.features, taught.values, groups, len(taught.classes) if alone else 1, rng)
+            self.tree_ = self._plain().fit(encoded(taught.features, values), taught.labels)
+        return self
+
+    def _plain(self) -> DecisionTreeClassifier:
+        return DecisionTreeClassifier(
+            criterion=self.criterion,
+            max_depth=self.max_depth,
+            min_samples_leaf=self.min_samples_leaf,
+            random_state=self.random_state,
+        )
+
+    def _fit_jointly(self, taught: Lesson) -> None:
+        """A tree for the cells of the grid, each as heavy as it is likely; columns that are not on it stay unused."""
+        cut = plan(taught)
+        everyone, chances = class_chances(taught, cut)
+        middles = np.meshgrid(*((edges[1:] + edges[:-1]) / 2 for edges in cut.edges), indexing="ij")
+        cells = np.zeros((everyone.size, len(taught.features.columns)))
+        for place, column in enumerate(cut.columns):
+            half = 0.5 if taught.features.columns[column].size else 0.0
+            cells[:, column] = middles[place].ravel() - half
+        count = len(taught.classes)
+        weights = (chances * everyone).reshape(count, -1)
+        tree = self._plain().set_params(min_samples_leaf=1, min_weight_fraction_leaf=self._share(len(taught.labels)))
+        rows = np.tile(encoded(taught.features, cells), (count, 1))
+        self.tree_ = tree.fit(rows, np.repeat(np.arange(count), everyone.size), sample_weight=weights.ravel())
+
+    def _share(self, rows: int) -> float:
+        """Of all records that a leaf must have, at most half of them."""
+        asked = self.min_samples_leaf
+        return float(min(asked if isinstance(asked, float) and asked < 1 else asked / rows, 0.5))
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probability of each class, a row a record, for records as they are."""
+        check_is_fitted(self, "classes_")
+        values = encoded(self.features_, self.features_.read(self, X))
+        out = np.zeros((len(values), len(self.classes_)))
+        out[:, self.tree_.classes_] = self.tree_.predict_proba(values)
+        return out
+
+    def predict(self, X: Any) -> Any:
+        """The likeliest class of each record."""
+        likeliest = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[likeliest]
