@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 from sfumato.kernels.unblurring import cutoff, reference_error
 from sfumato.mining._axes import axes_of
 from sfumato.mining._copy import Copy
@@ -31,9 +29,14 @@ def enough_for_a_count(rows: int, retention: float, size: int) -> int | None:
     return math.ceil(group) if group <= rows else None
 
 
-def enough_for_a_mean(noise: float, spread: float) -> int:
-    """How many rows a group must have for its mean to be within a tenth of the column's standard deviation."""
-    return math.ceil((half_width(0.95) * math.sqrt(noise) / (_TENTH * spread)) ** 2)
+def enough_for_a_mean(noise: float) -> int:
+    """How many rows a group must have for its mean to be within a tenth of the column's standard deviation.
+
+    Args:
+        noise: its variance, in units of the column's.
+
+    """
+    return math.ceil((half_width(0.95) / _TENTH) ** 2 * noise)
 
 
 def abilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -59,22 +62,22 @@ def abilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _of_numbers(copy: Copy) -> tuple[list[str], list[str]]:
     can: list[str] = []
     cannot: list[str] = []
-    for name in copy.noisy:
-        model = copy.model(name)
-        if not isinstance(model, GaussianNoise):
+    for model in copy.manifest.models:
+        names = [name for name in copy.names if isinstance(model, GaussianNoise) and name in model.columns]
+        if not names or not isinstance(model, GaussianNoise):
             continue
-        noise = model.covariance[0][0]
-        spread = math.sqrt(noise / model.noise)
-        need = enough_for_a_mean(noise, spread)
-        said = f"Means of {name}: a group needs {need:,} rows for a tenth of the column's standard deviation."
+        listed, ratio = ", ".join(names), model.noise * max(model.scale)
+        need = enough_for_a_mean(ratio)
+        said = f"Means of {listed}: a group needs {need:,} rows for a tenth of the column's standard deviation."
         (can if need <= copy.rows else cannot).append(said)
-        error = reference_error(math.sqrt(noise), spread, copy.rows, cutoff(math.sqrt(noise), spread, copy.rows))
-        reach = half_width(0.95) * error
+        deviation = math.sqrt(ratio)
+        error = reference_error(deviation, 1.0, copy.rows, cutoff(deviation, 1.0, copy.rows))
         if error > WORST / 1.5:
-            cannot.append(f"Quantiles and ranges of {name}: {copy.rows:,} rows at this level tell no shares.")
+            cannot.append(f"Quantiles and ranges of {listed}: {copy.rows:,} rows at this level tell no shares.")
         else:
-            can.append(f"Quantiles and ranges of {name}: shares of all rows to about ±{reach:.1%}.")
-    if len(copy.noisy) > 1:
-        size = 2 * half_width(0.95) / np.sqrt(max(copy.rows, 1)) / max(copy.manifest.given, 1e-9)
-        can.append(f"Correlations between {', '.join(copy.noisy)}: to about ±{min(size, 1.0):.2g}, and regressions.")
+            reach = half_width(0.95) * error
+            can.append(f"Quantiles and ranges of {listed}: shares of all rows to about ±{reach:.1%}.")
+        if len(names) > 1:
+            size = half_width(0.95) * math.sqrt((2 * ratio + ratio**2) / max(copy.rows, 1))
+            can.append(f"Correlations between {listed}: to about ±{min(size, 1.0):.2g}; regressions.")
     return can, cannot

@@ -17,6 +17,10 @@ class Interval:
     low: float
     high: float
 
+    def within(self, low: float, high: float) -> Interval:
+        """The same, where nothing lies beyond these ends."""
+        return Interval(*(min(max(end, low), high) for end in (self.estimate, self.low, self.high)))
+
     def __str__(self) -> str:
         return f"{self.estimate:.6g} ({self.low:.6g} to {self.high:.6g})"
 

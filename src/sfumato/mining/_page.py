@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from importlib import resources
 from string import Template
 
 from sfumato.mining import _pictures
 from sfumato.mining._interval import Interval
 from sfumato.mining._profile import QUANTILES, Category, Number, Profile
+
+_SECONDS = {"day": 86400.0, "second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 
 
 def heading(found: Profile) -> str:
@@ -25,8 +28,8 @@ def text(found: Profile) -> str:
     """The profile for a terminal."""
     lines = [heading(found)]
     if found.numbers:
-        lines += ["", f"{'numbers':<18}{'mean':>30}{'standard deviation':>30}{'median':>30}"]
-        lines += [f"{n.name[:17]:<18}" + "".join(f"{cell:>30}" for cell in _cells(n)) for n in found.numbers]
+        lines += ["", f"{'numbers':<18}{'mean':>38}{'standard deviation':>38}{'median':>38}"]
+        lines += [f"{n.name[:17]:<18}" + "".join(f"{cell:>38}" for cell in _cells(n)) for n in found.numbers]
     for category in found.categories:
         lines += ["", f"{category.name}" + (f", {category.more:,} more values not listed" if category.more else "")]
         lines += [
@@ -65,7 +68,7 @@ def _abilities(found: Profile) -> str:
 
 def _number(found: Number) -> str:
     heads = ["mean", "standard deviation", *(f"{q:.0%} lie below" for q in QUANTILES[: len(found.quantiles)])]
-    cells = [_short(found.mean), _short(found.deviation), *map(_short, found.quantiles)]
+    cells = [_when(found.mean, found.unit), _spread(found), *(_when(q, found.unit) for q in found.quantiles)]
     rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(heads, cells, strict=True))
     note = "" if found.quantiles else "<p class=pale>Quantiles cannot be told at this level.</p>"
     kept = "" if found.noisy else "<p class=pale>Shown in the copy as it is.</p>"
@@ -98,14 +101,30 @@ def _card(title: str, table: str, picture: str) -> str:
 
 
 def _cells(found: Number) -> list[str]:
-    middle = _short(found.quantiles[len(QUANTILES) // 2]) if found.quantiles else "not at this level"
-    return [_short(found.mean), _short(found.deviation), middle]
+    middle = "not at this level" if not found.quantiles else _when(found.quantiles[len(QUANTILES) // 2], found.unit)
+    return [_when(found.mean, found.unit), _spread(found), middle]
+
+
+def _when(interval: Interval, unit: str) -> str:
+    """A number, or the day of a moment."""
+    if not unit:
+        return _short(interval)
+    start, size = datetime(1970, 1, 1, tzinfo=UTC), _SECONDS[unit]
+    days = [start + timedelta(seconds=size * end) for end in vars(interval).values()]
+    middle, low, high = (f"{day:%Y-%m-%d}" for day in days)
+    return f"{middle} ({low} to {high})"
+
+
+def _spread(found: Number) -> str:
+    if not found.unit:
+        return _short(found.deviation)
+    days = [end * _SECONDS[found.unit] / _SECONDS["day"] for end in vars(found.deviation).values()]
+    return f"{_short(Interval(*days))} days"
 
 
 def _short(interval: Interval) -> str:
-    if interval.low == interval.high:
-        return f"{interval.estimate:.4g}"
-    return f"{interval.estimate:.4g} ({interval.low:.4g} to {interval.high:.4g})"
+    middle, low, high = (f"{end:,.0f}" if 1000 <= abs(end) < 1e12 else f"{end:.4g}" for end in vars(interval).values())
+    return middle if interval.low == interval.high else f"{middle} ({low} to {high})"
 
 
 def _share(interval: Interval) -> str:

@@ -35,6 +35,10 @@ class Number:
     deviation: Interval
     quantiles: tuple[Interval, ...]
     """At `QUANTILES`; none where the level does not tell them."""
+    noise: float
+    """The standard deviation of the noise."""
+    unit: str = ""
+    """Of time, where it holds moments."""
     density: Density | None = None
 
 
@@ -154,7 +158,8 @@ def _numbers(
         variance, (low, high) = moments.covariance_[i, i], np.maximum(moments.covariance_interval_[i, i], 0)
         mean = Interval(float(moments.mean_[i]), *map(float, moments.mean_interval_[i]))
         deviation = Interval(math.sqrt(variance), math.sqrt(low), math.sqrt(high))
-        out.append(Number(name, noisy, mean, deviation, quantiles, density))
+        noise = math.sqrt(copy.noise([name])[0, 0])
+        out.append(Number(name, noisy, mean, deviation, quantiles, noise, _unit(copy, name), density))
     pairs = [
         Pair(names[i], names[j], Interval(float(moments.correlation_[i, j]), *map(float, ends)))
         for i in range(len(names))
@@ -162,6 +167,15 @@ def _numbers(
         if (ends := moments.correlation_interval_[i, j])[0] > 0 or ends[1] < 0
     ]
     return tuple(out), tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
+
+
+def _unit(copy: Copy, name: str) -> str:
+    kind = copy.source.schema.field(name).type
+    if pa.types.is_date(kind):
+        return "day"
+    if pa.types.is_timestamp(kind):
+        return {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}[kind.unit]
+    return ""
 
 
 def _category(copy: Copy, name: str, confidence: float) -> Category | None:

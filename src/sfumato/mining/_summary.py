@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -94,6 +95,12 @@ class Summary:
         found, gain = self.covariance(shaped=shaped)
         errors: Floats = entry_errors(positive(found, self.units), self.noise, self.rows) * gain
         return errors
+
+    def ends(self, name: str) -> tuple[float, float]:
+        """Between which a column was clipped."""
+        model = self.copy.model(name)
+        clip: Any = model.clip[0] if isinstance(model, GaussianNoise) else None  # of moments it is text
+        return (-np.inf, np.inf) if clip is None or isinstance(clip[0], str) else (float(clip[0]), float(clip[1]))
 
     def shares(self, name: str) -> Shares:
         """The share of the original below any point of a column."""

@@ -79,8 +79,8 @@ class Moments(Miner):
 
     def quantile(self, column: str, shares: Sequence[float]) -> list[Interval]:
         """The points below which those shares of a column lie, for a column without heaps or sudden ends."""
-        found = self._best.shares(column)
-        return [found.quantile(share, self._width) for share in shares]
+        found, ends = self._best.shares(column), self._best.ends(column)
+        return [found.quantile(share, self._width).within(*ends) for share in shares]
 
 
 def _weighed(found: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
