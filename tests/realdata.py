@@ -69,3 +69,24 @@ def salaries() -> Array:
         rng = np.random.default_rng(7)
         return np.minimum(rng.lognormal(2.4, 0.8, 600_000), 49).astype(np.int64)
     return pyarrow.parquet.read_table(here / "census_adult_600k.parquet", columns=["Salary"]).column(0).to_numpy()
+
+
+@cache
+def iris() -> tuple[Array, Array]:
+    """Four measures of 150 flowers, and their species."""
+    from sklearn.datasets import load_iris  # inside the package, with Fisher's own values
+
+    data = load_iris()
+    return data.data, data.target
+
+
+@cache
+def cancer() -> tuple[Array, Array]:
+    """Nine measures of the 683 complete records of Breast Cancer Wisconsin (Original), and which are malignant."""
+    here = folder()
+    path = None if here is None else here / "breast-cancer-wisconsin.data"
+    if path is None or not path.exists():
+        pytest.skip("Breast Cancer Wisconsin (Original) is not here: set SFUMATO_DATA to a folder with it")
+    rows = [line.split(",") for line in path.read_text().split() if line and "?" not in line]
+    values = np.array(rows, dtype=np.float64)
+    return values[:, 1:-1], (values[:, -1] == 4).astype(np.int64)

@@ -25,6 +25,8 @@ class Sums:
     ones: Floats
     """`ones[i, j]`: of column `i`, over the rows that show `j` too."""
     products: Floats
+    squares: Floats
+    """`squares[i, j]`: of column `i`, over the rows that show `j` too."""
 
     @classmethod
     def of(cls, values: Floats) -> Sums:
@@ -33,12 +35,15 @@ class Sums:
         if there.all():
             total = values.sum(axis=0)
             count = np.full((values.shape[1],) * 2, float(len(values)))
-            return cls(count, np.repeat(total[:, None], len(total), axis=1), values.T @ values)
+            products = values.T @ values
+            own = np.repeat(np.diag(products)[:, None], len(total), axis=1)
+            return cls(count, np.repeat(total[:, None], len(total), axis=1), products, own)
         shown, filled = there.astype(np.float64), np.where(there, values, 0.0)
-        return cls(shown.T @ shown, filled.T @ shown, filled.T @ filled)
+        return cls(shown.T @ shown, filled.T @ shown, filled.T @ filled, (filled**2).T @ shown)
 
     def __add__(self, other: Sums) -> Sums:
-        return Sums(self.rows + other.rows, self.ones + other.ones, self.products + other.products)
+        parts = zip(vars(self).values(), vars(other).values(), strict=True)
+        return Sums(*(one + two for one, two in parts))
 
     def means(self) -> Floats:
         """Of the columns."""
@@ -49,6 +54,14 @@ class Sums:
         """Over the rows that show both."""
         rows = np.maximum(self.rows, 2)
         found: Floats = (self.products - self.ones * self.ones.T / rows) / (rows - 1)
+        return found
+
+    def pair(self, i: int, j: int) -> Floats:
+        """The covariance of two columns, all of it over the rows that show both."""
+        rows = max(float(self.rows[i, j]), 2.0)
+        ones = np.array([self.ones[i, j], self.ones[j, i]])
+        square = np.array([[self.squares[i, j], self.products[i, j]], [self.products[i, j], self.squares[j, i]]])
+        found: Floats = (square - np.outer(ones, ones) / rows) / (rows - 1)
         return found
 
 
@@ -84,17 +97,10 @@ def variance_interval(found: Floats, noise: Floats, rows: Floats, width: float) 
     return np.maximum(found + slope - root, 0), np.maximum(found + slope + root, 0)
 
 
-def correlation_errors(original: Floats, noise: Floats, rows: Floats) -> Floats:
-    """The standard error of every correlation, by the gradient of `s_ij/√(s_ii·s_jj)`."""
-    size = len(original)
-    out = np.zeros((size, size))
-    sizes = np.sqrt(np.maximum(np.diag(original), 1e-300))
-    for i in range(size):
-        for j in range(i):
-            scale = sizes[i] * sizes[j]
-            r = original[i, j] / scale
-            pair = np.ix_([i, j], [i, j])
-            weights = np.array([[-r / (2 * sizes[i] ** 2), 0.5 / scale], [0.5 / scale, -r / (2 * sizes[j] ** 2)]])
-            variance = linear_variance(weights, original[pair], noise[pair], max(rows[i, j], 2))
-            out[i, j] = out[j, i] = np.sqrt(max(variance, 0))
-    return out
+def correlation(original: Floats, noise: Floats, rows: float) -> tuple[float, float]:
+    """Of two columns, and its standard error, by the gradient of `s_ij/√(s_ii·s_jj)`."""
+    sizes = np.sqrt(np.maximum(np.diag(original), 1e-12 * np.diag(original + noise)) + 1e-100)
+    scale = float(sizes.prod())
+    r = float(np.clip(original[0, 1] / scale, -1, 1))
+    weights = np.array([[-r / (2 * sizes[0] ** 2), 0.5 / scale], [0.5 / scale, -r / (2 * sizes[1] ** 2)]])
+    return r, float(np.sqrt(max(linear_variance(weights, original, noise, max(rows, 2.0)), 0.0)))

@@ -20,7 +20,7 @@ import numpy as np
 
 from sfumato.kernels import Floats
 
-ROUGH = 5.0
+ROUGH = 6.0
 _FLAT = 0.8
 """Where the window, flat before, begins to fall off; a sudden end would ring."""
 _NODES = 256
@@ -63,7 +63,7 @@ def cutoff(deviation: float, spread: float, rows: int) -> float:
 
 def reference_error(deviation: float, spread: float, rows: int, cutoff: float) -> float:
     """The standard error of the share below the median, of a normal distribution."""
-    if deviation * cutoff > 30:
+    if deviation * cutoff > 20:
         return math.inf
     normal = np.linspace(-5, 5, 201)
     chance = np.exp(-(normal**2) / 2)

@@ -66,7 +66,7 @@ def _of_numbers(copy: Copy) -> tuple[list[str], list[str]]:
         names = [name for name in copy.names if isinstance(model, GaussianNoise) and name in model.columns]
         if not names or not isinstance(model, GaussianNoise):
             continue
-        listed, ratio = ", ".join(names), model.noise * max(model.scale)
+        listed, ratio = ", ".join(names), model.noise * max(model.scale) ** 2
         need = enough_for_a_mean(ratio)
         said = f"Means of {listed}: a group needs {need:,} rows for a tenth of the column's standard deviation."
         (can if need <= copy.rows else cannot).append(said)

@@ -20,7 +20,7 @@ from sfumato.mining._cells import Cells, Range, answered
 from sfumato.mining._copy import Copy
 from sfumato.mining._interval import half_width
 from sfumato.mining._quantiles import Bins
-from sfumato.mining._sql import Output, Question, Term, duck, parse
+from sfumato.mining._sql import Output, Question, Term, duck, parse, told
 from sfumato.models import GaussianNoise, Rotation, Unchanged, UniformReplacement
 
 
@@ -39,12 +39,16 @@ def ask(copy: Any, question: str, *, confidence: float = 0.95) -> pa.Table:
         return answer
     session = duck()
     session.register("answer", answer)
-    return session.sql(asked.arranged).to_arrow_table()
+    return told(session, asked.arranged)
 
 
 def _check(copy: Copy, asked: Question) -> None:
     """Refuse what no weight corrects."""
+    folded = [name.lower() for name in copy.names]
     for name in asked.columns:
+        copy.model(name)
+        if folded.count(name.lower()) > 1:
+            raise MiningError(f"SQL does not tell {name!r} from another column in other letters; leave one out")
         if isinstance(copy.model(name), Rotation):
             raise MiningError(f"{name!r} is turned and has no values of its own; only distances can be asked of it")
     for name in asked.groups:
@@ -56,17 +60,14 @@ def _check(copy: Copy, asked: Question) -> None:
     if len(ranged) > 1:
         raise MiningError(f"one number with noise can be in conditions, and {' and '.join(sorted(ranged))} are")
     for output in asked.outputs:
+        model = copy.model(output.column) if output.column else None
+        if output.function == "count" and isinstance(model, UniformReplacement) and model.perturbs_null:
+            raise MiningError(f"what is missing in {output.column!r} was perturbed too; count its values by GROUP BY")
         if output.function in {"sum", "avg"}:
             _check_sum(copy, output, ranged)
 
 
 def _check_term(copy: Copy, term: Term) -> None:
-    models = [copy.model(name) for name in term.columns]
-    gaps = any(isinstance(model, UniformReplacement) and not model.perturbs_null for model in models)
-    if gaps and " NULL" in term.text.upper():
-        raise MiningError(
-            f"{term.text}: missing values of perturbed categories cannot be asked for; they are in the copy as they are"
-        )
     noisy = [name for name in term.columns if isinstance(copy.model(name), GaussianNoise)]
     if noisy and (len(term.columns) > 1 or term.range is None):
         raise MiningError(
@@ -111,7 +112,7 @@ def _count(copy: Copy, asked: Question) -> Cells:
     batches = (batch for table in copy.tables(needed) for batch in table.to_batches())
     session.register("copy", pa.RecordBatchReader.from_batches(schema, batches))
     axes = [axis for axis in axes_of(copy, blurred) if isinstance(axis, Replaced)]
-    return Cells(copy, session.sql(question).to_arrow_table(), tuple(keys), axes, tuple(mixed), ranged, sums, schema)
+    return Cells(copy, told(session, question), tuple(keys), axes, tuple(mixed), ranged, sums, schema)
 
 
 def _totals(copy: Copy, sums: tuple[str, ...]) -> list[str]:
@@ -139,7 +140,7 @@ def _range(copy: Copy, terms: list[Term]) -> Range | None:
     if not isinstance(model, GaussianNoise):
         raise MiningError(f"{name!r} carries no noise")
     deviation = float(np.sqrt(model.covariance[0][0]))
-    spread = float(f"{deviation / np.sqrt(model.noise):.1e}")
+    spread = float(f"{deviation / np.sqrt(model.noise) / model.scale[0]:.1e}")
     return Range(name, low, high, Bins(deviation, spread, copy.rows, float(low if np.isfinite(low) else high)))
 
 

@@ -67,7 +67,8 @@ class Shown:
     """A column that is shown as it is; its values are found as they come."""
 
     columns: tuple[str, ...]
-    found: list[Any] = field(default_factory=list)
+    found: dict[Any, int] = field(default_factory=dict)
+    """The values and their codes."""
     retention: float = 1.0
 
     @property
@@ -83,19 +84,16 @@ class Shown:
     def codes(self, copy: Copy, table: pa.Table) -> Rows:  # noqa: ARG002 - as above
         """Of some rows; missing is a value of its own."""
         array = table.column(self.columns[0]).combine_chunks()
+        if pa.types.is_nested(array.type):
+            raise MiningError(f"{self.columns[0]!r} holds lists, which are no categories; leave it out")
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode("encode")
         values = encoded.dictionary.to_pylist()
-        self.found.extend(value for value in values if value not in self.found)
-        if encoded.indices.null_count and None not in self.found:
-            self.found.append(None)
-        places = np.array([self.found.index(value) for value in values] or [0], np.int64)
-        index = encoded.indices.cast(pa.int64())
-        codes: Rows = places[pc.fill_null(index, 0).to_numpy(zero_copy_only=False)]
-        return (
-            np.where(index.is_null().to_numpy(zero_copy_only=False), self.found.index(None), codes)
-            if None in self.found
-            else codes
-        )
+        if encoded.indices.null_count:
+            values.append(None)
+        places = np.array([self.found.setdefault(value, len(self.found)) for value in values] or [0], np.int64)
+        index = pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1)
+        codes: Rows = places[index.to_numpy(zero_copy_only=False)]
+        return codes
 
 
 Axis = Replaced | Shown
@@ -123,37 +121,35 @@ class Counts:
 
     def __init__(self, axes: Sequence[Axis]) -> None:
         self.axes = list(axes)
-        self._cells: dict[int, float] = {}
+        self._cells: dict[tuple[int, ...], float] = {}
         self._dense: Floats | None = None
         if all(isinstance(axis, Replaced) for axis in axes):
             self._dense = np.zeros(_checked([axis.size for axis in axes]))
 
     def add(self, copy: Copy, table: pa.Table) -> None:
         """Count some rows; those that miss a category are left out."""
-        codes = [axis.codes(copy, table) for axis in self.axes]
-        whole = np.all([code >= 0 for code in codes], axis=0)
+        codes = np.stack([axis.codes(copy, table) for axis in self.axes])
+        codes = codes[:, (codes >= 0).all(axis=0)]
         if self._dense is not None:
-            keys = np.ravel_multi_index([code[whole] for code in codes], self._dense.shape)
+            keys = np.ravel_multi_index(tuple(codes), self._dense.shape)
             self._dense += np.bincount(keys, minlength=self._dense.size).reshape(self._dense.shape)
             return
-        keys = np.zeros(int(whole.sum()), np.int64)
-        for axis, code in zip(self.axes, codes, strict=True):
-            keys = keys * (axis.size if isinstance(axis, Replaced) else CELLS) + code[whole]
-        for key, count in zip(*np.unique(keys, return_counts=True), strict=True):
-            self._cells[int(key)] = self._cells.get(int(key), 0.0) + float(count)
+        sizes = codes.max(axis=1, initial=0) + 1
+        if np.prod(sizes.astype(np.float64)) > 2**62:
+            raise MiningError(
+                f"a table of counts has at most {CELLS:,} cells, and this has more; ask for fewer columns"
+            )
+        keys, counts = np.unique(np.ravel_multi_index(tuple(codes), tuple(sizes)), return_counts=True)
+        for cell, count in zip(zip(*np.unravel_index(keys, tuple(sizes)), strict=True), counts, strict=True):
+            self._cells[cell] = self._cells.get(cell, 0.0) + float(count)
 
     def table(self) -> Floats:
         """The counts, an axis an attribute."""
         if self._dense is not None:
             return self._dense
-        shape = _checked([axis.size for axis in self.axes])
-        out = np.zeros(shape)
-        for key, count in self._cells.items():
-            place, rest = [], key
-            for axis in reversed(self.axes):
-                rest, code = divmod(rest, axis.size if isinstance(axis, Replaced) else CELLS)
-                place.append(code)
-            out[tuple(reversed(place))] = count
+        out = np.zeros(_checked([axis.size for axis in self.axes]))
+        for cell, count in self._cells.items():
+            out[cell] = count
         return out
 
 

@@ -16,7 +16,7 @@ from sfumato.kernels.unblurring import below, blunt, peak
 from sfumato.mining._axes import CELLS, Replaced
 from sfumato.mining._copy import Copy
 from sfumato.mining._quantiles import WORST, Bins
-from sfumato.mining._sql import Question, Term, duck
+from sfumato.mining._sql import Question, Term, duck, told
 
 
 @dataclass(frozen=True)
@@ -81,15 +81,15 @@ Group = tuple[Any, ...]
 def answered(cells: Cells, asked: Question, width: float) -> pa.Table:
     """A row for every group of the original."""
     places, keys = _keys(cells)
-    codes = [axis.codes(cells.copy, cells.table) for axis in cells.axes]
-    shape = tuple(axis.size for axis in cells.axes)
+    codes = [_codes(cells, axis) for axis in cells.axes]
+    shape = tuple(max(axis.size, int(code.max(initial=0)) + 1) for axis, code in zip(cells.axes, codes, strict=True))
     if math.prod(shape) * max(len(keys), 1) > CELLS:
         raise MiningError(f"a question may have {CELLS:,} cells, and this one has more; group by fewer columns")
-    labels = _labels(cells)
+    labels = _labels(cells, shape)
+    order = np.argsort(places, kind="stable")
+    parts = np.split(order, np.searchsorted(places[order], np.arange(1, len(keys)))) if keys else []
     totals: dict[Group, _Totals] = {}
-    for k, key in enumerate(keys):
-        mine = np.flatnonzero(places == k)
-        truth = _truth(cells, key, labels, shape)
+    for key, mine, truth in zip(keys, parts, _truths(cells, keys, labels, shape), strict=True):
         for group, wanted in _groups(asked, key | labels, truth):
             found = _total(cells, mine, wanted, [code[mine] for code in codes])
             if group in totals:
@@ -101,41 +101,60 @@ def answered(cells: Cells, asked: Question, width: float) -> pa.Table:
     return _table(cells, asked, totals, width)
 
 
+def _codes(cells: Cells, axis: Replaced) -> Rows:
+    """The value of each cell; what is missing, and stays so, is one more, which is never replaced."""
+    codes = axis.codes(cells.copy, cells.table)
+    if len(axis.columns) > 1 and (codes < 0).any():
+        raise MiningError(f"records miss part of {' and '.join(axis.columns)}, replaced together; ask of one of them")
+    return np.where(codes < 0, axis.size, codes)
+
+
 def _keys(cells: Cells) -> tuple[Rows, list[dict[str, Any]]]:
     """Which of the distinct keys each cell has."""
     columns = [cells.table.column(name).to_pylist() for name in cells.keys]
-    numbers: dict[Group, int] = {}
-    places = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)] if columns else []
     if not columns:
         return np.zeros(cells.table.num_rows, np.int64), [{}]
+    numbers: dict[Group, int] = {}
+    places = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
     return np.array(places, np.int64), [dict(zip(cells.keys, key, strict=True)) for key in numbers]
 
 
-def _labels(cells: Cells) -> dict[str, list[Any]]:
+def _labels(cells: Cells, shape: tuple[int, ...]) -> dict[str, list[Any]]:
     """The value of every perturbed column in each cell of the original's table, one after the other."""
-    sizes = [axis.size for axis in cells.axes]
     out: dict[str, list[Any]] = {}
     for i, axis in enumerate(cells.axes):
-        order = np.indices(sizes)[i].ravel()
-        said = axis.labels
+        said = [*axis.labels, (None,)]
         for j, name in enumerate(axis.columns):
-            out[name] = [said[code][j] for code in order]
+            out[name] = [said[code][j] for code in np.indices(shape)[i].ravel()]
     return out
 
 
-def _truth(cells: Cells, key: dict[str, Any], labels: dict[str, list[Any]], shape: tuple[int, ...]) -> Floats:
-    """1 where all conditions on categories hold, 0 elsewhere; DuckDB says which."""
+def _truths(
+    cells: Cells, keys: list[dict[str, Any]], labels: dict[str, list[Any]], shape: tuple[int, ...]
+) -> list[Floats]:
+    """For each key, 1 where all conditions on categories hold, 0 elsewhere; DuckDB says which, of all at once."""
+    mentioned = {name for term in cells.terms for name in term.columns}
     if not cells.terms:
-        return np.ones(shape)
+        return [np.ones(shape)] * len(keys)
+    told_apart = mentioned & set(cells.keys)
+    asked = keys if told_apart else keys[:1]
     count = math.prod(shape)
-    columns = {name: [value] * count for name, value in key.items()} | labels
-    domain = pa.table({name: pa.array(v, _plain(cells.schema.field(name).type)) for name, v in columns.items()})
+    columns = {name: [value for key in asked for value in [key[name]] * count] for name in told_apart}
+    columns |= {name: values * len(asked) for name, values in labels.items()}
+    domain = {name: _typed(values, cells.schema.field(name).type) for name, values in columns.items()}
     session = duck()
-    session.register("domain", domain)
+    session.register("domain", pa.table(domain | {"#": pa.array(np.arange(count * len(asked)))}))
     said = " AND ".join(f"({term.text})" for term in cells.terms)
-    held = session.sql(f"SELECT coalesce({said}, false) AS held FROM domain").to_arrow_table()  # noqa: S608
-    truth: Floats = held.column("held").to_numpy().astype(np.float64).reshape(shape)
-    return truth
+    held = told(session, f'SELECT coalesce({said}, false) AS held FROM domain ORDER BY "#"')  # noqa: S608
+    truth = held.column("held").to_numpy().astype(np.float64).reshape(len(asked), *shape)
+    return list(truth) if told_apart else [truth[0]] * len(keys)
+
+
+def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:
+    """Values as a column has them; a manifest tells dates and decimals as text."""
+    plain = _plain(kind)
+    text = any(isinstance(value, str) for value in values) and not pa.types.is_string(plain)
+    return pa.array(values, pa.string()).cast(plain) if text else pa.array(values, plain)
 
 
 def _plain(kind: pa.DataType) -> pa.DataType:
@@ -157,13 +176,20 @@ def _groups(asked: Question, values: dict[str, Any], truth: Floats) -> list[tupl
     return out
 
 
+def _inverted(wanted: Floats, axes: list[Replaced]) -> Floats:
+    """The weights of what is seen, along each axis; what is missing is seen as it is."""
+    for place, axis in enumerate(axes):
+        kept = [1.0] * place + [axis.retention] + [1.0] * (len(axes) - place - 1)
+        values, gap = np.split(wanted, [axis.size], axis=place)
+        wanted = np.concatenate([inverted(values, kept), gap], axis=place)
+    return wanted
+
+
 def _total(cells: Cells, mine: Rows, wanted: Floats, codes: list[Rows]) -> _Totals:
     """The weighted totals of some cells, and their variances."""
     weight = np.ones(len(mine))
     if cells.axes:
-        weights = inverted(wanted, [axis.retention for axis in cells.axes])
-        there = np.all([code >= 0 for code in codes], axis=0)
-        weight = np.where(there, weights[tuple(np.maximum(code, 0) for code in codes)], 0.0)
+        weight = _inverted(wanted, cells.axes)[tuple(codes)]
     mean = weight
     if cells.range is not None:
         places = cells.table.column("#range").to_numpy()[mine]
@@ -187,7 +213,7 @@ def _table(cells: Cells, asked: Question, totals: dict[Group, _Totals], width: f
         if not output.function:
             place = asked.groups.index(output.column)
             kind = _plain(cells.schema.field(output.column).type)
-            columns[output.name] = pa.array([group[place] for group in totals], kind)
+            columns[output.name] = _typed([group[place] for group in totals], kind)
             continue
         found = [_answer(output.function, cells.sums, output.column, part) for part in totals.values()]
         values, errors = np.array([f[0] for f in found]), np.sqrt([max(f[1], 0.0) for f in found])

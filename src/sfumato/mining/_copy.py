@@ -140,29 +140,30 @@ class Copy:
             raise _unfit(self.manifest) from None
 
 
-def opened(copies: Sequence[Any]) -> list[Copy]:
-    """The copies of a coalition, the best first; those that lie on the path of a better one are left out."""
+def opened(copies: Sequence[Any], columns: Sequence[str] | None = None) -> list[Copy]:
+    """The copies of a coalition that show some columns, the best first, and only the best of each path.
+
+    Those beside it must show as many records: of part of a table, they tell something else.
+    """
     if not copies:
         raise MiningError("a copy must be given, and the list is empty; name at least one")
-    found = sorted((Copy.of(copy) for copy in copies), key=lambda copy: -copy.manifest.given)
+    found = sorted((Copy.of(copy) for copy in copies), key=lambda copy: (-copy.rows, -copy.manifest.given))
     if len({copy.manifest.dataset for copy in found}) > 1:
-        raise MiningError(
-            f"copies must be of one dataset, got {', '.join(sorted({c.manifest.dataset for c in found}))}"
-        )
-    telling: list[Copy] = []
-    for copy in found:
-        if not any(_holds(better, copy) for better in telling):
-            telling.append(copy)
-    return telling
+        names = ", ".join(sorted({copy.manifest.dataset for copy in found}))
+        raise MiningError(f"copies must be of one dataset, got {names}")
+    showing = [copy for copy in found if set(columns or ()) <= set(copy.names)] or found
+    telling: dict[tuple[Any, ...], Copy] = {}
+    for copy in showing:
+        if copy.rows == showing[0].rows:
+            telling.setdefault(_path(copy), copy)
+    return list(telling.values())
 
 
-def _holds(better: Copy, copy: Copy) -> bool:
-    """Whether a copy on the same path, of the same rows, has all that another has."""
+def _path(copy: Copy) -> tuple[Any, ...]:
+    """Names the path that a copy lies on; noise that is not chained has one for every level."""
     blurred = [model for model in copy.manifest.models if not isinstance(model, Unchanged)]
-    same = (better.manifest.scheme, better.manifest.key) == (copy.manifest.scheme, copy.manifest.key)
-    return (
-        same and all(m.chained for m in blurred) and set(copy.names) <= set(better.names) and copy.rows <= better.rows
-    )
+    whole = (copy.manifest.scheme, copy.manifest.key)
+    return whole if all(model.chained for model in blurred) else (*whole, copy.manifest.given)
 
 
 def _unfit(manifest: Manifest) -> ManifestError:

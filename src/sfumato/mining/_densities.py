@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels import Floats, Rows
+from sfumato.kernels import Floats, Mask, Rows
 from sfumato.kernels.inversion import em_frequencies, inverted
 from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
 from sfumato.mining._features import Feature
@@ -33,8 +33,12 @@ class Chances:
         """How likely each record's value is, a column a group."""
         edges, chances = (self.wide, self.seen) if blurred else (self.edges, self.original)
         places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, chances.shape[1] - 1)
-        found: Floats = chances[:, places].T
+        found: Floats = np.where(self._is_unseen(values)[:, None], 1.0, chances[:, places].T)
         return found
+
+    def _is_unseen(self, values: Floats) -> Mask:
+        """Categories that nobody had: they tell nothing."""
+        return values < 0 if self.feature.size else np.zeros(len(values), np.bool_)
 
 
 def chances(feature: Feature, values: Floats, groups: Rows, count: int, shares: Floats | None = None) -> Chances:

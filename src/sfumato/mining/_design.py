@@ -22,6 +22,9 @@ class Design:
 
     features: Features
 
+    def __post_init__(self) -> None:
+        self.features.check_apart()
+
     def exact(self, values: Floats) -> Floats:
         """Of records as they are: numbers, and zeros and ones for all categories but the first."""
         parts = [

@@ -16,6 +16,7 @@ from sfumato.kernels import Floats, Rows
 from sfumato.mining._axes import Replaced, axes_of
 from sfumato.mining._copy import Copy
 from sfumato.models import GaussianNoise, Rotation, Unchanged, UniformReplacement
+from sfumato.release.exhibits import numbers_of
 from sfumato.release.manifest import METADATA, Manifest
 
 
@@ -33,6 +34,8 @@ class Feature:
     """What every number of a blurred copy is a multiple of."""
     ends: tuple[float, float] | None = None
     """Between which the original lies, where it was clipped."""
+    together: tuple[str, ...] = ()
+    """The columns of a joint group, which were replaced as one."""
 
     @property
     def size(self) -> int:
@@ -48,6 +51,15 @@ class Features:
     noise: Floats
     named: bool
     """Whether columns are found by name; else records are arrays of numbers without noise."""
+
+    def check_apart(self) -> None:
+        """Refuse columns that were replaced together, for what takes them to be replaced each by itself."""
+        groups = [column.together for column in self.columns if len(column.together) > 1]
+        for group in groups:
+            if groups.count(group) > 1:
+                raise MiningError(
+                    f"{' and '.join(group)} were replaced together, as one; leave all but one of them out"
+                )
 
     @property
     def numbers(self) -> list[int]:
@@ -117,7 +129,7 @@ def task(miner: Any, X: Any, y: Any) -> Task:
         plain = tuple(Feature(str(i)) for i in range(values.shape[1]))
         return Task(Features(plain, np.zeros((len(plain),) * 2), False), values, target, np.zeros(len(plain)), 0.0)
     opened = _opened(miner, X, y, manifest)
-    target = np.array([np.nan if value is None else value for value in opened.shown], dtype=np.float64)
+    target = _target(opened)
     names = [column.name for column in opened.features.columns]
     noise = np.zeros((len(names) + 1,) * 2)
     if opened.target is not None:
@@ -127,6 +139,13 @@ def task(miner: Any, X: Any, y: Any) -> Task:
         noise = whole.noise([*names, opened.target])
     kept = ~np.isnan(opened.values).any(axis=1) & ~np.isnan(target)
     return Task(opened.features, opened.values[kept], target[kept], noise[:-1, -1], float(noise[-1, -1]))
+
+
+def _target(opened: _Opened) -> Floats:
+    try:
+        return numbers_of(pa.table({"y": pa.array(opened.shown)}), ["y"])[:, 0]
+    except (pa.ArrowException, TypeError):
+        raise MiningError("a regression needs numbers to explain, and these are none; use a classifier") from None
 
 
 @dataclass(frozen=True)
@@ -149,6 +168,8 @@ def _opened(miner: Any, X: Any, y: Any, manifest: Manifest) -> _Opened:
         shown = table.column(y).to_pylist()
     else:
         shown = list(y)
+    if not table.num_rows:
+        raise MiningError("at least two records must be there to learn from, and the copy has none")
     if len(shown) != table.num_rows:
         raise MiningError(f"every record must have its y, got {table.num_rows:,} records and {len(shown):,} of them")
     features, values = _columns(copy, table, [name for name in copy.names if name != target])
@@ -186,7 +207,8 @@ def _columns(copy: Copy, table: pa.Table, names: Sequence[str]) -> tuple[Feature
             continue
         axis = axes_of(copy, [name])[0]
         codes = axis.codes(copy, table)
-        columns.append(Feature(name, 0.0, tuple(label for (label,) in axis.labels), axis.retention))
+        group = model.columns if isinstance(model, UniformReplacement) else ()
+        columns.append(Feature(name, 0.0, tuple(label for (label,) in axis.labels), axis.retention, together=group))
         values.append(np.where(codes < 0, np.nan, codes))
     if not columns:
         raise MiningError("at least one column must be left to learn from, and there is none")
@@ -213,12 +235,15 @@ def _check_lattice(values: Floats, column: Feature) -> None:
 
 
 def _read(table: pa.Table, column: Feature) -> Floats:
-    array = table.column(column.name).combine_chunks()
+    """A column of records to predict for; a category that was never seen is -1, which tells nothing."""
     if not column.size:
-        numbers: Floats = array.cast(pa.float64()).to_numpy(zero_copy_only=False)
-        return numbers
+        try:
+            return numbers_of(table, [column.name])[:, 0]
+        except pa.ArrowException:
+            raise MiningError(f"{column.name!r} must hold numbers, as where it was learnt from") from None
     places = {label: float(i) for i, label in enumerate(column.labels)}
-    return np.array([places.get(value, np.nan) for value in array.to_pylist()])
+    shown = table.column(column.name).to_pylist()
+    return np.array([np.nan if value is None and None not in places else places.get(value, -1.0) for value in shown])
 
 
 def _table(X: Any) -> pa.Table | None:

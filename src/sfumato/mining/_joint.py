@@ -115,6 +115,7 @@ def _everyone(plan: Plan, total: Floats, channel: _Channel) -> Floats:
 def plan(lesson: Lesson) -> Plan:
     """The one to three columns that tell most of the class together, as the copy shows them."""
     features, chosen = lesson.features, _telling(lesson)
+    features.check_apart()
     exact = tuple(i for i in chosen if not features.columns[i].deviation)
     noisy = tuple(i for i in chosen if features.columns[i].deviation)
     bins = _BINS[len(chosen) - 1]

@@ -139,18 +139,17 @@ def profile(
 def _numbers(
     copy: Copy, confidence: float, densities: bool, stage: Callable[[str], None]
 ) -> tuple[tuple[Number, ...], tuple[Pair, ...]]:
-    names = [name for name in (*copy.noisy, *copy.kept) if copy.is_number(name)]
-    if not names:
+    if not any(copy.is_number(name) for name in (*copy.noisy, *copy.kept)):
         return (), ()
     stage("measuring numbers")
-    moments = Moments(columns=names, confidence=confidence).fit(copy)
-    out = []
+    moments = Moments(confidence=confidence).fit(copy)
+    names, out = moments.columns_, []
     for i, name in enumerate(names):
         noisy = name in copy.noisy
         density = None
         if densities and noisy:
             stage(f"reconstructing {name}")
-            density = Density(columns=[name], confidence=confidence).fit(copy)
+            density = _density(copy, name, confidence)
         try:
             quantiles = tuple(moments.quantile(name, QUANTILES))
         except MiningError:
@@ -167,6 +166,13 @@ def _numbers(
         if (ends := moments.correlation_interval_[i, j])[0] > 0 or ends[1] < 0
     ]
     return tuple(out), tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
+
+
+def _density(copy: Copy, name: str, confidence: float) -> Density | None:
+    try:
+        return Density(columns=[name], confidence=confidence).fit(copy)
+    except MiningError:
+        return None
 
 
 def _unit(copy: Copy, name: str) -> str:

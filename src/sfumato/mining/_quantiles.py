@@ -10,12 +10,14 @@ from scipy.signal import fftconvolve
 from sklearn.isotonic import isotonic_regression
 
 from sfumato.errors import MiningError
-from sfumato.kernels import Floats
+from sfumato.kernels import Floats, Rows
 from sfumato.kernels.unblurring import below, blunt, cutoff, peak
 from sfumato.mining._interval import Interval
 
 _FINE = 64.0
 """Bins a wavelength of the cut-off."""
+_GAP = _FINE / (2 * math.pi)
+"""Bins that a window of the cut-off's frequency covers."""
 _MOST = 1 << 21
 WORST = 0.2
 """A standard error of a share that is too large to answer anything with."""
@@ -40,21 +42,21 @@ class Bins:
         """Of a bin: fine against the cut-off, or against the spread where there is no noise."""
         return 2 * math.pi / (_FINE * self.cutoff) if self.deviation else self.spread / 512
 
-    def count(self, values: Floats) -> tuple[int, Floats]:
-        """The number of the first bin, and the counts from it on."""
-        places = np.floor((values[~np.isnan(values)] - self.origin) / self.width).astype(np.int64)
+    def count(self, values: Floats) -> tuple[int, Floats] | None:
+        """The number of the first bin, and the counts from it on; none where they lie too far apart."""
+        places = np.floor((values[~np.isnan(values)] - self.origin) / self.width)
         if not len(places):
             return 0, np.zeros(1)
-        first = int(places.min())
-        if int(places.max()) - first > _MOST:
-            raise MiningError(
-                "values must lie closer together for their quantiles, and some are very far out; clip them"
-            )
-        return first, np.bincount(places - first).astype(np.float64)
+        first, last = float(places.min()), float(places.max())
+        if not max(abs(first), abs(last), last - first) < _MOST:
+            return None
+        return int(first), np.bincount((places - first).astype(np.int64)).astype(np.float64)
 
 
-def added(one: tuple[int, Floats], other: tuple[int, Floats]) -> tuple[int, Floats]:
+def added(one: tuple[int, Floats] | None, other: tuple[int, Floats] | None) -> tuple[int, Floats] | None:
     """Two counts as one."""
+    if one is None or other is None:
+        return None
     first = min(one[0], other[0])
     last = max(one[0] + len(one[1]), other[0] + len(other[1]))
     total = np.zeros(last - first)
@@ -99,13 +101,28 @@ class Shares:
         rising = isotonic_regression(self.shares)
         middle = int(np.clip(np.searchsorted(rising, share), 1, len(self.points) - 1))
         beyond = np.abs(self.shares - share) - width * self.errors
-        outside = np.flatnonzero(beyond > 0)
-        before, after = outside[outside < middle - 1], outside[outside > middle]
-        low = _crossing(beyond, self.points, before[-1], 1) if len(before) else self.points[0]
-        high = _crossing(beyond, self.points, after[0], -1) if len(after) else self.points[-1]
+        first, last = _around(np.flatnonzero(beyond <= 0), middle)
+        low = _crossing(beyond, self.points, first - 1, 1) if first else self.points[0]
+        high = _crossing(beyond, self.points, last + 1, -1) if last + 1 < len(beyond) else self.points[-1]
         around = slice(middle - 1, middle + 1)
+        if not self.errors.any():  # nothing but the width of the bins is unknown
+            low, high = self.points[around]
         estimate = float(np.interp(share, rising[around], self.points[around]))
         return Interval(estimate, min(estimate, float(low)), max(estimate, float(high)))
+
+
+def _around(possible: Rows, middle: int) -> tuple[int, int]:
+    """The ends of the possible points around one of them; a gap that the window could make does not end them."""
+    first, last = middle, middle - 1
+    for point in possible[possible >= middle]:
+        if point - last > _GAP:
+            break
+        last = int(point)
+    for point in possible[possible < middle][::-1]:
+        if first - point > _GAP:
+            break
+        first = int(point)
+    return first, last
 
 
 def _crossing(beyond: Floats, points: Floats, at: int, step: int) -> float:

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
+
+import pyarrow as pa
 
 from sfumato.errors import MiningError
 
@@ -44,8 +47,8 @@ class Question:
     columns: tuple[str, ...] = field(default=())
 
 
-def duck() -> Any:
-    """A DuckDB of its own."""
+@cache
+def _database() -> Any:
     try:
         import duckdb  # noqa: PLC0415 - an extra
     except ImportError:
@@ -53,9 +56,26 @@ def duck() -> Any:
     return duckdb.connect()
 
 
+def duck() -> Any:
+    """A session of DuckDB, with tables of its own."""
+    return _database().cursor()
+
+
+def told(session: Any, sql: str) -> pa.Table:
+    """What DuckDB answers, or its refusal in one sentence."""
+    import duckdb  # noqa: PLC0415 - it is there, as there is a session
+
+    try:
+        return session.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise MiningError(f"DuckDB could not answer the question: {str(error).splitlines()[0]}") from None
+
+
 def parse(sql: str) -> Question:
     """Take a question apart."""
     session = duck()
+    if not sql.strip():
+        raise MiningError("the question must be one SELECT in SQL, and it is empty")
     parsed = json.loads(session.execute("select json_serialize_sql(?)", [sql]).fetchone()[0])
     if parsed.get("error"):
         raise MiningError(f"the question must be one SELECT in SQL: {parsed.get('error_message', 'it is none')}")
@@ -67,6 +87,9 @@ def parse(sql: str) -> Question:
     outputs = tuple(_output(expression, groups) for expression in node["select_list"])
     if not any(output.function for output in outputs):
         raise MiningError("the question must ask for count(*), count, sum or avg: single records of a copy are noise")
+    names = [output.name for output in outputs]
+    if len(set(names)) < len(names):
+        raise MiningError("the columns of the answer must have different names; give them with AS")
     terms = tuple(_term(session, part) for part in _conjuncts(node["where_clause"]))
     names = [*groups, *(output.column for output in outputs), *(name for term in terms for name in term.columns)]
     arranged = _arranged(session, node) if node["modifiers"] else None
@@ -76,7 +99,7 @@ def parse(sql: str) -> Question:
 def _refuse_what_is_more(node: dict[str, Any]) -> None:
     if node["type"] != "SELECT_NODE":
         raise MiningError("the question must be one SELECT, without UNION and the like")
-    if node["from_table"]["type"] != "BASE_TABLE":
+    if node["from_table"]["type"] != "BASE_TABLE" or node["from_table"]["sample"]:
         raise MiningError("the question must be about one table: write FROM copy, without joins or queries within")
     more = {"having": "HAVING", "qualify": "QUALIFY", "sample": "a sample"}
     for part, said in more.items():
@@ -157,10 +180,11 @@ def _range(expression: dict[str, Any]) -> tuple[Any, Any] | None:
 
 
 def _constant(expression: dict[str, Any]) -> float | str | None:
+    """A number, or the text of a moment; none where there is more to it."""
     sign = 1.0
-    if expression["class"] == "FUNCTION" and expression.get("function_name") == "-":
+    if expression["class"] == "FUNCTION" and expression["function_name"] == "-" and len(expression["arguments"]) == 1:
         sign, expression = -1.0, expression["arguments"][0]["expression"]
-    if expression["class"] == "CAST":
+    if expression["class"] == "CAST" and expression.get("type_expr", {}).get("type_name") in {"date", "timestamp"}:
         expression = expression["child"]
     if expression["class"] != "CONSTANT":
         return None
@@ -180,6 +204,10 @@ def _text(session: Any, expression: dict[str, Any]) -> str:
 
 
 def _arranged(session: Any, node: dict[str, Any]) -> str:
+    for modifier in node["modifiers"]:
+        for order in modifier.get("orders", []):
+            if order["expression"]["class"] != "COLUMN_REF":
+                raise MiningError("ORDER BY takes names of columns of the answer; give aggregates a name with AS")
     whole = json.loads(session.execute("select json_serialize_sql('select * from answer')").fetchone()[0])
     whole["statements"][0]["node"]["modifiers"] = node["modifiers"]
     said: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(whole)]).fetchone()[0]

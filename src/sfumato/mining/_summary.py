@@ -9,14 +9,10 @@ import numpy as np
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import Sums, entry_errors, positive
+from sfumato.kernels.covariances import Sums, correlation, entry_errors, positive
 from sfumato.mining._copy import Copy
 from sfumato.mining._quantiles import Bins, Shares, added
 from sfumato.models import GaussianNoise
-from sfumato.release.words import SOME_ROWS
-
-_AGREES = 4.0
-"""Standard errors within which the covariance of a copy must be that of its noise, for the two to have one shape."""
 
 
 @dataclass(frozen=True)
@@ -29,14 +25,15 @@ class Summary:
     sums: Sums
     """Of what lies beyond the origin, so that large numbers lose nothing."""
     bins: list[Bins]
-    counts: list[tuple[int, Floats]]
+    counts: list[tuple[int, Floats] | None]
+    """None where values lie too far apart to be counted."""
 
     @classmethod
     def of(cls, copy: Copy, names: list[str]) -> Summary:
         """Read a copy."""
         sums: Sums | None = None
         bins: list[Bins] = []
-        counts: list[tuple[int, Floats]] = []
+        counts: list[tuple[int, Floats] | None] = []
         for table in copy.tables(names):
             values = copy.values(table, names)
             if sums is None:
@@ -45,8 +42,8 @@ class Summary:
             here = [b.count(values[:, i]) for i, b in enumerate(bins)]
             counts = [added(a, b) for a, b in zip(counts, here, strict=True)] if counts else here
             sums = part if sums is None else sums + part
-        if sums is None or sums.rows.min() < 2:
-            raise MiningError(f"moments need at least two records that show {', '.join(names)}; the copy has fewer")
+        if sums is None:
+            raise MiningError("moments need at least two records, and the copy has none")
         return cls(copy, names, np.array([b.origin for b in bins]), sums, bins, counts)
 
     @property
@@ -70,18 +67,6 @@ class Summary:
         sizes = np.sqrt(np.diag(self.sums.covariance()))
         return np.where(sizes > 0, sizes, 1.0)
 
-    def is_shaped(self) -> bool:
-        """Whether the noise seems to have the shape of these very rows, as it has in an ordinary release."""
-        manifest, noise = self.copy.manifest, np.diag(self.noise)
-        models = [model for model in manifest.models if isinstance(model, GaussianNoise)]
-        if len(models) != 1 or set(models[0].scale) != {1.0} or manifest.version > 1:
-            return False
-        if any(text.startswith(SOME_ROWS) for text in (*manifest.promises, *manifest.limits)):
-            return False
-        seen, rows = np.diag(self.sums.covariance()), np.diag(self.rows)
-        apart = np.abs(seen - noise * (1 + 1 / models[0].noise)) / (seen * np.sqrt(2 / rows) + 1e-3 * noise)
-        return bool((apart[noise > 0] < _AGREES).all())
-
     def covariance(self, *, shaped: bool) -> tuple[Floats, Floats]:
         """Of the original, before it is made positive, and how much of the difference's error it has."""
         seen, noise = self.sums.covariance(), self.noise
@@ -96,6 +81,20 @@ class Summary:
         errors: Floats = entry_errors(positive(found, self.units), self.noise, self.rows) * gain
         return errors
 
+    def correlation(self, *, shaped: bool) -> tuple[Floats, Floats]:
+        """Of each pair of columns, over the records that show both, and its standard error."""
+        size = len(self.names)
+        found, errors = np.eye(size), np.zeros((size, size))
+        for i in range(size):
+            for j in range(i):
+                pair, noise = self.sums.pair(i, j), self.noise[np.ix_([i, j], [i, j])]
+                gain = self.covariance(shaped=shaped)[1][np.ix_([i, j], [i, j])]
+                inner = positive(np.where(gain < 1, pair * gain, pair - noise), np.sqrt(np.diag(pair)) + 1e-300)
+                r, error = correlation(inner, noise, float(self.rows[i, j]))
+                found[i, j] = found[j, i] = r
+                errors[i, j] = errors[j, i] = error * gain[0, 1]
+        return found, errors
+
     def ends(self, name: str) -> tuple[float, float]:
         """Between which a column was clipped."""
         model = self.copy.model(name)
@@ -105,7 +104,10 @@ class Summary:
     def shares(self, name: str) -> Shares:
         """The share of the original below any point of a column."""
         place = self.names.index(name)
-        return Shares.of(self.bins[place], self.counts[place])
+        counts = self.counts[place]
+        if counts is None:
+            raise MiningError(f"{name!r} has values very far apart, so that it has no quantiles to tell; clip it")
+        return Shares.of(self.bins[place], counts)
 
 
 def _bins(copy: Copy, names: list[str], first: Floats) -> list[Bins]:

@@ -115,15 +115,22 @@ def _ends(copy: Copy, summary: Summary, place: int) -> tuple[float, float]:
     clip = model.clip[0] if isinstance(model, GaussianNoise) else None
     if clip is not None and all(isinstance(end, int | float) for end in clip):
         return float(clip[0]), float(clip[1])
-    bins, (first, counts) = summary.bins[place], summary.counts[place]
+    bins, (first, counts) = summary.bins[place], _counts(summary, place)
     low, high = bins.origin + first * bins.width, bins.origin + (first + len(counts)) * bins.width
     slack = min(bins.deviation, (high - low) / 4)
     return low + slack, high - slack
 
 
+def _counts(summary: Summary, place: int) -> tuple[int, Floats]:
+    counts = summary.counts[place]
+    if counts is None:
+        raise MiningError(f"{summary.names[place]!r} has values very far apart, which have no density to tell; clip it")
+    return counts
+
+
 def _rebinned(summary: Summary, grid: Grid) -> Floats:
     """The fine counts of one column in the bins of the grid, the margin's ends included."""
-    bins, (first, counts) = summary.bins[0], summary.counts[0]
+    bins, (first, counts) = summary.bins[0], _counts(summary, 0)
     fine = bins.origin + (first + np.arange(len(counts) + 1)) * bins.width
     inside = grid.edges(0, wide=True)[1:-1]
     total = np.append(0.0, np.cumsum(counts))

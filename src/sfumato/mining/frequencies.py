@@ -75,7 +75,9 @@ class Frequencies(Miner):
     def _table(self, counts: Counts, width: float) -> pa.Table:
         seen = counts.table()
         retentions = [axis.retention for axis in counts.axes]
-        rows = max(seen.sum(), 1.0)
+        rows = float(seen.sum())
+        if not rows:
+            raise MiningError("frequencies need records that miss none of these columns, and the copy has none")
         errors = np.sqrt(inversion_variance(seen, retentions)) / rows
         if errors.max(initial=0) > WORST:
             raise MiningError(

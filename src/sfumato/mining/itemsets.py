@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import MiningError
-from sfumato.kernels import Mask
+from sfumato.kernels import Rows
 from sfumato.mining import Miner
 from sfumato.mining._axes import Replaced, axes_of
 from sfumato.mining._copy import Copy
@@ -23,9 +23,9 @@ Items = tuple[str, ...]
 class Itemsets(Miner):
     """Frequent itemsets and rules of the original. An item is a column of two values that has the greater one.
 
-    The support of a set is a sum over its subsets `S` of what the copy shows of them,
-    `Σ_S n(S)·Π_{i∈S} 1/p_i·Π_{i∉S} -(1-p_i)/(2p_i)`: each item's channel inverted. A set is given up when its support
-    and as many standard errors as the confidence asks for stay below the wanted one.
+    Records that miss an item are left out. The support of a set is a sum over its subsets `S` of what the copy shows
+    of them, `Σ_S n(S)·Π_{i∈S} 1/p_i·Π_{i∉S} -(1-p_i)/(2p_i)`: each item's channel inverted. A set is given up when
+    its support, and as many standard errors as the confidence asks for, stay below the wanted one.
     """
 
     reference = "Evfimievski, Srikant, Agrawal and Gehrke 2002; Agrawal and Srikant 1994"
@@ -72,6 +72,8 @@ class Itemsets(Miner):
             alive = [items for items, support in supports.items() if support.high >= self.min_support]
             self.supports_ |= {items: supports[items] for items in alive}
             level = _longer(set(alive), length)
+        if not self._seen[()]:
+            raise MiningError("itemsets need records that miss no item, and the copy has none")
         self.itemsets_ = self._itemsets()
         self.rules_ = self._rules()
         return self
@@ -81,8 +83,10 @@ class Itemsets(Miner):
         total = dict.fromkeys(level, 0.0)
         rows = 0.0
         for table in copy.tables(list(self._axes)):
-            has = {name: _has(copy, axis, table) for name, axis in self._axes.items()}
-            rows += table.num_rows
+            shown = {name: _shown(copy, axis, table) for name, axis in self._axes.items()}
+            whole = np.logical_and.reduce([codes >= 0 for codes in shown.values()])
+            has = {name: whole & (codes == 1) for name, codes in shown.items()}
+            rows += float(np.count_nonzero(whole))
             for items in level:
                 total[items] += float(np.count_nonzero(np.logical_and.reduce([has[name] for name in items])))
         self._seen |= total | {(): rows}
@@ -142,10 +146,12 @@ class Itemsets(Miner):
 def _items(copy: Copy, columns: Sequence[str] | None) -> dict[str, Any]:
     """The axis of every item."""
     named = [*copy.replaced, *copy.kept] if columns is None else list(columns)
-    axes = {}
+    axes: dict[str, Any] = {}
     for name in named:
         axis = axes_of(copy, [name])[0]
         two = axis.size == 2 if isinstance(axis, Replaced) else pa.types.is_boolean(copy.source.schema.field(name).type)
+        if two and any(set(copy.model(other).columns) & {name} for other in axes if other in copy.replaced):
+            raise MiningError(f"{name!r} was replaced together with another item, as one; leave one of them out")
         if two:
             axes[name] = axis
         elif columns is not None:
@@ -155,13 +161,13 @@ def _items(copy: Copy, columns: Sequence[str] | None) -> dict[str, Any]:
     return axes
 
 
-def _has(copy: Copy, axis: Any, table: pa.Table) -> Mask:
+def _shown(copy: Copy, axis: Any, table: pa.Table) -> Rows:
+    """1 where a record shows the item, 0 where not, -1 where that is missing."""
     if isinstance(axis, Replaced):
-        coded: Mask = axis.codes(copy, table) == 1
-        return coded
-    shown = table.column(axis.columns[0]).fill_null(False).combine_chunks()
-    there: Mask = shown.to_numpy(zero_copy_only=False).astype(np.bool_)
-    return there
+        return axis.codes(copy, table)
+    shown = table.column(axis.columns[0]).cast(pa.int64()).fill_null(-1).combine_chunks()
+    codes: Rows = shown.to_numpy(zero_copy_only=False)
+    return codes
 
 
 def _expanded(items: Items, weights: list[tuple[float, float]]) -> list[tuple[Items, float]]:

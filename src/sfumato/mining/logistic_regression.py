@@ -11,24 +11,23 @@ from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import MiningError
-from sfumato.kernels import Floats
+from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels.conditional_score import solve
 from sfumato.mining import Miner
 from sfumato.mining._design import Design, uncovered
 from sfumato.mining._features import lesson
 from sfumato.release.manifest import Manifest
 
-_PROBIT = 16 * math.sqrt(3) / (15 * math.pi)
-"""A logistic curve is a probit one of this scale, to within 0.01 (Carroll et al. 2006, section 4.8)."""
-
 
 class LogisticRegression(ClassifierMixin, Miner):
-    """Logistic regression by calibration: every record is moved to where it is expected to be, given what is seen.
+    """Logistic regression for the original, by the conditional score: right whatever the columns' distribution.
 
-    What is left unknown of a record flattens the curve; as its variance `V` is known, coefficients `b` are stretched
-    back to `b·√(1+k²q)` with `q = bᵀVb/(1-k²bᵀVb)`.
+    It starts from the classes' moments, corrected (linear discriminant analysis), and stays there where the score has
+    no root near, or where categories are perturbed, whose errors are not normal. Records of the copy are judged by a
+    calibration: each is moved to where it is expected to be.
     """
 
-    reference = "Carroll, Ruppert, Stefanski and Crainiceanu 2006, sections 4.2 and 4.8"
+    reference = "Stefanski and Carroll 1987; Carroll, Ruppert, Stefanski and Crainiceanu 2006, sections 4.2 and 7.2"
 
     def __init__(
         self, *, manifest: Manifest | None = None, on: str = "original", C: float = 1.0, max_iter: int = 1000
@@ -57,20 +56,20 @@ class LogisticRegression(ClassifierMixin, Miner):
         if len(taught.classes) < 2:
             raise MiningError(f"at least two classes must be there to tell apart, got one class: {taught.classes[0]!r}")
         design = Design(taught.features)
-        seen = design.unbiased(taught.values)
+        seen, errors = design.unbiased(taught.values), design.errors(taught.values)
         total = np.atleast_2d(np.cov(seen.T))
-        inner = uncovered(total, design.errors(taught.values))
-        blurred = bool(np.any(design.errors(taught.values)))
-        gain = inner @ np.linalg.pinv(total, hermitian=True) if blurred else np.eye(len(total))
+        inner = uncovered(total, errors)
+        gain = inner @ np.linalg.pinv(total, hermitian=True) if errors.any() else np.eye(len(total))
         self._centre, self._gain = seen.mean(axis=0), gain
-        moved = self._moved(seen)
+        moved = self._moved(seen) - self._centre
         unit = np.where(moved.std(axis=0) > 0, moved.std(axis=0), 1.0)
-        plain = Plain(C=self.C, max_iter=self.max_iter).fit((moved - self._centre) / unit, taught.labels)
-        flat = plain.coef_ / unit
-        unknown = inner - gain @ inner if blurred else np.zeros_like(inner)
-        self.coef_ = flat * _stretch(flat, unknown)[:, None]
-        self.intercept_ = plain.intercept_ * _stretch(flat, unknown) - self.coef_ @ self._centre
-        self._flat, self._flat_intercept = flat, plain.intercept_ - flat @ self._centre
+        plain = Plain(C=self.C, max_iter=self.max_iter).fit(moved / unit, taught.labels)
+        self._flat = plain.coef_ / unit
+        self._flat_intercept = plain.intercept_ - self._flat @ self._centre
+        self.coef_, self.intercept_ = self._flat, self._flat_intercept
+        if errors.any():
+            normal = all(feature.retention == 1 for feature in taught.features.columns)
+            self.coef_, self.intercept_ = _corrected(seen, taught.labels, errors, len(plain.coef_), normal=normal)
         self.n_iter_ = plain.n_iter_
         self.classes_, self.features_ = taught.classes, taught.features
         return self
@@ -104,8 +103,24 @@ class LogisticRegression(ClassifierMixin, Miner):
         return self.classes_[likeliest]
 
 
-def _stretch(flat: Floats, unknown: Floats) -> Floats:
-    """How much too flat each class's coefficients are; at most threefold, where little is known."""
-    spread = _PROBIT**2 * np.einsum("ci,ij,cj->c", flat, unknown, flat)
-    factor: Floats = 1 / np.sqrt(1 - np.minimum(spread, 8 / 9))
-    return factor
+def _corrected(seen: Floats, labels: Rows, errors: Floats, count: int, *, normal: bool) -> tuple[Floats, Floats]:
+    """Each class against the others: by the conditional score, from where the moments of the classes put it."""
+    centre, unit = seen.mean(axis=0), np.where(seen.std(axis=0) > 0, seen.std(axis=0), 1.0)
+    scaled, blur = (seen - centre) / unit, errors / np.outer(unit, unit)
+    found = []
+    for place in range(count):
+        is_it = (labels == (1 if count == 1 else place)).astype(np.float64)
+        start = _discriminant(scaled, is_it == 1, blur)
+        answer = solve(scaled, is_it, blur, start) if normal else None
+        found.append(start if answer is None else answer)
+    coefficients = np.array([one[1:] for one in found]) / unit
+    return coefficients, np.array([one[0] for one in found]) - coefficients @ centre
+
+
+def _discriminant(seen: Floats, is_it: Mask, errors: Floats) -> Floats:
+    """`(α, β)` for classes that are normal with one covariance: `β = (S - Λ)⁻¹(μ1 - μ0)`, `S` within the classes."""
+    one, other = seen[is_it], seen[~is_it]
+    within = (np.cov(one.T, ddof=0) * len(one) + np.cov(other.T, ddof=0) * len(other)) / len(seen)
+    slope = np.linalg.solve(uncovered(np.atleast_2d(within), errors), one.mean(axis=0) - other.mean(axis=0))
+    level = math.log(len(one) / len(other)) - (one.mean(axis=0) + other.mean(axis=0)) @ slope / 2
+    return np.append(level, slope)

@@ -54,7 +54,7 @@ class Mixture(ClusterMixin, Miner):
             raise MiningError(f"n_components must lie between 1 and {most:,}, half the rows, got {self.n_components!r}")
         self._units = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
         self._noise = best.noise(self.columns_) / np.outer(self._units, self._units)
-        self._found = kernel.fit(values / self._units, self._noise, self.n_components)
+        self._found = kernel.fit(values / self._units, self._noise, self.n_components, iterations=300)
         self.weights_ = self._found.weights
         self.means_ = self._found.means * self._units
         self.covariances_ = self._found.covariances * np.outer(self._units, self._units)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
+from sfumato.mining._copy import Copy
 from sfumato.mining.moments import Moments
 from sfumato.release.exhibits import numbers_of
 
@@ -53,6 +55,10 @@ class PCA(TransformerMixin, Miner):
     def transform(self, records: Any) -> Floats:
         """Records, of the copy or others, along the components."""
         check_is_fitted(self)
-        table = records if isinstance(records, pa.Table) else pa.table(records)
-        moved: Floats = (numbers_of(table, self.columns_) - self.mean_) @ self.components_.T
+        if isinstance(records, str | Path):
+            copy = Copy.of(records)
+            values = np.concatenate([copy.values(table, self.columns_) for table in copy.tables(self.columns_)])
+        else:
+            values = numbers_of(records if isinstance(records, pa.Table) else pa.table(records), self.columns_)
+        moved: Floats = (values - self.mean_) @ self.components_.T
         return moved

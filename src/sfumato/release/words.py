@@ -15,8 +15,6 @@ _POOLING = (
     "Pooling is useless: whoever holds this copy and any number of less faithful copies of the same table, made with "
     "the same key and scheme, learns no more about a record than from this copy alone, whatever method is used."
 )
-SOME_ROWS = "Only the rows with"
-"""How the sentence begins that tells of a condition on rows."""
 _UNSAFE = (
     "UNSAFE: some columns carry noise that is independent between copies. Recipients who pool their copies learn more "
     "than from the best one. For comparison only."
@@ -82,7 +80,7 @@ def worst_distortion(dimensions: int, size: int, chance: float = 1e-6) -> float:
 
 def parts(view: View) -> tuple[str, ...]:
     """What follows from showing only a part of a table."""
-    out = [] if view.where is None else [f"{SOME_ROWS} {view.where} are shown."]
+    out = [] if view.where is None else [f"Only the rows with {view.where} are shown."]
     if view.columns is not None:
         out.append(
             "Only some columns are shown. Whoever pools this copy with one that shows others has both, and no more "

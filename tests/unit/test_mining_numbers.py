@@ -1,0 +1,250 @@
+"""Moments, quantiles, densities, regressions and clusters, against the original."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from sklearn.cluster import KMeans
+from tests import offices
+
+import sfumato as sf
+from sfumato.errors import MiningError
+from sfumato.kernels.covariances import Sums, linear_variance, variance_interval
+from sfumato.kernels.unblurring import below, cutoff
+from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
+from sfumato.mining._quantiles import Bins
+
+Array = Any
+
+
+@pytest.fixture(scope="module")
+def original() -> pa.Table:
+    return offices.table(20_000)
+
+
+@pytest.fixture(scope="module")
+def copy(original: pa.Table) -> pa.Table:
+    return offices.copy(original)
+
+
+def test_sums_of_a_table_with_gaps_are_those_of_its_pairs(rng: np.random.Generator) -> None:
+    values = rng.normal(size=(300, 3))
+    values[rng.random((300, 3)) < 0.2] = np.nan
+    found = Sums.of(values[:100]) + Sums.of(values[100:])
+    for i in range(3):
+        for j in range(3):
+            both = ~np.isnan(values[:, i]) & ~np.isnan(values[:, j])
+            assert found.covariance()[i, j] == pytest.approx(np.cov(values[both, i], values[both, j])[0, 1])
+
+
+def test_the_variance_of_a_covariance_is_what_noise_gives_it(rng: np.random.Generator) -> None:
+    """Ten thousand redraws of the noise of a small table; seven standard errors."""
+    table, noise = rng.normal(size=(30, 2)) * [1, 3], np.array([[2.0, 0.5], [0.5, 1.0]])
+    weights = np.array([[0.3, 1.0], [1.0, -0.2]])
+    root = np.linalg.cholesky(noise)
+    drawn = [np.sum(weights * np.cov((table + rng.normal(size=(30, 2)) @ root.T).T)) for _ in range(10_000)]
+    expected = linear_variance(weights, np.cov(table.T), noise, 30)
+    assert np.var(drawn) == pytest.approx(expected, rel=7 * np.sqrt(3 / 10_000))
+
+
+def test_the_interval_of_a_variance_solves_its_equation() -> None:
+    found, noise, rows = np.array([4.0]), np.array([2.0]), np.array([50.0])
+    for end in np.ravel(variance_interval(found, noise, rows, 1.96)):
+        assert abs(4.0 - end) == pytest.approx(1.96 * np.sqrt((4 * 2 * end + 2 * 4) / 49))
+
+
+def test_weights_count_what_lies_below(rng: np.random.Generator) -> None:
+    """Given the value, the mean weight is 0 well above the point and 1 well below."""
+    limit = cutoff(0.5, 1.0, 10_000)
+    noise = rng.normal(0, 0.5, 400_000)
+    for x, expected in ((-2.0, 1.0), (2.0, 0.0), (0.0, 0.5)):
+        weights = below(0.0 - (x + noise), 0.5, limit)
+        assert weights.mean() == pytest.approx(expected, abs=0.06 + 7 * weights.std() / np.sqrt(len(noise)))
+
+
+def test_shaped_noise_gives_narrower_intervals(original: pa.Table, copy: pa.Table) -> None:
+    names = ["age", "income"]
+    shaped, plain = (Moments(columns=names, shaped=shape).fit(copy) for shape in (True, False))
+    width = np.diff(shaped.covariance_interval_, axis=-1) / np.diff(plain.covariance_interval_, axis=-1)
+    assert width == pytest.approx(0.5, abs=0.02)  # 1/(1+σ²)
+    truth = np.cov(offices.numbers(original, ("age", "income")).T)
+    assert shaped.covariance_ == pytest.approx(truth, rel=0.05)
+    assert plain.covariance_ == pytest.approx(truth, rel=0.1)
+
+
+def test_noise_of_another_shape_does_no_harm(original: pa.Table) -> None:
+    """A scheme that was fitted to other rows, and a column with a scale of its own."""
+    wider = original.set_column(1, "age", pa.array(original.column("age").to_numpy() * 1.5))
+    found = Moments().fit(offices.policy().fit(original).release(wider, "far", offices.key()))
+    assert found.covariance_[0, 0] == pytest.approx(np.var(wider.column("age").to_numpy()), rel=0.1)
+    text = offices.POLICY.format(close=0.8, far=0.5)
+    scaled = sf.Policy.loads(text.replace('age = "gaussian"', 'age = { role = "gaussian", scale = 2 }'))
+    found = Moments().fit(scaled.fit(original).release(original, "far", offices.key()))
+    assert found.covariance_[0, 0] == pytest.approx(np.var(original.column("age").to_numpy()), rel=0.15)
+
+
+def test_correlations_of_columns_with_gaps_are_of_the_records_that_show_both(original: pa.Table) -> None:
+    ages = [None if i % 3 == 0 else age for i, age in enumerate(original.column("age").to_pylist())]
+    table = original.set_column(1, "age", pa.array(ages))
+    scheme, hits = offices.policy().fit(table), 0
+    whole = np.arange(20_000) % 3 != 0
+    truth = np.corrcoef(offices.numbers(original, ("age", "income"))[whole].T)[0, 1]
+    for number in range(40):
+        found = Moments(columns=["age", "income"]).fit(scheme.release(table, "far", offices.key(number)))
+        low, high = found.correlation_interval_[0, 1]
+        hits += low <= truth <= high
+    assert hits >= 32  # of 38 to be expected; fewer has a chance of 1e-4
+
+
+def test_a_path_is_used_once_whatever_columns_its_copies_show(original: pa.Table) -> None:
+    scheme = offices.policy().fit(original)
+    best, other = (scheme.release(original, level, offices.key()) for level in ("close", "far"))
+    part = best.select(["age", "income"]).replace_schema_metadata(best.schema.metadata)
+    both, alone = (Moments(columns=["age"]).fit(copies) for copies in ([part, other], part))
+    assert both.mean_interval_ == pytest.approx(alone.mean_interval_)
+    elsewhere = Moments(columns=["score"]).fit([part, other])
+    assert elsewhere.mean_ == pytest.approx(Moments(columns=["score"]).fit(other).mean_)
+
+
+def test_columns_without_values_do_not_stop_the_rest(original: pa.Table) -> None:
+    table = original.append_column("nothing", pa.nulls(20_000, pa.float64()))
+    policy = sf.Policy.loads(offices.POLICY.format(close=0.8, far=0.5) + 'nothing = "keep"\n')
+    found = Moments().fit(policy.fit(table).release(table, "far", offices.key()))
+    assert "nothing" not in found.columns_
+    assert Bins(0.0, 1.0, 10, 0.0).count(np.array([0.0, 1e15])) is None
+    for shares, name in (([1.5], "age"), ([0.5], "nobody")):
+        with pytest.raises(MiningError):
+            found.quantile(name, shares)
+
+
+def test_independent_copies_are_averaged(original: pa.Table) -> None:
+    """Under another key the noise is another: two copies know the mean better than one."""
+    scheme = offices.policy().fit(original)
+    one, other = (scheme.release(original, "far", offices.key(n)) for n in (1, 2))
+    both = Moments(columns=["age"]).fit([one, other])
+    alone = [Moments(columns=["age"]).fit(copy) for copy in (one, other)]
+    assert np.diff(both.mean_interval_) == pytest.approx(np.diff(alone[0].mean_interval_) / np.sqrt(2))
+    assert both.mean_[0] == pytest.approx(np.mean([a.mean_[0] for a in alone]))
+
+
+def test_kept_numbers_are_exact(original: pa.Table, copy: pa.Table) -> None:
+    found = Moments(columns=["hours"]).fit(copy)
+    hours = original.column("hours").to_numpy()
+    assert found.mean_[0] == pytest.approx(hours.mean())
+    assert np.diff(found.mean_interval_) == pytest.approx(0)
+    for share, interval in zip((0.1, 0.5, 0.9), found.quantile("hours", [0.1, 0.5, 0.9]), strict=True):
+        assert interval.low <= np.quantile(hours, share, method="inverted_cdf") <= interval.high
+        assert interval.high - interval.low < 0.1
+
+
+def test_a_copy_is_read_once_and_in_parts(original: pa.Table, tmp_path: Path) -> None:
+    target = tmp_path / "copy.parquet"
+    scheme = offices.policy().fit(original)
+    sf.release_file(scheme, original, target, "far", offices.key())
+    of_file, of_table = Moments().fit(target), Moments().fit(scheme.release(original, "far", offices.key()))
+    assert of_file.covariance_ == pytest.approx(of_table.covariance_)
+
+
+def test_a_level_that_tells_no_quantiles_says_so(original: pa.Table) -> None:
+    few = original.slice(0, 200)
+    policy = offices.policy(close=0.1, far=0.02)
+    found = Moments().fit(policy.fit(few).release(few, "far", offices.key()))
+    with pytest.raises(MiningError, match="more faithful copy"):
+        found.quantile("age", [0.5])
+
+
+@pytest.mark.parametrize("columns", [["ward"], ["nobody"], "age", []])
+def test_columns_that_are_no_numbers_are_refused(copy: pa.Table, columns: Any) -> None:
+    with pytest.raises(MiningError):
+        Moments(columns=columns).fit(copy)
+
+
+def test_the_density_of_two_columns_keeps_their_relation(original: pa.Table, copy: pa.Table) -> None:
+    found = Density(columns=["age", "income"], bins=24).fit(copy)
+    ages, incomes = ((edges[1:] + edges[:-1]) / 2 for edges in found.edges_)
+    chance = found.probabilities_
+    assert chance.sum() == pytest.approx(1, abs=1e-6)
+    mean = np.array([chance.sum(axis=1) @ ages, chance.sum(axis=0) @ incomes])
+    cross = ages @ chance @ incomes - mean.prod()
+    truth = np.cov(offices.numbers(original, ("age", "income")).T)
+    assert cross == pytest.approx(truth[0, 1], rel=0.15)
+
+
+def test_the_two_methods_of_a_density_agree_on_fine_bins(copy: pa.Table) -> None:
+    em, bayes = (Density(columns=["score"], method=method, bins=100).fit(copy) for method in ("em", "bayes"))
+    assert np.abs(em.probabilities_ - bayes.probabilities_).sum() / 2 < 0.02
+    assert (em.band_[0] <= em.band_[1]).all()
+    with pytest.raises(MiningError):
+        Density(columns=["score"], method="guess").fit(copy)
+
+
+def test_privacy_is_the_length_that_agrawal_and_aggarwal_give_a_normal_value(rng: np.random.Generator) -> None:
+    """`h(X|Y)` of a normal value in normal noise is that of its posterior: `2^h = √(2πe·(1-f))·σ`."""
+    table = pa.table({"x": rng.normal(0, 3, 100_000)})
+    policy = sf.Policy.loads('dataset = "n"\n[levels]\nl = 0.5\n[columns]\nx = "gaussian"')
+    found = Density(columns=["x"]).fit(policy.fit(table).release(table, "l", offices.key()))
+    assert found.privacy_ == pytest.approx(np.sqrt(2 * np.pi * np.e * 0.5) * 3, rel=0.02)
+
+
+def test_regression_is_corrected_for_noise_in_its_columns(rng: np.random.Generator) -> None:
+    """The target carries noise of its own shape; without the correction the slope is halved."""
+    x = rng.normal(0, 2, 40_000)
+    ward = rng.choice(["a", "b", "c"], 40_000)
+    y = 1.5 * x + 4 * (ward == "b") - 2 * (ward == "c") + rng.normal(0, 1, 40_000)
+    table = pa.table({"x": x, "ward": ward, "y": y})
+    policy = sf.Policy.loads(
+        'dataset = "r"\n[levels]\nl = 0.5\n[columns]\nx = "gaussian"\nward = "uniform"\ny = "keep"'
+    )
+    copy = policy.fit(table).release(table, "l", offices.key())
+    found = LinearRegression().fit(copy, "y")
+    assert found.coef_ == pytest.approx([1.5, 4, -2], abs=0.15)
+    assert ((found.coef_interval_[:, 0] < [1.5, 4, -2]) & (found.coef_interval_[:, 1] > [1.5, 4, -2])).all()
+    seen = copy.column("x").to_numpy()
+    assert np.polyfit(seen, y, 1)[0] == pytest.approx(0.75, abs=0.1)
+    clean = pa.table({"x": [1.0], "ward": ["b"]})
+    assert found.predict(clean) == pytest.approx([5.5], abs=0.3)
+
+
+def test_regression_knows_that_the_noise_of_target_and_columns_is_shared(copy: pa.Table) -> None:
+    part = copy.select(["age", "income"]).replace_schema_metadata(copy.schema.metadata)
+    found = LinearRegression().fit(part, "income")
+    assert found.coef_ == pytest.approx([2.0], abs=0.1)
+
+
+def test_principal_components_are_those_of_the_original(original: pa.Table, copy: pa.Table) -> None:
+    found = PCA(columns=["age", "income", "score"]).fit(copy)
+    values, vectors = np.linalg.eigh(np.cov(offices.numbers(original).T))
+    assert found.explained_variance_ == pytest.approx(values[::-1], rel=0.06)
+    assert np.abs(np.diag(found.components_ @ vectors[:, ::-1])) == pytest.approx(1, abs=0.01)
+    assert found.transform(copy).shape == (20_000, 3)
+    with pytest.raises(MiningError):
+        PCA(n_components=9).fit(copy)
+
+
+def test_clusters_behind_noise_keep_their_own_width(original: pa.Table) -> None:
+    found = Mixture(n_components=2, columns=["score"]).fit(offices.copy(original, "close"))
+    order = np.argsort(found.means_[:, 0])
+    assert found.means_[order, 0] == pytest.approx([-2, 3], abs=0.4)
+    assert np.sqrt(found.covariances_[order, 0, 0]) == pytest.approx([1, 1.5], abs=0.4)
+    assert found.weights_[order] == pytest.approx([0.4, 0.6], abs=0.08)
+    assert set(found.labels_) == {0, 1}
+
+
+def test_clusters_of_a_turned_copy_are_those_of_the_original(original: pa.Table) -> None:
+    """Plain scikit-learn; only distances matter to it, and they are the same."""
+    text = 'dataset = "r"\n[levels]\nl = 0.5\n[columns]\nage = "rotation"\nincome = "rotation"\nscore = "rotation"\n'
+    policy = sf.Policy.loads(text + '[rotation]\nshuffle = false\naccept = "only a test of clusters"\n')
+    table = original.select(["age", "income", "score"]).slice(0, 3000)
+    copy = policy.fit(table).release(table, "l", offices.key())
+    turned = np.column_stack([copy.column(name).to_numpy() for name in copy.column_names])
+    model = sf.Manifest.of(copy).models[0]
+    placed = (offices.numbers(table) - np.array(model.centre)) / np.array(model.unit)  # type: ignore[union-attr]
+    start = np.arange(3) * 700
+    labels = [KMeans(3, init=values[start], n_init=1).fit_predict(values) for values in (placed, turned)]
+    assert np.array_equal(*labels)
+    with pytest.raises(MiningError, match="turned"):
+        Moments(columns=[copy.column_names[0]]).fit(copy)
