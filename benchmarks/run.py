@@ -18,6 +18,7 @@ import pyarrow as pa
 import audits
 import files
 import kernels
+import mining
 import peers
 import turning
 import vaults
@@ -37,6 +38,8 @@ ALL = [
     audits.joint,
     turning.gaussian,
     turning.letter,
+    mining.speed,
+    mining.memory,
 ]
 
 PAGE = """\

@@ -60,6 +60,17 @@ def test_every_attack_is_documented() -> None:
             assert f"`{option}" in text, (name, option)
 
 
+def test_every_miner_and_its_parameters_are_documented() -> None:
+    from sfumato.mining import MINERS
+
+    text = (ROOT / "docs/mining.md").read_text()
+    for name in MINERS.names():
+        miner = MINERS[name]
+        assert f"`{miner.__name__}" in text or f"{miner.__name__}(" in text, name
+        for parameter in miner().get_params():
+            assert parameter in text, (name, parameter)
+
+
 def test_the_commands_page_is_fresh() -> None:
     spec = importlib.util.spec_from_file_location("make_commands", ROOT / "docs/make_commands.py")
     assert spec is not None

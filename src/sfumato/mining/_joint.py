@@ -25,8 +25,10 @@ _BINS = (64, 32, 22)
 _STEPS = 1500
 _STILL = 2e-5
 _COARSE = 8
+_GROUPS, _ROUGH, _FEW_STEPS = 8, 12, 60
+"""How many groups are reconstructed to choose among them, in how many bins and steps."""
 _FEW = 12
-"""Columns of which every group is looked at; of more, the best is widened by one."""
+"""Columns of which every group is looked at; of more, the best are widened by one."""
 _MOST = 3
 
 
@@ -84,7 +86,7 @@ class _Channel:
         return mixed if self._blur is None else self._blur.backward(mixed)
 
 
-def class_chances(lesson: Lesson, plan: Plan) -> tuple[Floats, Floats]:
+def class_chances(lesson: Lesson, plan: Plan, steps: int = _STEPS) -> tuple[Floats, Floats]:
     """`g`, and `η` with an axis for the classes in front."""
     counts = plan.count(lesson.values, lesson.labels, len(lesson.classes))
     channel = _Channel(plan)
@@ -92,7 +94,7 @@ def class_chances(lesson: Lesson, plan: Plan) -> tuple[Floats, Floats]:
     everyone = _everyone(plan, total, channel)
     seen = counts.sum(axis=tuple(range(1, counts.ndim)), keepdims=True) + 0.5
     found = np.broadcast_to(seen / seen.sum(), (len(seen), *everyone.shape[1:]))
-    for _ in range(_STEPS):
+    for _ in range(steps):
         share = found * channel.backward(counts / channel.forward(found * everyone))
         last, found = found, share / np.maximum(share.sum(axis=0), 1e-300)
         if np.abs(found - last).mean() < _STILL:
@@ -113,14 +115,25 @@ def _everyone(plan: Plan, total: Floats, channel: _Channel) -> Floats:
 
 
 def plan(lesson: Lesson) -> Plan:
-    """The one to three columns that tell most of the class together, as the copy shows them."""
-    features, chosen = lesson.features, _telling(lesson)
-    features.check_apart()
+    """The one to three columns that tell the classes apart best in the original, as far as the copy shows it.
+
+    Some groups look best in the copy; of these, the one is taken whose classes, reconstructed, are purest.
+    """
+    lesson.features.check_apart()
+    groups = _telling(lesson)
+    return _cut(lesson, max(groups, key=lambda group: _purity(lesson, group)), _BINS[len(groups[0]) - 1])
+
+
+def _purity(lesson: Lesson, group: tuple[int, ...]) -> float:
+    everyone, found = class_chances(lesson, _cut(lesson, group, _ROUGH), steps=_FEW_STEPS)
+    return float((everyone * found.max(axis=0)).sum() / everyone.sum())
+
+
+def _cut(lesson: Lesson, chosen: tuple[int, ...], bins: int) -> Plan:
+    features = lesson.features
     exact = tuple(i for i in chosen if not features.columns[i].deviation)
     noisy = tuple(i for i in chosen if features.columns[i].deviation)
-    bins = _BINS[len(chosen) - 1]
-    grids = [grid_of(features.columns[i], lesson.values[:, i]) for i in chosen]
-    cut = dict(zip(chosen, grids, strict=True))
+    cut = {i: grid_of(features.columns[i], lesson.values[:, i]) for i in noisy}
     grid = None
     if noisy:
         low, high, spread = (np.concatenate([getattr(cut[i], k) for i in noisy]) for k in ("low", "high", "spread"))
@@ -130,18 +143,20 @@ def plan(lesson: Lesson) -> Plan:
     return Plan(features, exact, noisy, grid, tuple(edges))
 
 
-def _telling(lesson: Lesson) -> tuple[int, ...]:
-    """Columns in which classes differ most, beyond chance: by the likelihood ratio less its degrees of freedom."""
+def _telling(lesson: Lesson) -> list[tuple[int, ...]]:
+    """Groups of columns in which classes differ most, beyond chance: by likelihood ratio less degrees of freedom."""
     places = [_coarse(column.size, lesson.values[:, i]) for i, column in enumerate(lesson.features.columns)]
     every, best = range(len(places)), -np.inf
-    chosen: tuple[int, ...] = (0,)
+    found: list[tuple[int, ...]] = []
     for size in range(1, min(_MOST, len(places)) + 1):
-        wider = combinations(every, size) if len(places) <= _FEW else [(*chosen, i) for i in every if i not in chosen]
-        score, group = max((_told(lesson, [places[i] for i in group]), tuple(group)) for group in wider)
-        if score <= best:
+        wider = combinations(every, size)
+        if len(places) > _FEW and found:
+            wider = ((*group, i) for group in found for i in every if i not in group)  # type: ignore[assignment]
+        scored = sorted(((_told(lesson, [places[i] for i in group]), tuple(group)) for group in wider), reverse=True)
+        if scored[0][0] <= best:
             break
-        best, chosen = score, group
-    return tuple(sorted(chosen))
+        best, found = scored[0][0], [group for _, group in scored[:_GROUPS]]
+    return found
 
 
 def _told(lesson: Lesson, places: list[Rows]) -> float:

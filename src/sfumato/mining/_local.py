@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from sklearn.base import clone
@@ -82,7 +83,7 @@ class LocalTree:
 
 def _settled(features: Features, *, numbers: bool) -> Features:
     """The features with numbers, or else categories, taken as they are."""
-    known = {"deviation": 0.0} if numbers else {"retention": 1.0}
+    known: dict[str, Any] = {"deviation": 0.0} if numbers else {"retention": 1.0}
     return replace(features, columns=tuple(replace(column, **known) for column in features.columns))
 
 
