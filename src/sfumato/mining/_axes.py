@@ -128,6 +128,10 @@ class Counts:
 
     def add(self, copy: Copy, table: pa.Table) -> None:
         """Count some rows; those that miss a category are left out."""
+        if len(self.axes) == 1 and self._dense is not None:
+            seen = np.bincount(self.axes[0].codes(copy, table) + 1, minlength=self._dense.size + 1)
+            self._dense += seen[1:]  # the first are missing
+            return
         codes = np.stack([axis.codes(copy, table) for axis in self.axes])
         codes = codes[:, (codes >= 0).all(axis=0)]
         if self._dense is not None:

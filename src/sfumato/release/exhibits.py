@@ -142,6 +142,10 @@ def numbers_of(table: pa.Table, columns: Sequence[str]) -> Floats:
 
 def codes_of(table: pa.Table, model: UniformReplacement) -> Rows:
     """One number over the product of the domains; -1 where a value is missing and stays so."""
+    if len(model.columns) == 1:
+        domain = Domain.decode(model.domains[0])
+        codes = domain.codes(_whole(table.column(model.columns[0])), model.columns[0])
+        return np.where(codes < 0, domain.count, codes) if model.perturbs_null else codes
     total, missing = np.zeros(table.num_rows, np.int64), np.zeros(table.num_rows, np.bool_)
     for name, said in zip(model.columns, model.domains, strict=True):
         domain = Domain.decode(said)
@@ -178,4 +182,6 @@ def _ends(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
 
 
 def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+    if isinstance(column, pa.ChunkedArray):
+        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies
+    return column

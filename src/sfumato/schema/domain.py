@@ -127,9 +127,8 @@ class Domain:
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         values = array.fill_null(self.first) if array.null_count else array
         codes: Codes = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self.first
-        outside = (codes < 0) | (codes >= self.count)
-        if outside.any():
-            codes[outside] = -2
+        if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < self.count:
+            codes[(codes < 0) | (codes >= self.count)] = -2
         if null is not None:
             codes[null] = -1
         return codes
