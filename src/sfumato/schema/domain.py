@@ -78,9 +78,8 @@ class Domain:
             found = self._offset(array)
         else:
             found = self.codes(array.dictionary_encode(), column)
-        missing = np.flatnonzero(found < -1)
-        if missing.size:
-            stranger = array[int(missing[0])].as_py()
+        if len(found) and found.min() < -1:
+            stranger = array[int(np.flatnonzero(found < -1)[0])].as_py()
             raise SourceError(
                 f"every value of {column!r} must be in its domain of {self.count} values, got {stranger!r}; add it to "
                 "the domain in the policy"
