@@ -88,9 +88,6 @@ def test_the_same_copy_gives_the_same_answer(name: str, original: pa.Table) -> N
 
 def test_a_coalition_gets_the_answer_of_its_best_member(name: str, original: pa.Table) -> None:
     """Nothing to gain from pooling, whoever mines."""
-    miner = made(name)
-    if isinstance(miner, ClassifierMixin | RegressorMixin):
-        pytest.skip("learns from one table")
     best, other = offices.copy(original, "close"), offices.copy(original, "far")
     alone = found(fitted(made(name), best))
     assert same(found(fitted(made(name), [other, best])), alone)
@@ -104,6 +101,8 @@ def test_it_refuses_what_has_no_manifest(name: str, original: pa.Table, tmp_path
     pq.write_table(original, bare)
     with pytest.raises(ManifestError):
         fitted(made(name), bare)
+    with pytest.raises(ManifestError):
+        fitted(made(name), original)
 
 
 def test_it_refuses_a_manifest_that_does_not_fit(name: str, original: pa.Table, tmp_path: Path) -> None:
@@ -111,8 +110,6 @@ def test_it_refuses_a_manifest_that_does_not_fit(name: str, original: pa.Table, 
     sf.release_file(offices.policy().fit(original), original, target, "far", offices.key())
     lines = target.read_text().splitlines()
     target.write_text("\n".join(lines[:-10]) + "\n")
-    if isinstance(made(name), ClassifierMixin | RegressorMixin):
-        pytest.skip("takes any rows of a copy, as cross-validation needs")
     with pytest.raises(ManifestError):
         fitted(made(name), target)
 

@@ -146,7 +146,7 @@ def show(copy: Path, as_json: bool) -> None:
 
     manifest = Manifest.of(copy)
     manifest.verify(copy)
-    say(json.loads(manifest.dumps()), as_json, "\n".join(_shown(manifest)), "sfumato.read_copy(path) in Python")
+    say(json.loads(manifest.dumps()), as_json, "\n".join(_shown(manifest)), f"sfumato mine {copy}")
 
 
 @click.command()
@@ -163,7 +163,7 @@ def check(copy: Path, signer: str | None, as_json: bool) -> None:
     text[0] += f" for {manifest.recipient}, from version {manifest.version}." if manifest.recipient else "."
     if signer is None:
         text.append("Compare that key with the one that the owner told you, or name it with --signer.")
-    following = "sfumato.read_copy(path) in Python"
+    following = f"sfumato mine {copy}"
     say(json.loads(manifest.dumps()), as_json, "\n".join([*text, "", *_shown(manifest)]), following)
 
 

@@ -63,6 +63,7 @@ sfumato log                              # what was given to whom
 sfumato verify                           # that nobody has touched the ledger, the table or the copies
 sfumato trace clinic leaked.csv          # whose copy that is
 sfumato audit clinic -o audit.html       # every attack on what the three hold, alone and together
+sfumato mine copies/insurer.parquet      # what a recipient learns of the original, with intervals
 sfumato attack llse independent/*.parquet --truth clinic.parquet   # the best linear one, on independent copies
 ```
 """

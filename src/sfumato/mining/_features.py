@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sfumato.mining._axes import Replaced, axes_of
 from sfumato.mining._copy import Copy
 from sfumato.models import GaussianNoise, Rotation, Unchanged, UniformReplacement
 from sfumato.release.exhibits import numbers_of
-from sfumato.release.manifest import METADATA, Manifest
+from sfumato.release.manifest import Manifest
 
 
 @dataclass(frozen=True)
@@ -109,6 +110,7 @@ class Task:
 
 def lesson(miner: Any, X: Any, y: Any) -> Lesson:
     """What `fit(X, y)` is given: a copy and the name of its class column, or what scikit-learn takes."""
+    X = _best(X)
     manifest = _manifest(X, miner.manifest)
     if manifest is None:
         values, labels = validate_data(miner, X, y, dtype=np.float64, ensure_min_samples=2)
@@ -123,6 +125,7 @@ def lesson(miner: Any, X: Any, y: Any) -> Lesson:
 
 def task(miner: Any, X: Any, y: Any) -> Task:
     """What the `fit(X, y)` of a regression is given."""
+    X = _best(X)
     manifest = _manifest(X, miner.manifest)
     if manifest is None:
         values, target = validate_data(miner, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
@@ -162,7 +165,7 @@ def _opened(miner: Any, X: Any, y: Any, manifest: Manifest) -> _Opened:
     copy = Copy.of(X, manifest)
     name = y if isinstance(y, str) else getattr(y, "name", None)
     target = name if isinstance(name, str) and name in dict(manifest.columns) else None
-    table = pa.Table.from_batches(copy.source.batches(), copy.source.schema)
+    table = pa.concat_tables(copy.tables(copy.names)) if copy.rows else pa.Table.from_batches([], copy.source.schema)
     if isinstance(y, str):
         copy.model(y)  # refuses what is no column
         shown = table.column(y).to_pylist()
@@ -253,13 +256,20 @@ def _table(X: Any) -> pa.Table | None:
 
 
 def _manifest(X: Any, said: Any) -> Manifest | None:
-    """Given, or found in the copy."""
+    """Given, or found in the copy; arrays and data frames may do without, and then nothing is blurred."""
     if said is not None:
         if not isinstance(said, Manifest):
             raise MiningError(f"`manifest` must be a Manifest, got {type(said).__name__}; read it by Manifest.of(copy)")
         return said
-    carried = isinstance(X, pa.Table) and METADATA in (X.schema.metadata or {})
-    return Manifest.of(X) if carried or isinstance(X, str) or hasattr(X, "__fspath__") else None
+    if isinstance(X, Copy):
+        return X.manifest
+    return Manifest.of(X) if isinstance(X, pa.Table | str | Path) else None
+
+
+def _best(X: Any) -> Any:
+    """Of a coalition's copies, the best."""
+    some = isinstance(X, list | tuple) and X and all(isinstance(one, pa.Table | str | Path) for one in X)
+    return Copy.of(X) if some else X
 
 
 def _whole(copy: Copy) -> Copy:
