@@ -143,6 +143,23 @@ def test_questions_that_touch_no_blur_are_exact(copy: pa.Table) -> None:
     assert row["n"] == row["n_low"] == row["n_high"] == copy.column("site").to_pylist().count("north")
 
 
+def test_names_are_found_as_sql_finds_them(copy: pa.Table) -> None:
+    asked = "select ward, count(*) as n from copy where smokes and ward <> 'd' group by ward order by n"
+    plain = ask(copy, asked)
+    assert ask(copy, asked.upper().replace("'D'", "'d'")).rename_columns(plain.column_names).equals(plain)
+    other = "select c.ward as w, count(*) as n from copy c where c.smokes and c.ward <> 'd' group by w order by n"
+    assert ask(copy, other).rename_columns(["ward", *plain.column_names[1:]]).equals(plain)
+
+
+def test_answers_stay_where_they_can_be(original: pa.Table) -> None:
+    few = original.slice(0, 400)
+    seen = offices.policy().fit(few).release(few, "far", offices.key(3))
+    rows = ask(seen, "select ward, site, count(*) as n, avg(age) as m from copy group by ward, site").to_pylist()
+    assert all(0 <= row["n_low"] <= row["n"] <= row["n_high"] <= 400 for row in rows)
+    assert any(row["m"] is None for row in rows)  # three or so in the ward d of a site
+    assert all(row["m"] is None or row["m_low"] < row["m"] < row["m_high"] for row in rows)
+
+
 def test_answers_can_be_ordered_and_cut(copy: pa.Table) -> None:
     rows = ask(copy, "select ward, count(*) as n from copy group by ward order by n desc limit 2").to_pylist()
     assert [row["ward"] for row in rows] == ["a", "b"]
@@ -172,6 +189,7 @@ def test_answers_can_be_ordered_and_cut(copy: pa.Table) -> None:
         ("select count(*) from copy union select 1", "UNION"),
         ("select count(*) from copy where ward = 1", "DuckDB"),
         ("select count(*) from copy where nofunction(ward)", "DuckDB"),
+        ("select count(*) from copy where ward = 'A'", "ward is one of a, b, c, d"),
         ("select ward, count(*) as n from copy group by ward order by count(*)", "give aggregates a name"),
         ("select avg(age) as m, avg(hours) as m from copy", "different names"),
         ("select count(*) from copy tablesample 10%", "one table"),

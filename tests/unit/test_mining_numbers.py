@@ -182,6 +182,14 @@ def test_the_two_methods_of_a_density_agree_on_fine_bins(copy: pa.Table) -> None
         Density(columns=["score"], method="guess").fit(copy)
 
 
+def test_a_share_of_a_density(original: pa.Table, copy: pa.Table) -> None:
+    found = Density(columns=["age"]).fit(copy)
+    ages = original.column("age").to_numpy()
+    assert found.share(30, 60) == pytest.approx(np.mean((ages > 30) & (ages < 60)), abs=0.03)
+    with pytest.raises(MiningError):
+        Density(columns=["age", "income"], bins=12).fit(copy).share(0, 1)
+
+
 def test_privacy_is_the_length_that_agrawal_and_aggarwal_give_a_normal_value(rng: np.random.Generator) -> None:
     """`h(X|Y)` of a normal value in normal noise is that of its posterior: `2^h = √(2πe·(1-f))·σ`."""
     table = pa.table({"x": rng.normal(0, 3, 100_000)})

@@ -35,7 +35,7 @@ def mine(
     from sfumato.release.manifest import Manifest
 
     if question is not None and (describe or output is not None):
-        raise click.UsageError("either ask a QUESTION or use --describe, not both")
+        raise click.UsageError("either ask a QUESTION or have a description with --describe and -o, not both")
     if output is not None:
         new_file(output, (".html",), ours="What a copy tells of")
     with progress(quiet=as_json, unit="") as (stage, _):
@@ -47,7 +47,7 @@ def mine(
         else:
             described = _described(copy, confidence, output, stage)
     if question is not None:
-        say({"answer": answer.to_pylist()}, as_json, _table(answer), "sfumato mine COPY --describe -o profile.html")
+        say({"answer": answer.to_pylist()}, as_json, _table(answer), f"sfumato mine {copy} --describe -o profile.html")
         return
     text, data = described
     say(data, as_json, text, f"open {output}" if output else f"sfumato mine {copy} --describe -o profile.html")
@@ -90,4 +90,7 @@ def _cell(row: dict[str, Any], name: str) -> str:
     if f"{name}_low" not in row:
         return "" if value is None else str(value)
     low, high = row[f"{name}_low"], row[f"{name}_high"]
-    return f"{value:,.6g}" if low == high else f"{value:,.6g} ({low:,.6g} to {high:,.6g})"
+    if value is None:
+        return "not known"
+    form = ",.0f" if high - low >= 20 else ",.6g"
+    return f"{value:{form}}" if low == high else f"{value:{form}} ({low:{form}} to {high:{form}})"

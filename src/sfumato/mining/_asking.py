@@ -31,7 +31,8 @@ def ask(copy: Any, question: str, *, confidence: float = 0.95) -> pa.Table:
 
     What cannot be corrected is refused.
     """
-    width, best, asked = half_width(confidence), Copy.of(copy), parse(question)
+    width, best = half_width(confidence), Copy.of(copy)
+    asked = parse(question, best.names)
     _check(best, asked)
     cells = _count(best, asked)
     answer = answered(cells, asked, width)

@@ -147,6 +147,10 @@ def _truths(
     said = " AND ".join(f"({term.text})" for term in cells.terms)
     held = told(session, f'SELECT coalesce({said}, false) AS held FROM domain ORDER BY "#"')  # noqa: S608
     truth = held.column("held").to_numpy().astype(np.float64).reshape(len(asked), *shape)
+    if not told_apart and not truth.any():
+        name = min(mentioned)
+        values = ", ".join(map(str, dict.fromkeys(labels[name][:50])))
+        raise MiningError(f"no value fulfils {said}; {name} is one of {values}")
     return list(truth) if told_apart else [truth[0]] * len(keys)
 
 
@@ -215,14 +219,16 @@ def _table(cells: Cells, asked: Question, totals: dict[Group, _Totals], width: f
             kind = _plain(cells.schema.field(output.column).type)
             columns[output.name] = _typed([group[place] for group in totals], kind)
             continue
-        found = [_answer(output.function, cells.sums, output.column, part) for part in totals.values()]
+        found = [_answer(output.function, cells.sums, output.column, part, width) for part in totals.values()]
         values, errors = np.array([f[0] for f in found]), np.sqrt([max(f[1], 0.0) for f in found])
         if output.function == "count":
             _check_known(errors, whole)
         low, high = values - width * errors, values + width * errors
         if output.function == "count":
-            low, high = np.maximum(low, 0), np.minimum(high, np.maximum(whole, values))
-        columns |= {output.name: values, f"{output.name}_low": low, f"{output.name}_high": high}
+            low, high = np.clip(low, 0, whole), np.clip(high, 0, whole)
+            values = np.clip(values, low, high)
+        parts = zip(("", "_low", "_high"), (values, low, high), strict=True)
+        columns |= {f"{output.name}{end}": pa.array(part, from_pandas=True) for end, part in parts}
     return pa.table(columns)
 
 
@@ -234,8 +240,8 @@ def _check_known(errors: Floats, rows: float) -> None:
         )
 
 
-def _answer(function: str, names: tuple[str, ...], column: str, part: _Totals) -> tuple[float, float]:
-    """A value and its variance."""
+def _answer(function: str, names: tuple[str, ...], column: str, part: _Totals, width: float) -> tuple[float, float]:
+    """A value and its variance; a mean is not known of a group that may be empty."""
     if not column:
         return float(part.rows[0]), float(part.rows[1])
     n, n_variance, s, s_variance, both = map(float, part.sums[names.index(column)])
@@ -243,7 +249,7 @@ def _answer(function: str, names: tuple[str, ...], column: str, part: _Totals) -
         return n, n_variance
     if function == "sum":
         return s, s_variance
-    if n <= 0:
+    if n <= width * math.sqrt(max(n_variance, 0.0)):
         return math.nan, math.nan
     mean = s / n
     return mean, (s_variance + mean**2 * n_variance - 2 * mean * both) / n**2

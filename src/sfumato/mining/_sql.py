@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any
@@ -71,8 +72,31 @@ def told(session: Any, sql: str) -> pa.Table:
         raise MiningError(f"DuckDB could not answer the question: {str(error).splitlines()[0]}") from None
 
 
-def parse(sql: str) -> Question:
-    """Take a question apart."""
+def _resolve(node: Any, names: dict[str, str]) -> None:
+    """Write every column as the copy does: SQL does not mind case, and may say which table a column is of."""
+    if isinstance(node, list):
+        for part in node:
+            _resolve(part, names)
+    elif isinstance(node, dict):
+        if node.get("class") == "COLUMN_REF":
+            said = node["column_names"][-1]
+            node["column_names"] = [names.get(said.lower(), said)]
+        for part in node.values():
+            _resolve(part, names)
+
+
+def _known(node: dict[str, Any], columns: Sequence[str]) -> dict[str, str]:
+    """What columns may be called, in small letters: their names, and what the answer calls them."""
+    known = {name.lower(): name for name in columns}
+    for expression in node["select_list"]:
+        if expression["class"] == "COLUMN_REF" and expression["alias"]:
+            shown = expression["column_names"][-1]
+            known.setdefault(expression["alias"].lower(), known.get(shown.lower(), shown))
+    return known
+
+
+def parse(sql: str, columns: Sequence[str]) -> Question:
+    """Take a question about some columns apart."""
     session = duck()
     if not sql.strip():
         raise MiningError("the question must be one SELECT in SQL, and it is empty")
@@ -83,6 +107,9 @@ def parse(sql: str) -> Question:
         raise MiningError("the question must be one SELECT, and there are several; ask one at a time")
     node = parsed["statements"][0]["node"]
     _refuse_what_is_more(node)
+    known = _known(node, columns)
+    for part in ("select_list", "where_clause", "group_expressions"):
+        _resolve(node[part], known)
     groups = tuple(_column(expression, "GROUP BY") for expression in node["group_expressions"])
     outputs = tuple(_output(expression, groups) for expression in node["select_list"])
     if not any(output.function for output in outputs):
@@ -184,7 +211,7 @@ def _constant(expression: dict[str, Any]) -> float | str | None:
     sign = 1.0
     if expression["class"] == "FUNCTION" and expression["function_name"] == "-" and len(expression["arguments"]) == 1:
         sign, expression = -1.0, expression["arguments"][0]["expression"]
-    if expression["class"] == "CAST" and expression.get("type_expr", {}).get("type_name") in {"date", "timestamp"}:
+    if expression["class"] == "CAST" and _kind(expression) in {"date", "timestamp"}:
         expression = expression["child"]
     if expression["class"] != "CONSTANT":
         return None
@@ -193,6 +220,10 @@ def _constant(expression: dict[str, Any]) -> float | str | None:
         return sign * float(said)
     except (TypeError, ValueError):
         return None if said is None else str(said)
+
+
+def _kind(cast: dict[str, Any]) -> str:
+    return str(cast.get("type_expr", {}).get("type_name", "")).lower()
 
 
 def _text(session: Any, expression: dict[str, Any]) -> str:

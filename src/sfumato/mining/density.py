@@ -80,6 +80,14 @@ class Density(Miner):
         self.privacy_ = _privacy(grid, self.probabilities_, blur.forward(self.probabilities_))
         return self
 
+    def share(self, low: float, high: float) -> float:
+        """How much of the original lies between two ends, for one column; without an interval: see `ask` for one."""
+        if len(self.columns_) != 1:
+            raise MiningError(f"a share is of one column, and the density is of {', '.join(self.columns_)}")
+        total = np.append(0.0, np.cumsum(self.probabilities_))
+        below = np.interp([low, high], self.edges_[0], total / total[-1])
+        return float(below[1] - below[0])
+
     def _band(self, blur: Blur, counts: Floats) -> Floats:
         """What resampled counts lead to, between the quantiles of the confidence."""
         half_width(self.confidence)  # refuses what is none
