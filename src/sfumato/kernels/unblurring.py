@@ -49,12 +49,12 @@ def blunt() -> float:
 
 
 @cache
-def cutoff(deviation: float, spread: float, rows: int) -> float:
-    """`T` for noise of that deviation on values of that spread."""
+def cutoff(deviation: float, spread: float, rows: int, rough: float = ROUGH) -> float:
+    """`T` for noise of that deviation on values of that spread; with less `rough` it is lower, and smooths more."""
     low, high = 0.2 / spread, 200 / spread
     for _ in range(12):
         middle = math.sqrt(low * high)
-        if reference_error(deviation, spread, rows, middle) > ROUGH / (math.pi * math.sqrt(3) * (middle * spread) ** 2):
+        if reference_error(deviation, spread, rows, middle) > rough / (math.pi * math.sqrt(3) * (middle * spread) ** 2):
             high = middle
         else:
             low = middle

@@ -40,6 +40,15 @@ class Range:
                 weight += 1.0
         return weight, weight - blunt() / self.bins.cutoff * around
 
+    def gentle(self, places: Rows) -> Floats:
+        """Weights with a lower cut-off, whose sum is mostly nearer; how near is told by the others."""
+        middle = self.bins.origin + (places.astype(np.float64) + 0.5) * self.bins.width
+        weight = np.full(len(places), 0.0 if np.isfinite(self.high) else 1.0)
+        for end, sign in ((self.high, 1), (self.low, -1)):
+            if np.isfinite(end):
+                weight += sign * below(end - middle, self.bins.deviation, self.bins.gentle_cutoff)
+        return weight
+
 
 @dataclass(frozen=True)
 class Cells:
@@ -65,7 +74,7 @@ class Cells:
 
 @dataclass
 class _Totals:
-    """Of one group: records, and of each summed column its number, sum, their variances and covariance."""
+    """Of one group: records, their variance and a nearer estimate; of each summed column its number, sum, and so on."""
 
     rows: Floats
     sums: Floats
@@ -97,7 +106,7 @@ def answered(cells: Cells, asked: Question, width: float) -> pa.Table:
             else:
                 totals[group] = found
     if not asked.groups and not totals:
-        totals[()] = _Totals(np.zeros(2), np.zeros((len(cells.sums), 5)))
+        totals[()] = _Totals(np.zeros(3), np.zeros((len(cells.sums), 5)))
     return _table(cells, asked, totals, width)
 
 
@@ -194,10 +203,11 @@ def _total(cells: Cells, mine: Rows, wanted: Floats, codes: list[Rows]) -> _Tota
     weight = np.ones(len(mine))
     if cells.axes:
         weight = _inverted(wanted, cells.axes)[tuple(codes)]
-    mean = weight
+    mean = near = weight
     if cells.range is not None:
         places = cells.table.column("#range").to_numpy()[mine]
         ranged, square = cells.range.weights(places)
+        near = weight * cells.range.gentle(places)
         weight, mean = weight * ranged, weight * square
     noise = weight**2 - mean
     rows = cells.column("#rows")[mine]
@@ -207,7 +217,7 @@ def _total(cells: Cells, mine: Rows, wanted: Floats, codes: list[Rows]) -> _Tota
         blur = float(cells.copy.noise([name])[0, 0]) if cells.copy.is_number(name) else 0.0
         squares = q @ weight**2 - (q - n * blur) @ mean
         sums[i] = n @ weight, n @ noise, s @ weight, squares, s @ noise
-    return _Totals(np.array([rows @ weight, rows @ noise]), sums)
+    return _Totals(np.array([rows @ weight, rows @ noise, rows @ near]), sums)
 
 
 def _table(cells: Cells, asked: Question, totals: dict[Group, _Totals], width: float) -> pa.Table:
@@ -226,7 +236,8 @@ def _table(cells: Cells, asked: Question, totals: dict[Group, _Totals], width: f
         low, high = values - width * errors, values + width * errors
         if output.function == "count":
             low, high = np.clip(low, 0, whole), np.clip(high, 0, whole)
-            values = np.clip(values, low, high)
+            near = values if output.column else np.array([part.rows[2] for part in totals.values()])
+            values = np.clip(near, low, high)
         parts = zip(("", "_low", "_high"), (values, low, high), strict=True)
         columns |= {f"{output.name}{end}": pa.array(part, from_pandas=True) for end, part in parts}
     return pa.table(columns)

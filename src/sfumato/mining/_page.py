@@ -14,6 +14,11 @@ from sfumato.mining._profile import QUANTILES, Category, Number, Profile
 
 _SECONDS = {"day": 86400.0, "second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 
+_NOISE = (
+    "The black bar is as wide as the noise's standard deviation: nothing narrower is told, and beside a sharp edge the "
+    "curve may rise where the original does not."
+)
+
 
 def heading(found: Profile) -> str:
     """What the profile is of."""
@@ -72,7 +77,7 @@ def _number(found: Number) -> str:
     rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(heads, cells, strict=True))
     note = "" if found.quantiles else "<p class=pale>Quantiles cannot be told at this level.</p>"
     kept = "" if found.noisy else "<p class=pale>Shown in the copy as it is.</p>"
-    return _card(found.name, f"<table>{rows}</table>{note}{kept}", _pictures.number(found))
+    return _card(found.name, f"<table>{rows}</table>{note}{kept}", _pictures.number(found), _NOISE)
 
 
 def _category(found: Category) -> str:
@@ -95,8 +100,8 @@ def _pairs(found: Profile) -> str:
     return f"<h2>Correlations</h2><table>{rows}</table>" if rows else ""
 
 
-def _card(title: str, table: str, picture: str) -> str:
-    figure = f"<figure>{picture}</figure>" if picture else ""
+def _card(title: str, table: str, picture: str, caption: str = "") -> str:
+    figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>" if picture else ""
     return f'<h2>{html.escape(title)}</h2><div class="pair"><div>{table}</div>{figure}</div>'
 
 

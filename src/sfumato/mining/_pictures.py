@@ -41,8 +41,8 @@ def number(found: Number) -> str:
         axis.set_ylim(bottom=0)
         middle, half, top = (edges[told[0]] + edges[told[-1] + 1]) / 2, found.noise / 2, density.density_.max()
         axis.plot([middle - half, middle + half], [0.03 * top] * 2, color=INK, lw=3, solid_capstyle="butt")
-        axis.annotate("noise: nothing narrower is told", (middle, 0.05 * top), ha="center", fontsize=7)
         axis.set_xlabel(found.name + (f", in {found.unit}s since 1970" if found.unit else ""))
+        axis.locator_params(axis="x", nbins=6)
         axis.set_ylabel("density")
         axis.legend(frameon=False, fontsize=8)
 

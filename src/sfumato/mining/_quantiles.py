@@ -19,6 +19,7 @@ _FINE = 64.0
 _GAP = _FINE / (2 * math.pi)
 """Bins that a window of the cut-off's frequency covers."""
 _MOST = 1 << 21
+_GENTLE = 1.0
 WORST = 0.2
 """A standard error of a share that is too large to answer anything with."""
 
@@ -36,6 +37,11 @@ class Bins:
     def cutoff(self) -> float:
         """The highest frequency that is told from noise."""
         return cutoff(self.deviation, self.spread, self.rows) if self.deviation else math.inf
+
+    @property
+    def gentle_cutoff(self) -> float:
+        """One that lets less noise through, and smooths more."""
+        return cutoff(self.deviation, self.spread, self.rows, _GENTLE)
 
     @property
     def width(self) -> float:
@@ -72,6 +78,8 @@ class Shares:
     points: Floats
     shares: Floats
     errors: Floats
+    smooth: Floats
+    """The same with a lower cut-off, which is mostly nearer, and never falls: where an estimate is taken from."""
 
     @classmethod
     def of(cls, bins: Bins, counted: tuple[int, Floats]) -> Shares:
@@ -80,7 +88,8 @@ class Shares:
         rows = max(counts.sum(), 1.0)
         edges = bins.origin + (first + np.arange(len(counts) + 1, dtype=np.float64)) * bins.width
         if not bins.deviation:
-            return cls(edges, np.append(0.0, np.cumsum(counts)) / rows, np.zeros(len(edges)))
+            exact = np.append(0.0, np.cumsum(counts)) / rows
+            return cls(edges, exact, np.zeros(len(edges)), exact)
         gaps = (np.arange(-len(counts), len(counts), dtype=np.float64) + 0.5) * bins.width
         half = below(gaps[len(counts) :], bins.deviation, bins.cutoff)
         weights = np.concatenate([1 - half[::-1], half])
@@ -88,7 +97,9 @@ class Shares:
         tip = peak(gaps[len(counts) :], bins.deviation, bins.cutoff)
         height = _folded(counts, np.concatenate([tip[::-1], tip])) / rows
         variance = square - share + blunt() / bins.cutoff * np.maximum(height, 0)
-        found = cls(edges, share, np.sqrt(np.maximum(variance, 0) / rows))
+        smooth = below(gaps[len(counts) :], bins.deviation, bins.gentle_cutoff)
+        smooth = isotonic_regression(_folded(counts, np.concatenate([1 - smooth[::-1], smooth])) / rows)
+        found = cls(edges, share, np.sqrt(np.maximum(variance, 0) / rows), smooth)
         if found.errors.max() > WORST:
             raise MiningError(
                 f"quantiles need shares that are known better than to ±{2 * WORST:.0%}, and at this level of trust "
@@ -107,8 +118,10 @@ class Shares:
         around = slice(middle - 1, middle + 1)
         if not self.errors.any():  # nothing but the width of the bins is unknown
             low, high = self.points[around]
-        estimate = float(np.interp(share, rising[around], self.points[around]))
-        return Interval(estimate, min(estimate, float(low)), max(estimate, float(high)))
+        place = int(np.clip(np.searchsorted(self.smooth, share), 1, len(self.points) - 1))
+        near = slice(place - 1, place + 1)
+        estimate = float(np.interp(share, self.smooth[near], self.points[near]))
+        return Interval(min(max(estimate, float(low)), float(high)), float(low), float(high))
 
 
 def _around(possible: Rows, middle: int) -> tuple[int, int]:
