@@ -39,7 +39,8 @@ def test_inversion_undoes_replacement(rng: np.random.Generator) -> None:
 
 def test_the_variance_of_an_inversion_is_what_replacement_gives_it(rng: np.random.Generator) -> None:
     """Many redraws of a small table over two attributes; the mean of the estimated variances is the variance."""
-    truth, kept, shape = rng.integers(0, [3, 2], (200, 2)), [0.4, 0.6], (3, 2)
+    kept, shape = [0.4, 0.6], (3, 2)
+    truth = np.column_stack([rng.choice(3, 200, p=[0.8, 0.15, 0.05]), rng.choice(2, 200, p=[0.9, 0.1])])
     found, said = [], []
     for _ in range(6000):
         anew = np.column_stack([rng.integers(0, size, 200) for size in shape])
