@@ -66,7 +66,7 @@ def test_moments(verdict: Verdict, original: pa.Table, level: str) -> None:
 
 
 @pytest.mark.statistical(checks=15)
-@pytest.mark.parametrize("level", ["close", "far"])
+@pytest.mark.parametrize("level", [pytest.param("close", marks=pytest.mark.slow), "far"])
 def test_quantiles(verdict: Verdict, original: pa.Table, level: str) -> None:
     values = offices.numbers(original)
     truth = np.quantile(values, SHARES, axis=0, method="inverted_cdf")

@@ -14,6 +14,7 @@ from tests import offices
 import sfumato as sf
 from sfumato.errors import MiningError
 from sfumato.kernels.covariances import Sums, linear_variance, variance_interval
+from sfumato.kernels.reconstruction import Grid
 from sfumato.kernels.unblurring import below, cutoff
 from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
 from sfumato.mining._quantiles import Bins
@@ -58,12 +59,22 @@ def test_the_interval_of_a_variance_solves_its_equation() -> None:
 
 
 def test_weights_count_what_lies_below(rng: np.random.Generator) -> None:
-    """Given the value, the mean weight is 0 well above the point and 1 well below."""
+    """Given the value, the mean weight is what the window makes of a step: 1 well below the point, 0 well above."""
     limit = cutoff(0.5, 1.0, 10_000)
     noise = rng.normal(0, 0.5, 400_000)
-    for x, expected in ((-2.0, 1.0), (2.0, 0.0), (0.0, 0.5)):
+    for x, expected in ((-2.0, 1.0), (-0.3, None), (0.0, 0.5), (0.2, None), (2.0, 0.0)):
         weights = below(0.0 - (x + noise), 0.5, limit)
-        assert weights.mean() == pytest.approx(expected, abs=0.06 + 7 * weights.std() / np.sqrt(len(noise)))
+        soft = float(below(np.array([0.0 - x]), 0.0, limit)[0])
+        assert weights.mean() == pytest.approx(soft, abs=7 * weights.std() / np.sqrt(len(noise)))
+        assert expected is None or soft == pytest.approx(expected, abs=0.06)
+
+
+def test_bins_spread_values_alike_whether_columns_are_taken_together_or_not() -> None:
+    """As wide as the noise, so that where in its bin a value lies matters."""
+    grid = Grid(np.array([0.0]), np.array([10.0]), (10,), np.array([[1.0]]), np.array([3.0]))
+    alone, together = grid.column(0)[:, 5], grid.kernel()
+    middle = grid.margin[0]
+    assert together[middle - 3 : middle + 4] == pytest.approx(alone[middle + 2 : middle + 9], abs=0.003)
 
 
 def test_shaped_noise_gives_narrower_intervals(original: pa.Table, copy: pa.Table) -> None:
