@@ -17,6 +17,7 @@ from sfumato.kernels.covariances import Sums, linear_variance, variance_interval
 from sfumato.kernels.reconstruction import Grid
 from sfumato.kernels.unblurring import below, cutoff
 from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
+from sfumato.mining._abilities import enough_for_a_count
 from sfumato.mining._quantiles import Bins
 
 Array = Any
@@ -191,6 +192,26 @@ def test_the_two_methods_of_a_density_agree_on_fine_bins(copy: pa.Table) -> None
     assert (em.band_[0] <= em.band_[1]).all()
     with pytest.raises(MiningError):
         Density(columns=["score"], method="guess").fit(copy)
+
+
+def test_quantiles_stay_between_the_ends_of_a_clip(rng: np.random.Generator) -> None:
+    table = pa.table({"x": np.clip(rng.exponential(1, 3000), 0, 3)})
+    text = 'dataset = "c"\n[levels]\nl = 0.4\n[columns]\nx = { role = "gaussian", clip = [0, 3] }'
+    found = Moments().fit(sf.Policy.loads(text).fit(table).release(table, "l", offices.key()))
+    for interval in found.quantile("x", [0.01, 0.99]):
+        assert 0 <= interval.low <= interval.estimate <= interval.high <= 3
+
+
+def test_the_rows_that_a_count_needs_are_those_that_make_it_known(rng: np.random.Generator) -> None:
+    """A group of just that size, in redrawn copies: its count is within a tenth 95 times in a hundred."""
+    rows, kept, size = 20_000, 0.5, 5
+    need = enough_for_a_count(rows, kept, size)
+    assert need is not None
+    other = (1 - kept) / size
+    inside = rng.binomial(need, kept + other, 20_000) + rng.binomial(rows - need, other, 20_000)
+    found = (inside - rows * other) / kept
+    assert np.mean(np.abs(found - need) <= need / 10) == pytest.approx(0.95, abs=0.011)
+    assert enough_for_a_count(100, 0.05, 5) is None
 
 
 def test_a_share_of_a_density(original: pa.Table, copy: pa.Table) -> None:
