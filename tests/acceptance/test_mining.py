@@ -75,7 +75,7 @@ def fresh() -> dict[str, Array]:
 @pytest.mark.parametrize(
     ("number", "least"),
     [
-        (1, 0.8),
+        pytest.param(1, 0.8, marks=pytest.mark.slow),
         pytest.param(2, 0.7, marks=pytest.mark.slow),
         (3, 0.8),
         pytest.param(4, 0.7, marks=pytest.mark.slow),
@@ -103,6 +103,7 @@ def test_the_functions_are_learnt_through_full_noise(number: int, least: float, 
     assert byclass > naive
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["iris", "cancer"])
 def test_correlated_and_independent_noise_are_worth_the_same(name: str) -> None:
     """li2012, Fig. 4: the accuracies at a level differ by no more than chance, over keys."""

@@ -44,7 +44,7 @@ def original() -> pa.Table:
 
 
 @pytest.mark.statistical(checks=6)
-@pytest.mark.parametrize("level", ["close", "far"])
+@pytest.mark.parametrize("level", [pytest.param("close", marks=pytest.mark.slow), "far"])
 def test_moments(verdict: Verdict, original: pa.Table, level: str) -> None:
     values = offices.numbers(original)
     truth, spread = values.mean(axis=0), np.cov(values.T)
