@@ -65,8 +65,9 @@ def test_moments(verdict: Verdict, original: pa.Table, level: str) -> None:
         verdict.reject(covered_p(int(got)), f"variance of {name} in the copy itself")
 
 
+@pytest.mark.slow
 @pytest.mark.statistical(checks=15)
-@pytest.mark.parametrize("level", [pytest.param("close", marks=pytest.mark.slow), "far"])
+@pytest.mark.parametrize("level", ["close", "far"])
 def test_quantiles(verdict: Verdict, original: pa.Table, level: str) -> None:
     values = offices.numbers(original)
     truth = np.quantile(values, SHARES, axis=0, method="inverted_cdf")
