@@ -5,9 +5,8 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from importlib import resources
-from string import Template
 
+from sfumato import pages
 from sfumato.attacks import ATTACKS, Score
 from sfumato.audit import pictures, words
 from sfumato.audit.result import Audit, Trial, Worth
@@ -17,7 +16,6 @@ def page(audit: Audit) -> str:
     """The report."""
     copies = ", ".join(f"{copy.name} (fidelity {copy.fidelity:.4g})" for copy in audit.copies)
     today = f"{datetime.now(UTC):%d %B %Y}"
-    when = f"{today}. {audit.rows:,} records, {len(audit.copies)} copies: {copies}."
     parts = [
         _alarms(audit),
         _targets(audit),
@@ -27,14 +25,13 @@ def page(audit: Audit) -> str:
         _attacks(audit),
         _exposed(audit),
     ]
-    frame = Template((resources.files(__package__) / "report.html").read_text(encoding="utf-8"))
-    return frame.substitute(
-        dataset=html.escape(audit.dataset),
-        when=html.escape(when),
-        bad="" if audit.passed else " bad",
-        verdict=html.escape(words.verdict(audit)),
+    return pages.page(
+        title=f"Audit of {audit.dataset}",
+        subtitle=f"{today}. {audit.rows:,} records, {len(audit.copies)} copies: {copies}.",
+        verdict=words.verdict(audit),
+        bad=not audit.passed,
         body="\n".join(part for part in (*parts, _method(audit)) if part),
-        software=html.escape(audit.software),
+        foot=f"Made by {audit.software}. This page names records that stand out: it is for the owner and the auditors.",
     )
 
 

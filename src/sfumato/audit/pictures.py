@@ -2,28 +2,14 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from sfumato.audit.advising import Advised
 from sfumato.audit.result import Audit, Growth, Trial
-from sfumato.errors import ReleaseError
+from sfumato.pages.drawing import BLUE, INK, ORANGE, PALE, svg
 from sfumato.release.advice import EPSILONS
-
-# Okabe and Ito's colours, which colour-blind people can tell apart
-INK, SAFE, NAIVE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
-
-_STYLE = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "svg.hashsalt": "sfumato",
-}
 
 _MEANING = {
     "error": "error left to the best linear attack\n(share of variance)",
@@ -31,29 +17,20 @@ _MEANING = {
 }
 
 
-def figure_class() -> Any:
-    """Matplotlib's figure, which is an extra."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise ReleaseError("pictures need matplotlib; run `pip install 'sfumato[plot]'`") from None
-    return Figure
-
-
 def growth(found: Growth) -> str:
     """What one more copy gives an attacker, ours and independent (li2012, Figure 2; xiao2009, Figure 7)."""
 
     def draw(axis: Any) -> None:
         counts = np.arange(1, len(found.ours) + 1)
-        axis.plot(counts, found.independent, "o-", color=NAIVE, label="had the noise been independent")
-        axis.plot(counts, found.ours, "s-", color=SAFE, label="these copies")
+        axis.plot(counts, found.independent, "o-", color=ORANGE, label="had the noise been independent")
+        axis.plot(counts, found.ours, "s-", color=BLUE, label="these copies")
         axis.set_xticks(counts[:: max(len(counts) // 10, 1)])
         axis.set_xlabel("number of copies pooled, the most faithful first")
         axis.set_ylabel(_MEANING[found.measure])
         axis.set_ylim(0, max(*found.ours, *found.independent) * 1.15)
         axis.legend(frameon=False, loc="best")
 
-    return _svg(draw, (5.6, 3.6))
+    return svg(draw, (5.6, 3.6))
 
 
 def spread(audit: Audit) -> str:
@@ -65,8 +42,8 @@ def spread(audit: Audit) -> str:
         edges = np.array(audit.spread.edges)
         other = axis.twinx()
         for shares, colour, name in (
-            (audit.spread.independent, NAIVE, "had the noise been independent"),
-            (audit.spread.ours, SAFE, "these copies"),
+            (audit.spread.independent, ORANGE, "had the noise been independent"),
+            (audit.spread.ours, BLUE, "these copies"),
         ):
             axis.stairs(np.array(shares) * 100, edges, color=colour, fill=True, alpha=0.25)
             axis.stairs(np.array(shares) * 100, edges, color=colour, linewidth=1.4, label=name)
@@ -77,7 +54,7 @@ def spread(audit: Audit) -> str:
         other.set_ylim(0, 105)
         axis.legend(frameon=False, loc="center right", fontsize=9)
 
-    return _svg(draw, (5.6, 3.6))
+    return svg(draw, (5.6, 3.6))
 
 
 def bars(audit: Audit, measure: str) -> str:
@@ -85,8 +62,8 @@ def bars(audit: Audit, measure: str) -> str:
     best = max(range(len(audit.copies)), key=lambda i: audit.copies[i].fidelity)
     groups = [
         (f"{audit.alone[best].holder} alone", PALE, _means(audit.alone[best], measure)),
-        ("all together", SAFE, _means(audit.pooled, measure)),
-        ("had the noise been independent", NAIVE, _means(audit.independent, measure)),
+        ("all together", BLUE, _means(audit.pooled, measure)),
+        ("had the noise been independent", ORANGE, _means(audit.independent, measure)),
     ]
     groups = [group for group in groups if group[2]]
     pooled = _means(audit.pooled, measure)
@@ -107,7 +84,7 @@ def bars(audit: Audit, measure: str) -> str:
         axis.set_ylim(0, top * 1.12)
         axis.legend(frameon=False, loc="upper left", ncols=3, fontsize=9, bbox_to_anchor=(0, 1.12))
 
-    return _svg(draw, (9.6, 3.8) if len(names) > 4 else (6.4, 3.4))
+    return svg(draw, (9.6, 3.8) if len(names) > 4 else (6.4, 3.4))
 
 
 def exposed(audit: Audit) -> str:
@@ -115,18 +92,18 @@ def exposed(audit: Audit) -> str:
 
     def draw(axis: Any) -> None:
         shown = (audit.exposure.outliers if audit.exposure else ())[:12][::-1]
-        axis.barh(range(len(shown)), [one.distance for one in shown], color=NAIVE, height=0.7)
+        axis.barh(range(len(shown)), [one.distance for one in shown], color=ORANGE, height=0.7)
         axis.set_yticks(range(len(shown)), [f"{one.record}, {one.column}" for one in shown])
         axis.set_xlabel("distance from the middle of the column, in noise deviations")
 
-    return _svg(draw, (7.2, 0.6 + 0.3 * min(len(audit.exposure.outliers if audit.exposure else ()), 12) + 0.4))
+    return svg(draw, (7.2, 0.6 + 0.3 * min(len(audit.exposure.outliers if audit.exposure else ()), 12) + 0.4))
 
 
 def danger(advised: Advised) -> str:
     """What known records, and samples of the population, undo of a turned copy (giannella2010, Figures 1 and 2)."""
 
     def draw(axis: Any) -> None:
-        for j, (epsilon, colour) in enumerate(zip(EPSILONS, (SAFE, NAIVE), strict=True)):
+        for j, (epsilon, colour) in enumerate(zip(EPSILONS, (BLUE, ORANGE), strict=True)):
             if advised.known is not None:
                 counts = [one.known for one in advised.known.dangers]
                 rho = [one.rho[j] for one in advised.known.dangers]
@@ -145,7 +122,7 @@ def danger(advised: Advised) -> str:
             axis.axvline(advised.withstand, color=PALE, linewidth=1.2, linestyle=":", label="a copy must withstand")
         axis.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)
 
-    return _svg(draw, (6.4, 4.2))
+    return svg(draw, (6.4, 4.2))
 
 
 def _means(trial: Trial, measure: str) -> dict[str, float]:
@@ -159,15 +136,3 @@ def _means(trial: Trial, measure: str) -> dict[str, float]:
         if values:
             out[one.attack] = float(np.nanmean(values))
     return out
-
-
-def _svg(draw: Callable[[Any], None], size: tuple[float, float]) -> str:
-    figure = figure_class()(figsize=size, layout="constrained")
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
-
-    with mpl.rc_context(_STYLE):
-        draw(figure.subplots())
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    text = out.getvalue()
-    return text[text.index("<svg") :]

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.audit.pictures import INK, NAIVE, PALE, SAFE, figure_class
 from sfumato.kernels import Floats
+from sfumato.pages.drawing import BLUE, INK, ORANGE, PALE, figure_class
 
 SHOWN = 1500
 """Patients drawn in each scatter."""
@@ -53,7 +53,7 @@ def _scatters(figure: Any, panel: Panel) -> None:
     """Age and pressure of the same patients, in the original and in each copy."""
     axes = figure.subplots(1, len(panel.copies) + 1, sharex=True, sharey=True)
     for axis, (name, table) in zip(axes, {"the original": panel.table, **panel.copies}.items(), strict=True):
-        colour = INK if name == "the original" else SAFE
+        colour = INK if name == "the original" else BLUE
         age, pressure = (table.column(c).to_numpy()[:SHOWN] for c in ("age", "systolic"))
         axis.scatter(age, pressure, s=4, alpha=0.35, color=colour, linewidths=0)
         axis.set_title(name if name == "the original" else f"what the {name} sees")
@@ -68,8 +68,8 @@ def _bars(axis: Any, panel: Panel) -> None:
     best = panel.story.recipients[0]
     groups = [
         (f"the {best} alone", PALE, [row.alone[0] for row in rows]),
-        ("all three pooled, Sfumato", SAFE, [row.pooled for row in rows]),
-        ("all three pooled, independent noise", NAIVE, [row.independent for row in rows]),
+        ("all three pooled, Sfumato", BLUE, [row.pooled for row in rows]),
+        ("all three pooled, independent noise", ORANGE, [row.independent for row in rows]),
     ]
     for i, (label, colour, values) in enumerate(groups):
         bars = axis.bar(places + (i - 1) * 0.27, np.array(values) * 100, 0.25, color=colour, label=label)
@@ -95,7 +95,7 @@ def _errors(axis: Any, panel: Panel) -> None:
     truth = panel.table.column("systolic").to_numpy()
     column = [row.column for row in panel.story.rows].index("systolic")
     bins = np.linspace(-40, 40, 81)
-    for key, name, colour in (("independent", "independent noise", NAIVE), ("pooled", "Sfumato", SAFE)):
+    for key, name, colour in (("independent", "independent noise", ORANGE), ("pooled", "Sfumato", BLUE)):
         error = panel.guesses[key][:, column] - truth
         label = f"{name}: {(np.abs(error) <= 5).mean():.0%} within 5 mmHg"
         axis.hist(error, bins, density=True, color=colour, alpha=0.3, histtype="stepfilled")

@@ -5,15 +5,15 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
-from importlib import resources
-from string import Template
 
+from sfumato import pages
 from sfumato.mining import _pictures
 from sfumato.mining._interval import Interval
 from sfumato.mining._profile import QUANTILES, Category, Number, Profile
 
 _SECONDS = {"day": 86400.0, "second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 
+_FOOT = "It tells of the original what the copy allows, and nothing of single records."
 _NOISE = (
     "The black bar is as wide as the noise's standard deviation: nothing narrower is told, and beside a sharp edge the "
     "curve may rise where the original does not."
@@ -53,12 +53,11 @@ def text(found: Profile) -> str:
 def page(found: Profile) -> str:
     """The profile as HTML."""
     parts = [_abilities(found), *map(_number, found.numbers), *map(_category, found.categories), _pairs(found)]
-    frame = Template((resources.files(__package__) / "profile.html").read_text(encoding="utf-8"))
-    return frame.substitute(
-        dataset=html.escape(found.manifest.dataset),
-        heading=html.escape(heading(found)),
+    return pages.page(
+        title=f"What a copy tells of {found.manifest.dataset}",
+        verdict=heading(found),
         body="\n".join(part for part in parts if part),
-        software=html.escape(found.manifest.software),
+        foot=f"Made by {found.manifest.software}. {_FOOT}",
     )
 
 

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import io
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from sfumato.errors import MiningError
 from sfumato.mining._profile import Category, Number
+from sfumato.pages.drawing import BLUE, INK, ORANGE, svg
 
-# Okabe and Ito's colours, which colour-blind people can tell apart
-INK, ORIGINAL, COPY = "#22303c", "#0072b2", "#d55e00"
-
-_STYLE = {
-    "font.size": 10,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "svg.hashsalt": "sfumato",
-}
+_WIDTH = 5.4
 
 
 def number(found: Number) -> str:
@@ -33,9 +21,9 @@ def number(found: Number) -> str:
     def draw(axis: Any) -> None:
         edges = density.edges_[0]
         middles = (edges[1:] + edges[:-1]) / 2
-        axis.plot(middles, density.seen_ / np.diff(edges), color=COPY, lw=1, label="the copy, as it is")
-        axis.fill_between(middles, *density.band_, color=ORIGINAL, alpha=0.25, lw=0)
-        axis.plot(middles, density.density_, color=ORIGINAL, lw=1.6, label="the original, reconstructed")
+        axis.plot(middles, density.seen_ / np.diff(edges), color=ORANGE, lw=1, label="the copy, as it is")
+        axis.fill_between(middles, *density.band_, color=BLUE, alpha=0.25, lw=0)
+        axis.plot(middles, density.density_, color=BLUE, lw=1.6, label="the original, reconstructed")
         told = np.flatnonzero(density.density_ > 2e-3 * density.density_.max())
         axis.set_xlim(edges[told[0]], edges[told[-1] + 1])
         axis.set_ylim(bottom=0)
@@ -46,7 +34,7 @@ def number(found: Number) -> str:
         axis.set_ylabel("density")
         axis.legend(frameon=False, fontsize=8)
 
-    return _svg(draw)
+    return svg(draw, (_WIDTH, 2.8))
 
 
 def category(found: Category) -> str:
@@ -56,25 +44,10 @@ def category(found: Category) -> str:
         places = np.arange(len(found.values))[::-1]
         middle = np.array([interval.estimate for interval in found.frequencies])
         low, high = (np.array([getattr(interval, end) for interval in found.frequencies]) for end in ("low", "high"))
-        axis.barh(places, middle, color=ORIGINAL, alpha=0.35)
-        axis.hlines(places, low, high, color=ORIGINAL, lw=2)
+        axis.barh(places, middle, color=BLUE, alpha=0.35)
+        axis.hlines(places, low, high, color=BLUE, lw=2)
         axis.set_yticks(places, [value[:24] for value in found.values])
         axis.set_xlim(left=0)
         axis.set_xlabel(f"share of records by {found.name}")
 
-    return _svg(draw, height=1.1 + 0.26 * len(found.values)) if found.values else ""
-
-
-def _svg(draw: Callable[[Any], None], height: float = 2.8) -> str:
-    try:
-        import matplotlib as mpl  # noqa: PLC0415 - an extra
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise MiningError("pictures need matplotlib; run `pip install 'sfumato[plot]'`") from None
-    with mpl.rc_context(_STYLE):
-        figure = Figure(figsize=(5.4, height), layout="constrained")
-        draw(figure.add_subplot())
-        out = io.StringIO()
-        figure.savefig(out, format="svg", metadata={"Date": None})
-    text = out.getvalue()
-    return text[text.index("<svg") :]
+    return svg(draw, (_WIDTH, 1.1 + 0.26 * len(found.values))) if found.values else ""
