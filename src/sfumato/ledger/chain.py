@@ -28,9 +28,11 @@ class Entry:
     actor: str
     action: str
     kind: str
-    """What it is about: the vault, a dataset, a recipient, a grant or a release; with the names below."""
+    """What it is about: the vault, a dataset, a recipient, a grant or a release; a token or an operator."""
     dataset: str
+    """The dataset's name; of a token, its id."""
     recipient: str
+    """The recipient's name, or an operator's."""
     body: dict[str, Any]
     generation: int
     """Of the master key that was in force."""

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import NullPool, QueuePool
 
 from sfumato.errors import VaultError
 from sfumato.ledger.tables import REVISION, VERSIONS
@@ -30,16 +30,16 @@ def is_url(location: str | Path) -> bool:
 
 
 class Database:
-    """Where a ledger lies. A connection lives as long as its transaction, so that nothing has to be closed."""
+    """Where a ledger lies. A connection lives as long as its transaction, unless they are pooled."""
 
-    def __init__(self, location: str | Path) -> None:
+    def __init__(self, location: str | Path, *, pooled: bool = False) -> None:
         url = _url(location)
         self.name = url.render_as_string(hide_password=True) if is_url(location) else str(location)
         self.is_file = url.get_backend_name() == "sqlite"
         if self.is_file:
-            self.engine = _sqlite(url)
+            self.engine = _sqlite(url, pooled=pooled)
         else:
-            self.engine = sa.create_engine(url, poolclass=NullPool)
+            self.engine = sa.create_engine(url, **_pool(pooled=pooled), pool_pre_ping=pooled)
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
@@ -147,9 +147,15 @@ def _url(location: str | Path) -> URL:
     raise VaultError("a vault on PostgreSQL needs its driver; run `pip install 'sfumato[postgres]'`")
 
 
-def _sqlite(url: URL) -> Engine:
+def _pool(*, pooled: bool) -> dict[str, Any]:
+    """Without a pool nothing has to be closed; with one, each thread of a service finds a connection ready."""
+    return {"poolclass": QueuePool, "pool_size": 16, "max_overflow": 48} if pooled else {"poolclass": NullPool}
+
+
+def _sqlite(url: URL, *, pooled: bool) -> Engine:
     """SQLite with transactions of its own: the driver would begin them late."""
-    engine = sa.create_engine(url, connect_args={"timeout": _PATIENCE}, poolclass=NullPool)
+    arguments = {"timeout": _PATIENCE, "check_same_thread": not pooled}
+    engine = sa.create_engine(url, connect_args=arguments, **_pool(pooled=pooled))
 
     @event.listens_for(engine, "connect")
     def configure(connection: Any, _: Any) -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,26 +11,11 @@ import pyarrow as pa
 from sfumato.errors import ReleaseError
 from sfumato.keys.key import Key
 from sfumato.release.atomic import replace_text, replacing
-from sfumato.release.formats import writer
+from sfumato.release.copying import Copying, Progress, Seal
 from sfumato.release.manifest import Manifest, attach, sidecar
 from sfumato.release.plan import TableScheme
 from sfumato.schema.levels import Level
 from sfumato.schema.table import Source, format_of
-
-Progress = Callable[[int], None]
-"""Told the number of rows that were just done."""
-
-
-class Seal(abc.ABC):
-    """Whoever answers for copies, and is asked before one appears."""
-
-    @abc.abstractmethod
-    def begin(self, draft: Manifest) -> Manifest:
-        """The manifest with what is known beforehand of who answers for the copy."""
-
-    @abc.abstractmethod
-    def finish(self, manifest: Manifest) -> Manifest:
-        """The signed manifest; by an error, the copy is held back."""
 
 
 def release_file(
@@ -60,26 +44,9 @@ def release_file(
     scheme.check(source, key)
     scheme.check_motion(source)
     scheme.check_targets(source, [asked], key, beside)
-    draft = scheme.manifest(source.schema, asked, key)
-    if seal:
-        draft = seal.begin(draft)
-
+    copying = Copying(scheme, source, format_of(target), asked, key, seal=seal, threads=threads, progress=progress)
     with replacing(target) as part:
-        out = writer(target, part, scheme.schema(source.schema), draft)
-        manifest: Manifest | None = None
-        try:
-            rows, digests = 0, []
-            for [(copy, mark)] in scheme.blurred(source, [asked], key, threads):
-                out.write(copy)
-                rows += copy.num_rows
-                digests.append(mark)
-                if progress:
-                    progress(copy.num_rows)
-            manifest = draft.filled(rows, digests)
-            if seal:
-                manifest = seal.finish(manifest)
-        finally:
-            out.close(manifest)
+        manifest = copying.write(part)
         replace_text(sidecar(target), manifest.dumps() + "\n")  # first, so that a copy never lacks it
     return manifest
 

@@ -14,6 +14,9 @@ from sfumato.schema.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.marks import marked, unmarked
 
+Asked = str | float | Level | None
+"""A level as somebody asks for it."""
+
 
 @dataclass(frozen=True)
 class Grant:
@@ -56,19 +59,46 @@ def terms(
     if dataset.traced and mark is None:
         restored = reading.entries(Query(action="restored", last=1))
         mark = (restored[0].body["marks"] if restored else 0) + reading.count("grant", dataset.name)
-    if dataset.traced and mark is not None:
-        level = unmarked(ladder, level) if name is None else marked(ladder, level, mark)
-    scheme = dataset.scheme.seen(view)
-    scheme.check_view(dataset.schema)
-    scheme.models(dataset.schema, level)
+    dataset.scheme.seen(view).check_view(dataset.schema)
     return {
-        "level": name or ladder.level(asked).fidelity,
-        "fidelity": scheme.given(level).fidelity,
+        "level": name or level.fidelity,
+        "fidelity": _given(dataset, level, mark),
         "columns": None if view.columns is None else list(view.columns),
         "where": view.where,
         "until": until,
         "mark": mark,
     }
+
+
+def _given(dataset: Dataset, level: Level, mark: int | None) -> float:
+    """The fidelity of the copy that is made where a level is asked for; refused if none could be made."""
+    scheme, ladder = dataset.scheme, dataset.scheme.policy.ladder
+    if dataset.traced and mark is not None:
+        level = unmarked(ladder, level) if ladder.name(level) is None else marked(ladder, level, mark)
+    scheme.models(dataset.schema, level)
+    return scheme.given(level).fidelity
+
+
+def below(dataset: Dataset, entry: Entry, asked: str | float | Level) -> tuple[str | float, float]:
+    """A level that somebody with a grant asks for, which must not be above it, and the fidelity of that copy.
+
+    It is asked for by its number, so that nobody learns which other levels have names.
+    """
+    grant = Grant.of(entry)
+    granted = dataset.scheme.policy.ladder.level(grant.level)
+    try:
+        level = granted if asked == grant.level else asked if isinstance(asked, Level) else Level(float(asked))
+    except ValueError:
+        raise GrantError(
+            f"a level must be {grant.level} or a fidelity below {granted.fidelity:g}, got {asked!r}"
+        ) from None
+    if level.fidelity > granted.fidelity:
+        raise GrantError(
+            f"a level must not be above that of the grant, {granted.fidelity:g}, got {level.fidelity:g}; ask for less"
+        )
+    if level == granted:
+        return grant.level, grant.fidelity
+    return level.fidelity, min(_given(dataset, level, entry.body.get("mark")), grant.fidelity)
 
 
 def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> tuple[Grant, Entry]:

@@ -33,6 +33,18 @@ def prepared(location: str | Path, store: str | None) -> str:
     return "." if store is None else store
 
 
+def place_in(outbox: Path | None, dataset: str, recipient: str, version: int) -> Path:
+    """Where a copy goes of which nobody says where it shall go."""
+    if outbox is None:
+        raise VaultError(
+            "there is a place only for copies from a vault in a folder, at the level of the grant; say where the copy "
+            "shall be written (--out)"
+        )
+    folder = outbox / dataset
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return folder / f"{recipient}.v{version}.parquet"
+
+
 def check_replaced(path: Path, dataset: str, recipient: str) -> None:
     """Refuse to replace a file that is not an earlier copy for the same recipient."""
     if not path.exists():

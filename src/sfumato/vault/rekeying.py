@@ -10,7 +10,7 @@ from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Generation, Ledger, Reading, Writing
+from sfumato.ledger.ledger import Generation, Ledger, Query, Reading, Writing
 from sfumato.vault.custody import locked
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.records import exposure
@@ -29,13 +29,15 @@ def cost(reading: Reading, store: Store) -> list[dict[str, Any]]:
     for latest in reading.current("release"):
         dataset = datasets[latest.dataset]
         copies = held(reading, latest.dataset, latest.recipient)
-        fresh = seen(dataset.body, latest.body["fidelity"], head.generation + 1)
+        given = reading.entries(Query(kind="release", dataset=latest.dataset, recipient=latest.recipient))
+        best = max(entry.body["fidelity"] for entry in given)
+        fresh = seen(dataset.body, best, head.generation + 1)
         now, then = (exposure(store, some, numbers=dataset.has_numbers) for some in (copies, [*copies, fresh]))
         out.append(
             {
                 "dataset": latest.dataset,
                 "recipient": latest.recipient,
-                "fidelity": latest.body["fidelity"],
+                "fidelity": best,
                 "draws": int(max(now["draws"], key=int, default="0")),
                 "error": now["error"],
                 "draws after": int(max(then["draws"], key=int, default="0")),

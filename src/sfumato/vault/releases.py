@@ -14,13 +14,14 @@ from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
 from sfumato.ledger.ledger import Ledger, Query, Reading
 from sfumato.release.certificate import signed
+from sfumato.release.copying import Seal
 from sfumato.release.manifest import Manifest
-from sfumato.release.run import Seal, release_file
+from sfumato.release.plan import TableScheme
+from sfumato.release.run import release_file
 from sfumato.schema.levels import Level
 from sfumato.vault.datasets import Dataset, left
-from sfumato.vault.grants import Grant, in_force, known
+from sfumato.vault.grants import Asked, Grant, below, in_force, known
 from sfumato.vault.records import Seen, exposure
-from sfumato.vault.store import Store
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,24 @@ class Request:
     dataset: Dataset
     generation: int
     key: Key
+    level: str | float
+    """The level of the copy, as it was asked for: that of the grant, or a lower one."""
+    fidelity: float
+
+    @classmethod
+    def of(
+        cls, reading: Reading, dataset: Dataset, recipient: str, keys: Mapping[int, Key], now: datetime, asked: Asked
+    ) -> Request:
+        """What a recipient may have now, at the level of its grant or at a lower one that it asks for."""
+        grant, entry = in_force(reading, recipient, dataset.name, now)
+        level, fidelity = (grant.level, grant.fidelity) if asked is None else below(dataset, entry, asked)
+        generation = reading.head().generation
+        return cls(grant, entry, dataset, generation, keys[generation], level, fidelity)
+
+    @property
+    def scheme(self) -> TableScheme:
+        """What makes the copy."""
+        return self.dataset.scheme.seen(self.grant.view)
 
     def terms(self) -> dict[str, Any]:
         """All that the bytes of the copy depend on."""
@@ -41,27 +60,32 @@ class Request:
         return {
             "version": self.dataset.version,
             "generation": self.generation,
-            "level": grant.level,
-            "fidelity": grant.fidelity,
+            "level": self.level,
+            "fidelity": self.fidelity,
             **shown,
         }
 
+    def recorded(self, reading: Reading) -> list[Entry]:
+        """The entries that say that this very copy was given, or begun to be."""
+        query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)
+        terms = self.terms()
+        found = reading.entries(query)
+        return [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
+
 
 class Recorded(Seal):
-    """Signs a copy and records it, if the grant is still in force, just before it appears."""
+    """Signs a copy and records it, if the grant is still in force, just before it is whole."""
 
-    def __init__(self, ledger: Ledger, store: Store, request: Request, now: Callable[[], datetime]) -> None:
-        self._ledger, self._store, self._request, self._now = ledger, store, request, now
+    def __init__(self, ledger: Ledger, request: Request, now: Callable[[], datetime]) -> None:
+        self._ledger, self._request, self._now = ledger, request, now
 
     def begin(self, draft: Manifest) -> Manifest:
         """Say for whom it is, and who signs."""
         request = self._request
-        level = request.grant.level if isinstance(request.grant.level, str) else draft.level
-        asked = request.dataset.scheme.policy.ladder.level(request.grant.level)
         return replace(
             draft,
-            level=level,
-            asked=asked.fidelity,
+            level=request.level if isinstance(request.level, str) else draft.level,
+            asked=request.dataset.scheme.policy.ladder.level(request.level).fidelity,
             recipient=request.grant.recipient,
             version=request.dataset.version,
             signer=public_key(request.key),
@@ -69,39 +93,54 @@ class Recorded(Seal):
 
     def finish(self, manifest: Manifest) -> Manifest:
         """Record it, once."""
-        request = self._request
-        grant, dataset = request.grant, request.dataset
-        said = {**request.terms(), "rows": manifest.rows, "digest": manifest.digest}
-        drawn = self._exposure(manifest.rows)
-        with self._ledger.writing({request.generation: request.key}) as writing:
-            _, entry = in_force(writing, grant.recipient, grant.dataset, self._now())
-            if entry.number != request.entry.number or known(writing, "dataset", dataset.name).body != dataset.body:
-                raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")
-            before = writing.latest("release", dataset.name, grant.recipient)
-            if before is not None and _same(before.body, request.terms()):
-                if before.body["digest"] != manifest.digest:
-                    raise TamperedError(
-                        f"the same request must give the same copy, and this one of {dataset.name} differs from the "
-                        f"one recorded as entry {before.number}; run `sfumato verify`"
-                    )
-            else:
-                said["exposure"] = drawn
-                if dataset.scheme.accepted:
-                    said["accepted"] = dataset.scheme.accepted
-                writing.append("released", "release", said, dataset=dataset.name, recipient=grant.recipient)
-        return signed(manifest, request.key)
+        self.record("released", manifest.rows, manifest.digest)
+        return signed(manifest, self._request.key)
+
+    def record(self, action: str, rows: int, digest: str = "") -> None:
+        """Say in the ledger that the copy is given, unless it says so; without a digest, that it is begun."""
+        request, dataset, keys = self._request, self._request.dataset, {self._request.generation: self._request.key}
+        with self._ledger.reading(keys) as reading:
+            if self._is_said(reading, digest):
+                return
+            before = request.recorded(reading)
+        said = {**request.terms(), "rows": rows, "digest": digest}
+        said["exposure"] = before[0].body["exposure"] if before else self._exposure(rows)
+        if dataset.scheme.accepted:
+            said["accepted"] = dataset.scheme.accepted
+        with self._ledger.writing(keys) as writing:
+            if not self._is_said(writing, digest):
+                writing.append(action, "release", said, dataset=dataset.name, recipient=request.grant.recipient)
+
+    def _is_said(self, reading: Reading, digest: str) -> bool:
+        """Whether the ledger says it already; refused if the copy may not be given, or is another than it says."""
+        self._check_grant(reading)
+        before = self._request.recorded(reading)
+        for entry in before:
+            if digest and entry.body["digest"] not in ("", digest):
+                raise TamperedError(
+                    f"the same request must give the same copy, and this one of {entry.dataset} differs from the one "
+                    f"recorded as entry {entry.number}; run `sfumato verify`"
+                )
+        return any(entry.body["digest"] or not digest for entry in before)
+
+    def _check_grant(self, reading: Reading) -> None:
+        """Refuse what was granted when the copy was begun, and is no more."""
+        request, dataset = self._request, self._request.dataset
+        _, entry = in_force(reading, request.grant.recipient, dataset.name, self._now())
+        if entry.number != request.entry.number or known(reading, "dataset", dataset.name).body != dataset.body:
+            raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")
 
     def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy. It takes long, so it is not done while others wait to write."""
         request = self._request
         with self._ledger.reading() as reading:
             earlier = held(reading, request.dataset.name, request.grant.recipient)
-        this = seen(request.dataset.body, request.grant.fidelity, request.generation)
+        this = seen(request.dataset.body, request.fidelity, request.generation)
         numbers = request.dataset.has_numbers
-        alone = left(request.grant.fidelity, request.dataset.body["stretch"]) if numbers else None
+        alone = left(request.fidelity, request.dataset.body["stretch"]) if numbers else None
         if set(earlier) <= {this}:
             return {"draws": {"1": rows}, "error": alone, "alone": alone}
-        return {**exposure(self._store, [*earlier, this], numbers=numbers), "alone": alone}
+        return {**exposure(request.dataset.store, [*earlier, this], numbers=numbers), "alone": alone}
 
 
 def release(
@@ -114,18 +153,24 @@ def release(
     threads: int | None,
 ) -> Manifest:
     """Make a copy, record it, and let it appear."""
-    dataset, grant = request.dataset, request.grant
-    seal = Recorded(ledger, dataset.store, request, now)
-    scheme, level = dataset.scheme.seen(grant.view), Level(grant.fidelity)
+    seal = Recorded(ledger, request, now)
     with ledger.reading() as reading:
-        beside = _under_other_keys(reading, request, keys)
-    with dataset.source() as source:
+        beside = under_other_keys(reading, request, keys)
+    with request.dataset.source() as source:
         return release_file(
-            scheme, source, out, level, request.key, threads=threads, progress=progress, seal=seal, beside=beside
+            request.scheme,
+            source,
+            out,
+            Level(request.fidelity),
+            request.key,
+            threads=threads,
+            progress=progress,
+            seal=seal,
+            beside=beside,
         )
 
 
-def _under_other_keys(reading: Reading, request: Request, keys: Mapping[int, Key]) -> list[tuple[Level, Key]]:
+def under_other_keys(reading: Reading, request: Request, keys: Mapping[int, Key]) -> list[tuple[Level, Key]]:
     """The most faithful copies of the dataset that anybody was given under each earlier key."""
     if not request.dataset.scheme.policy.targets:
         return []
@@ -150,7 +195,3 @@ def seen(dataset: dict[str, Any], fidelity: float, generation: int) -> Seen:
     """A copy of a version at a level, as its holder sees it."""
     records = dataset["records"]
     return Seen(records["name"], records["sha256"], generation, Level(fidelity).noise / dataset["stretch"])
-
-
-def _same(body: dict[str, Any], terms: dict[str, Any]) -> bool:
-    return canonical({name: body.get(name) for name in terms}) == canonical(terms)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import os
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -26,9 +27,10 @@ from sfumato.vault.adding import add, update
 from sfumato.vault.audits import audit_dataset, holders_of
 from sfumato.vault.backup import read_backup, write_backup
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.grants import Grant, in_force, known, terms
-from sfumato.vault.names import checked, is_text, last_moment, moment, user
-from sfumato.vault.places import check_replaced, prepared
+from sfumato.vault.grants import Asked, Grant, known, terms
+from sfumato.vault.names import last_moment, moment, user
+from sfumato.vault.places import check_replaced, place_in, prepared
+from sfumato.vault.recipients import register, switch
 from sfumato.vault.rekeying import cost, rekey, relock
 from sfumato.vault.releases import Request, release
 from sfumato.vault.store import Store, open_store
@@ -57,8 +59,15 @@ class Vault:
         self, location: str | Path, database: Database, secret: Secret | None, clock: Clock | None = None
     ) -> None:
         self.location = str(location)
-        self._secret, self._now = secret, clock or (lambda: datetime.now(UTC))
-        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or user(), clock=self._now)
+        self._secret, self.now = secret, clock or (lambda: datetime.now(UTC))
+        self._known: tuple[list[Generation], Mapping[int, Key]] | None = None
+        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or user(), clock=self.now)
+
+    def acting_as(self, actor: str) -> Vault:
+        """The same vault, with somebody else named in what is recorded."""
+        other = copy.copy(self)
+        other.ledger = Ledger(self.ledger.database, actor=actor, clock=self.now)
+        return other
 
     @classmethod
     def create(
@@ -100,11 +109,18 @@ class Vault:
         return vault
 
     @classmethod
-    def open(cls, location: str | Path = "vault", *, secret: Secret | None = None, clock: Clock | None = None) -> Vault:
-        """Open a vault that exists."""
+    def open(
+        cls,
+        location: str | Path = "vault",
+        *,
+        secret: Secret | None = None,
+        clock: Clock | None = None,
+        pooled: bool = False,
+    ) -> Vault:
+        """Open a vault that exists; `pooled` keeps connections to its database, as a service does."""
         if not is_url(location) and not (Path(location) / FILE).is_file():
             raise VaultError(f"there is no vault in {location}; make one with `sfumato init {location}`")
-        database = Database(location)
+        database = Database(location, pooled=pooled)
         database.check()
         return cls(location, database, secret, clock)
 
@@ -150,7 +166,9 @@ class Vault:
             head, generations = reading.head(), reading.generations()
         if self._secret is None:
             self._secret = custody.find_secret(self.location, generations[-1].lock.get("opens"))
-        return generations, custody.masters(head, generations, self._secret)
+        if self._known is None or self._known[0] != generations:
+            self._known = generations, custody.masters(head, generations, self._secret)
+        return self._known
 
     def add(
         self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
@@ -175,29 +193,15 @@ class Vault:
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient; one that is registered already stays as it is."""
-        checked("recipient", name)
-        if not is_text(note):
-            raise VaultError("a note must be text, and this one holds bytes that are none; write it anew")
-        with self.ledger.writing(self.keys()) as writing:
-            before = writing.latest("recipient", recipient=name)
-            if before is None or (before.action != "disabled" and note and before.body["note"] != note):
-                return writing.append("registered", "recipient", {"note": note}, recipient=name)
-            return known(writing, "recipient", name)
+        return register(self.ledger, self.keys(), name, note)
 
     def disable(self, name: str) -> Entry:
         """Let a recipient receive nothing more until it is enabled again."""
-        return self._switch(name, "disabled")
+        return switch(self.ledger, self.keys(), name, "disabled")
 
     def enable(self, name: str) -> Entry:
         """Let a disabled recipient receive copies again."""
-        return self._switch(name, "enabled")
-
-    def _switch(self, name: str, action: str) -> Entry:
-        with self.ledger.writing(self.keys()) as writing:
-            before = writing.latest("recipient", recipient=name) or known(writing, "recipient", name)
-            if (before.action == "disabled") == (action == "disabled"):
-                return before
-            return writing.append(action, "recipient", before.body, recipient=name)
+        return switch(self.ledger, self.keys(), name, "enabled")
 
     def grant(
         self,
@@ -219,7 +223,7 @@ class Vault:
         """
         view = View(None if columns is None else tuple(columns), where)
         keys, end = self.keys(), moment(until)
-        if end is not None and datetime.fromisoformat(end) <= self._now():
+        if end is not None and datetime.fromisoformat(end) <= self.now():
             raise VaultError(f"a grant must end in the future, and {last_moment(end)} is over; choose a later day")
         with self.ledger.reading(keys) as reading:
             entry = known(reading, "dataset", dataset)
@@ -251,6 +255,7 @@ class Vault:
         dataset: str,
         out: str | Path | None = None,
         *,
+        level: Asked = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
@@ -258,26 +263,18 @@ class Vault:
 
         Args:
             out: the file to write (Parquet, CSV or Arrow by its ending); by default one in the vault's folder.
+            level: a lower one than that of the grant; such a copy goes to a file that is named.
 
         """
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
-            grant, entry = in_force(reading, recipient, dataset, self._now())
+            known(reading, "recipient", recipient)
             now = Dataset.of(known(reading, "dataset", dataset), self.store)
-            generation = reading.head().generation
-        if out is None and self.outbox is None:
-            raise VaultError(
-                "a vault in a database has no folder for copies; say where the copy shall be written (--out)"
-            )
-        path = Path(out) if out is not None else self._place(dataset, recipient, now.version)
+            request = Request.of(reading, now, recipient, keys, self.now(), level)
+        outbox = self.outbox if level is None else None
+        path = Path(out) if out is not None else place_in(outbox, dataset, recipient, now.version)
         check_replaced(path, dataset, recipient)
-        request = Request(grant, entry, now, generation, keys[generation])
-        return path, release(request, self.ledger, path, self._now, keys, progress, threads)
-
-    def _place(self, dataset: str, recipient: str, version: int) -> Path:
-        folder = Path(self.location) / "copies" / dataset
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        return folder / f"{recipient}.v{version}.parquet"
+        return path, release(request, self.ledger, path, self.now, keys, progress, threads)
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
         """Some of the ledger's entries, in order."""
@@ -312,7 +309,7 @@ class Vault:
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
             now = Dataset.of(known(reading, "dataset", dataset), self.store)
-            holders = holders_of(reading, now, None if colluders is None else list(colluders), self._now())
+            holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
         return audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage)
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:

@@ -64,6 +64,14 @@ def _released(entry: Entry) -> str:
     return " ".join([text, *taken, *([again] if again else [])])
 
 
+def _began(entry: Entry) -> str:
+    said = entry.body
+    return (
+        f"Began to send {entry.recipient} {entry.dataset} version {said['version']} at fidelity "
+        f"{said['fidelity']:.6g}: {said['rows']:,} rows."
+    )
+
+
 def exposed(release: dict[str, Any]) -> str:
     """What a release adds to what its recipient was given before."""
     draws = {int(times): count for times, count in release["exposure"]["draws"].items()}
@@ -92,7 +100,12 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "enabled": lambda entry: f"Enabled {entry.recipient} again.",
     "granted": _granted,
     "revoked": lambda entry: f"Revoked the grant of {entry.dataset} to {entry.recipient}.",
+    "began": _began,
     "released": _released,
+    "issued": lambda entry: f"Handed out the token {entry.dataset} to {entry.recipient or 'the owner'}{_note(entry)}.",
+    "withdrawn": lambda entry: f"Withdrew the token {entry.dataset} of {entry.recipient or 'the owner'}.",
+    "enrolled": lambda entry: f"Let {entry.recipient} sign in as an operator, with a new password.",
+    "dismissed": lambda entry: f"Let the operator {entry.recipient} sign in no more.",
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
     "restored": lambda _: "Restored the vault from a backup: what came after that backup is forgotten.",
