@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sfumato.audit.attacking import attack as attack
     from sfumato.audit.attacking import score as score
+    from sfumato.client import connect as connect
     from sfumato.errors import SfumatoError as SfumatoError
     from sfumato.keys.key import Key as Key
     from sfumato.release.manifest import Manifest as Manifest
@@ -33,6 +34,7 @@ _HOMES = {
     "TableScheme": "sfumato.release.plan",
     "Vault": "sfumato.vault",
     "attack": "sfumato.audit.attacking",
+    "connect": "sfumato.client",
     "read_copy": "sfumato.release.run",
     "release_file": "sfumato.release.run",
     "score": "sfumato.audit.attacking",
@@ -48,6 +50,7 @@ __all__ = [
     "TableScheme",
     "Vault",
     "attack",
+    "connect",
     "read_copy",
     "release_file",
     "score",

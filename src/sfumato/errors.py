@@ -7,10 +7,13 @@
     ├── SourceError      a table that cannot be read or does not fit its policy
     ├── CustodyError     a key that is missing, malformed or badly kept
     ├── VaultError       a vault that cannot be opened, or does not hold what is asked of it
+    │   ├── UnknownSubject   a name that nothing in the vault has
+    │   ├── Unavailable      a database that cannot be used now
     │   ├── GrantError       a request that no grant in force allows
     │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
     ├── ReleaseError     a copy that must not or could not be made
+    ├── ServiceError     an answer of a service, or none
     ├── AttackError      an attack that cannot be made on what it was given
     └── MiningError      a question that a copy cannot answer
 
@@ -52,6 +55,14 @@ class VaultError(SfumatoError):
     """A vault that cannot be opened, or does not hold what is asked of it."""
 
 
+class UnknownSubject(VaultError):
+    """A name that nothing in the vault has."""
+
+
+class Unavailable(VaultError):
+    """A database that cannot be used now."""
+
+
 class GrantError(VaultError):
     """A request that no grant in force allows."""
 
@@ -66,6 +77,10 @@ class ManifestError(SfumatoError):
 
 class ReleaseError(SfumatoError):
     """A copy that must not or could not be made."""
+
+
+class ServiceError(SfumatoError):
+    """An answer of a service, or none."""
 
 
 class AttackError(SfumatoError):

@@ -7,12 +7,12 @@ import dataclasses
 import io
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli.frame import as_json_option, new_file, progress, say
-from sfumato.cli.opening import location_option, open_vault, vault_options
+from sfumato.cli.opening import connected, is_service, location_option, open_vault, vault_options
 
 if TYPE_CHECKING:
     from sfumato.audit.result import Audit
@@ -58,7 +58,7 @@ def log(
         until=moment(until),
         last=None if everything else last,
     )
-    entries = Vault.open(location).log(query)
+    entries = connected(location).log(query) if is_service(location) else Vault.open(location).log(query)
     if as_csv:
         click.echo(_csv([{**entry.__dict__, "body": json.dumps(entry.body)} for entry in entries]), nl=False)
         return
@@ -86,13 +86,14 @@ def verify(contains: str | None, quick: bool, location: str, key_path: Path | No
     vault = open_vault(location, key_path)
     with progress(quiet=as_json, unit="checked") as (stage, advance):
         stage("verifying")
-        report = vault.verify(contains=contains, files=not quick, progress=advance)
-    head = f"{report.entries:,} entries, {report.files:,} files, {report.copies:,} copies"
-    text = [f"All is well: {head}." if report.sound else f"NOT AS IT SHOULD BE ({head}):"]
-    text += [f"! {problem}" for problem in report.problems] + [f"- {note}" for note in report.notes]
-    following = "sfumato log" if report.sound else "keep this vault as evidence, and restore a backup beside it"
-    say({**dataclasses.asdict(report), "sound": report.sound}, as_json, "\n".join(text), following)
-    if not report.sound:
+        found = vault.verify(contains=contains, files=not quick, progress=advance)
+    report = found if isinstance(found, dict) else {**dataclasses.asdict(found), "sound": found.sound}
+    head = f"{report['entries']:,} entries, {report['files']:,} files, {report['copies']:,} copies"
+    text = [f"All is well: {head}." if report["sound"] else f"NOT AS IT SHOULD BE ({head}):"]
+    text += [f"! {problem}" for problem in report["problems"]] + [f"- {note}" for note in report["notes"]]
+    following = "sfumato log" if report["sound"] else "keep this vault as evidence, and restore a backup beside it"
+    say(report, as_json, "\n".join(text), following)
+    if not report["sound"]:
         raise click.exceptions.Exit(1)
 
 
@@ -109,7 +110,11 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
     with progress(quiet=as_json, unit="copies") as (stage, advance):
         stage("comparing")
         found = vault.trace(dataset, leaked, progress=advance)
-    say(trace_as_json(found), as_json, trace_in_words(found, str(leaked)), f"sfumato log --dataset {dataset}")
+    if isinstance(found, dict):
+        said, text = found, str(found["text"])
+    else:
+        said, text = trace_as_json(found), trace_in_words(found, str(leaked))
+    say(said, as_json, text, f"sfumato log --dataset {dataset}")
 
 
 @click.command()
@@ -136,35 +141,51 @@ def audit(
 
     With --original, the subjects are files: copies of that table.
     """
-    from sfumato.audit.words import text
-
     if output is not None:
         new_file(output, (".html", ".htm"), ours="<title>Audit of ")
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
             from sfumato.audit.files import audit_files
 
-            found = audit_files(original, subjects, attacks=attacks or None, rows=rows, stage=stage)
+            found: Audit | dict[str, Any] = audit_files(
+                original, subjects, attacks=attacks or None, rows=rows, stage=stage
+            )
         else:
             if len(subjects) > 1:
                 raise click.UsageError("one dataset is audited at a time; to audit files, name their --original")
-            vault, names = open_vault(location, key_path), None
-            if colluders is not None:
-                names = [name.strip() for name in colluders.split(",") if name.strip()]
-                if not names:
-                    raise click.UsageError("--colluders needs names, as in --colluders university,insurer")
+            names = _names(colluders)
+            vault = open_vault(location, key_path)
             found = vault.audit(subjects[0], colluders=names, attacks=attacks or None, rows=rows, stage=stage)
         if output is not None:
             stage("drawing the report")
             _report(found, output)
     following = f"open {output}" if output else "the same with -o report.html, for a page with pictures"
-    say(found.summary(), as_json, text(found), following)
-    if not found.passed:
+    summary, text, passed = _told(found)
+    say(summary, as_json, text, following)
+    if not passed:
         raise click.exceptions.Exit(1)
 
 
-def _report(found: Audit, output: Path) -> None:
+def _names(colluders: str | None) -> list[str] | None:
+    if colluders is None:
+        return None
+    names = [name.strip() for name in colluders.split(",") if name.strip()]
+    if not names:
+        raise click.UsageError("--colluders needs names, as in --colluders university,insurer")
+    return names
+
+
+def _told(found: Audit | dict[str, Any]) -> tuple[dict[str, Any], str, bool]:
+    """An audit as JSON and in words, and whether it passed; one by a service is told already."""
+    if isinstance(found, dict):
+        return found["summary"], found["text"], found["passed"]
+    from sfumato.audit.words import text
+
+    return found.summary(), text(found), found.passed
+
+
+def _report(found: Audit | dict[str, Any], output: Path) -> None:
     from sfumato.audit.page import page
     from sfumato.release.atomic import replace_text
 
-    replace_text(output, page(found))
+    replace_text(output, found["page"] if isinstance(found, dict) else page(found))

@@ -10,19 +10,49 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.frame import as_json_option, progress, say
-from sfumato.cli.opening import open_vault, vault_options
+from sfumato.cli.opening import connected, open_vault, vault_options
 from sfumato.errors import PolicyError
 
 if TYPE_CHECKING:
+    from sfumato.client import Remote
     from sfumato.release.manifest import Manifest
     from sfumato.vault import Vault
+
+
+@click.command()
+@click.argument("dataset", required=False)
+@click.option("-o", "--out", type=click.Path(path_type=Path), help="The file to write; by default DATASET.parquet.")
+@click.option("--level", help="A fidelity below that of the grant.")
+@click.option(
+    "--url", required=True, envvar="SFUMATO_VAULT", help="The service. Also SFUMATO_VAULT; with SFUMATO_TOKEN."
+)
+@as_json_option
+def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as_json: bool) -> None:
+    """Fetch your copy of a DATASET from a service; without one, say what you may fetch."""
+    remote = connected(url)
+    if dataset is None:
+        grants = remote.grants()
+        lines = [
+            f"{one['dataset']} (version {one['version']}) at {one['level']}, fidelity {one['fidelity']:.6g}"
+            f"{', until ' + one['until'][:10] if one['until'] else ''}"
+            for one in grants
+        ]
+        say({"grants": grants}, as_json, "\n".join(lines) or "Nothing.", f"sfumato fetch DATASET --url {url}")
+        return
+    with progress(quiet=as_json, unit="bytes") as (stage, advance):
+        stage("fetching")
+        path, manifest = remote.fetch(dataset, out or f"{dataset}.parquet", level=level, progress=advance)
+    text = f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) at {manifest.given:.10g}."
+    say({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato mine {path} --describe")
 
 
 @click.command()
 @click.argument("first", metavar="TABLE|RECIPIENT")
 @click.argument("second", metavar="OUT|DATASET")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="From a vault: the file to write.")
-@click.option("--level", help="Without a vault: a declared level's name, or a fidelity between 0 and 1.")
+@click.option(
+    "--level", help="A declared level's name, or a fidelity between 0 and 1; from a vault, one below the grant."
+)
 @click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="Without a vault: the policy file.")
 @click.option(
     "--scheme",
@@ -49,15 +79,13 @@ def release(
 
     The copy is written as Parquet, CSV or Arrow, by the ending of its name.
     """
-    if level is None:
-        if policy_path is not None or scheme_path is not None:
-            raise click.UsageError("a release with --policy or --scheme needs --level.")
-        _from_vault(open_vault(location, key_path), first, second, out, threads, as_json)
+    if policy_path is None and scheme_path is None:
+        _from_vault(open_vault(location, key_path), first, second, out, level, threads, as_json)
         return
+    if level is None:
+        raise click.UsageError("a release with --policy or --scheme needs --level.")
     if key_path is None:
-        raise click.UsageError(
-            "--level is for a release without a vault, with --key-file; in a vault, grant the level."
-        )
+        raise click.UsageError("a release without a vault, with --policy or --scheme, needs --key-file.")
     if out is not None:
         raise click.UsageError("a release without a vault is written to its second argument, not to --out.")
     if policy_path is None and (scheme_path is None or not scheme_path.exists()):
@@ -66,12 +94,21 @@ def release(
 
 
 def _from_vault(
-    vault: Vault, recipient: str, dataset: str, out: Path | None, threads: int | None, as_json: bool
+    vault: Vault | Remote,
+    recipient: str,
+    dataset: str,
+    out: Path | None,
+    level: str | None,
+    threads: int | None,
+    as_json: bool,
 ) -> None:
+    from sfumato.vault import Vault
+
+    here = isinstance(vault, Vault)
     rows = vault.dataset(dataset).body["rows"]
-    with progress(quiet=as_json) as (stage, advance):
-        stage("blurring", rows)
-        path, manifest = vault.release(recipient, dataset, out, threads=threads, progress=advance)
+    with progress(quiet=as_json, unit="rows" if here else "bytes") as (stage, advance):
+        stage("blurring" if here else "fetching", rows if here else None)
+        path, manifest = vault.release(recipient, dataset, out, level=level, threads=threads, progress=advance)
     text = (
         f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) for {recipient} at fidelity "
         f"{manifest.given:.10g}{f' ({manifest.level})' if manifest.level else ''}, signed and recorded."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli import advising, attacking, auditing, copies, mining, owner, sharing, tables
+from sfumato.cli import advising, attacking, auditing, copies, mining, owner, serving, sharing, tables
 from sfumato.cli.frame import Group
 
 
@@ -26,7 +26,9 @@ for command in (
     sharing.recipient,
     sharing.grant,
     sharing.revoke,
+    serving.token,
     copies.release,
+    copies.fetch,
     copies.show,
     copies.check,
     mining.mine,
@@ -36,6 +38,8 @@ for command in (
     auditing.log,
     auditing.verify,
     auditing.trace,
+    serving.serve,
+    serving.operator,
     owner.backup,
     owner.restore,
     owner.passphrase,

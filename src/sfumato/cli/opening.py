@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -9,18 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sfumato.errors import VaultError
+
 if TYPE_CHECKING:
+    from sfumato.client import Remote
     from sfumato.keys.lock import Secret
     from sfumato.vault import Vault
 
 location_option = click.option(
     "-v",
     "--vault",
+    "--url",
     "location",
     default="vault",
     envvar="SFUMATO_VAULT",
     show_default=True,
-    help="The vault: a folder, or the URL of a PostgreSQL database. Also SFUMATO_VAULT.",
+    help="The vault: a folder, the URL of a PostgreSQL database, or that of a service (with SFUMATO_TOKEN). Also "
+    "SFUMATO_VAULT.",
 )
 
 key_option = click.option(
@@ -36,8 +42,30 @@ def vault_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return location_option(key_option(command))
 
 
-def open_vault(location: str, key_path: Path | None) -> Vault:
+def is_service(location: str) -> bool:
+    """Whether a vault is behind a service."""
+    return location.startswith(("http://", "https://"))
+
+
+def open_vault(location: str, key_path: Path | None = None) -> Vault | Remote:
+    """A vault that is opened here, or behind a service."""
+    return connected(location) if is_service(location) else local_vault(location, key_path)
+
+
+def connected(location: str) -> Remote:
+    """A service, with the token that the environment, or somebody who is asked, hands over."""
+    from sfumato.client import connect
+
+    token = os.environ.get("SFUMATO_TOKEN")
+    if not token and sys.stdin.isatty():
+        token = click.prompt("Token", hide_input=True, err=True)
+    return connect(location, token)
+
+
+def local_vault(location: str, key_path: Path | None) -> Vault:
     """Open a vault with whatever opens it, asking for a passphrase if there is somebody to ask."""
+    if is_service(location):
+        raise VaultError("this works on the vault itself, not through a service; run it where the vault is")
     from sfumato.keys.key import Key
     from sfumato.vault import Vault
     from sfumato.vault.custody import find_secret

@@ -8,7 +8,16 @@ from typing import Any
 import click
 
 from sfumato.cli.frame import as_json_option, progress, say
-from sfumato.cli.opening import key_option, location_option, new_secret, open_vault, vault_options
+from sfumato.cli.opening import (
+    connected,
+    is_service,
+    key_option,
+    local_vault,
+    location_option,
+    new_secret,
+    open_vault,
+    vault_options,
+)
 
 _STORE = click.option(
     "--store", help="Where tables are kept: a path or a URL that fsspec knows; by default the folder."
@@ -94,8 +103,12 @@ def status(dataset: str | None, location: str, as_json: bool) -> None:
     from sfumato.vault import Vault
     from sfumato.vault.overview import of_dataset, of_vault, readable, shown
 
-    vault = Vault.open(location)
-    found: dict[str, Any] = readable(lambda: of_vault(vault) if dataset is None else of_dataset(vault, dataset))
+    found: dict[str, Any]
+    if is_service(location):
+        found = connected(location).overview(dataset)
+    else:
+        vault = Vault.open(location)
+        found = readable(lambda: of_vault(vault) if dataset is None else of_dataset(vault, dataset))
     say(found, as_json, shown(found), "sfumato log" if dataset else "sfumato status DATASET, or sfumato log")
 
 
@@ -105,7 +118,7 @@ def status(dataset: str | None, location: str, as_json: bool) -> None:
 @as_json_option
 def backup(target: Path, location: str, key_path: Path | None, as_json: bool) -> None:
     """Write the whole vault, its keys still locked, to one file, without released copies: they can be made again."""
-    vault = open_vault(location, key_path)
+    vault = local_vault(location, key_path)
     head = vault.backup(target)
     text = (
         f"Wrote {target}. Write down the hash of its last entry, apart from the vault: with it, nobody can replace the "
@@ -138,7 +151,7 @@ def restore(file: Path, location: str, store: str | None, key_path: Path | None,
 @as_json_option
 def passphrase(new_key_file: Path | None, location: str, key_path: Path | None, as_json: bool) -> None:
     """Lock the vault with another passphrase, or another key file, from now on. Also SFUMATO_NEW_PASSPHRASE."""
-    vault = open_vault(location, key_path)
+    vault = local_vault(location, key_path)
     vault.relock(_new(new_key_file))
     say(
         {"opens with": vault.opens_with},
@@ -161,7 +174,7 @@ def rekey(
     from sfumato.vault import Vault
     from sfumato.vault.words import rekey_cost, sentence
 
-    vault = Vault.open(location) if lost else open_vault(location, key_path)
+    vault = Vault.open(location) if lost else local_vault(location, key_path)
     cost = vault.rekey_cost()
     click.echo(rekey_cost(cost, lost=lost), err=True)
     if not yes:

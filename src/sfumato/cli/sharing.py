@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.frame import as_json_option, say
-from sfumato.cli.opening import location_option, open_vault, vault_options
+from sfumato.cli.opening import connected, is_service, location_option, open_vault, vault_options
 
 
 @click.group()
@@ -36,7 +36,11 @@ def recipient_list(location: str, as_json: bool) -> None:
     from sfumato.vault import Vault
     from sfumato.vault.overview import of_recipients, readable, shown
 
-    found = readable(lambda: of_recipients(Vault.open(location)))
+    if is_service(location):
+        rows = connected(location).recipients()
+        found = {"recipients": len(rows), "table": rows}
+    else:
+        found = readable(lambda: of_recipients(Vault.open(location)))
     say(found, as_json, shown(found), "sfumato grant RECIPIENT DATASET --level LEVEL")
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from sfumato.errors import VaultError
+from sfumato.errors import Unavailable, VaultError
 from sfumato.ledger.tables import REVISION, VERSIONS
 
 FILE = "ledger.sqlite"
@@ -103,12 +103,12 @@ class Database:
         except (DBAPIError, sqlite3.Error) as error:
             said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
             reason = said.splitlines()[0] if said else "the connection was lost"
-            raise VaultError(
+            raise Unavailable(
                 f"the ledger in {self.name} could not be used: {reason}; what was not finished is undone, so see to "
                 "it and run the same command again"
             ) from None
         except SQLAlchemyError as error:
-            raise VaultError(f"the ledger in {self.name} could not be used: {type(error).__name__}") from None
+            raise Unavailable(f"the ledger in {self.name} could not be used: {type(error).__name__}") from None
 
 
 def revision(connection: Connection) -> str | None:

@@ -64,6 +64,8 @@ class Query:
     since: str | None = None
     until: str | None = None
     last: int | None = None
+    before: int | None = None
+    """Only entries with lower numbers."""
 
 
 class Reading:
@@ -128,6 +130,7 @@ class Reading:
             wanted = wanted if value is None else wanted.where(ENTRIES.c[name] == value)
         wanted = wanted if query.since is None else wanted.where(ENTRIES.c.at >= query.since)
         wanted = wanted if query.until is None else wanted.where(ENTRIES.c.at < query.until)
+        wanted = wanted if query.before is None else wanted.where(ENTRIES.c.number < query.before)
         wanted = wanted.order_by(ENTRIES.c.number.desc()).limit(query.last)
         return [_entry(row) for row in self.connection.execute(wanted)][::-1]
 
@@ -202,6 +205,14 @@ class Ledger:
     def __init__(self, database: Database, *, actor: str, clock: Callable[[], datetime] | None = None) -> None:
         self.database = database
         self._actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
+
+    def acting_as(self, actor: str) -> Ledger:
+        """The same ledger, written by somebody else."""
+        return Ledger(self.database, actor=actor, clock=self._clock)
+
+    def moved(self, database: Database) -> Ledger:
+        """The same ledger, by another way to its database."""
+        return Ledger(database, actor=self._actor, clock=self._clock)
 
     @contextlib.contextmanager
     def reading(self, keys: Mapping[int, Key] | None = None, *, snapshot: bool = False) -> Iterator[Reading]:

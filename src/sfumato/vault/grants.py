@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sfumato.errors import GrantError, VaultError, nearest
+from sfumato.errors import GrantError, UnknownSubject, nearest
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Query, Reading
 from sfumato.schema.levels import Level
@@ -124,7 +124,7 @@ def known(reading: Reading, kind: str, name: str) -> Entry:
     if entry is None:
         near = [getattr(found, kind) for found in reading.current(kind, first=1000)]
         hint = nearest(name, near) if near else "there is none yet"
-        raise VaultError(f"there is no {kind} called {name!r}; {hint}")
+        raise UnknownSubject(f"there is no {kind} called {name!r}; {hint}")
     if entry.action == "disabled":
         raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}; enable it first")
     return entry

@@ -11,7 +11,7 @@ import secrets
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import VaultError
+from sfumato.errors import UnknownSubject, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.vault.names import checked
@@ -42,7 +42,7 @@ def dismiss(vault: Vault, name: str) -> Entry:
     with vault.ledger.writing(vault.keys()) as writing:
         before = writing.latest("operator", recipient=name)
         if before is None:
-            raise VaultError(f"there is no operator called {name!r}; `sfumato operator list` shows all")
+            raise UnknownSubject(f"there is no operator called {name!r}; `sfumato operator list` shows all")
         return before if before.action == "dismissed" else writing.append("dismissed", "operator", {}, recipient=name)
 
 

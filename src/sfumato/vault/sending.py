@@ -64,9 +64,9 @@ class Sending:
                 beside = [] if before else under_other_keys(reading, request, self.vault.keys())
             if not before:
                 request.scheme.check_motion(source)
-                request.scheme.check_targets(source, [self._level], request.key, beside)
+                request.scheme.check_targets(source, [self.level], request.key, beside)
             seal.record("began", self._rows(source) if not before else before[0].body["rows"])
-            copying = Copying(request.scheme, source, form, self._level, request.key, seal=seal, threads=1)
+            copying = Copying(request.scheme, source, form, self.level, request.key, seal=seal, threads=1)
             yield from filter(None, copying)
 
     def manifest(self) -> Manifest:
@@ -76,7 +76,7 @@ class Sending:
             given = self._given(reading)
         with request.dataset.source() as source:
             seal = Recorded(self.vault.ledger, request, self.vault.now)
-            draft = seal.begin(request.scheme.manifest(source.schema, self._level, request.key))
+            draft = seal.begin(request.scheme.manifest(source.schema, self.level, request.key))
             rows, mark = given or self._measured(source)
         return signed(replace(draft, rows=rows, digest=mark), request.key)
 
@@ -86,13 +86,14 @@ class Sending:
 
     def _measured(self, source: Source) -> tuple[int, str]:
         request, rows, marks = self.request, 0, []
-        for [(copy, mark)] in request.scheme.blurred(source, [self._level], request.key, 1):
+        for [(copy, mark)] in request.scheme.blurred(source, [self.level], request.key, 1):
             rows += copy.num_rows
             marks.append(mark)
         return rows, digest.of_batches(marks)
 
     @property
-    def _level(self) -> Level:
+    def level(self) -> Level:
+        """The level of the copy."""
         return Level(self.request.fidelity)
 
     def _rows(self, source: Source) -> int:

@@ -21,7 +21,7 @@ from sfumato.errors import VaultError
 from sfumato.ledger.database import is_url
 from sfumato.release.atomic import replacing
 
-_NAME = re.compile(r"datasets/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+_NAME = re.compile(r"(datasets|uploads)/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
 DIGITS = 16
 """Digits of a digest that enter a file's name."""
@@ -43,8 +43,8 @@ class Store(abc.ABC):
         """Remove a file that no entry names."""
 
     @abc.abstractmethod
-    def names(self) -> list[str]:
-        """All files."""
+    def names(self, folder: str = "") -> list[str]:
+        """All files, or those in a folder."""
 
     def put_text(self, name: str, text: str) -> dict[str, str]:
         """Keep a text."""
@@ -98,8 +98,8 @@ class Folder(Store):
     def drop(self, name: str) -> None:
         (self.root / named(name)).unlink(missing_ok=True)
 
-    def names(self) -> list[str]:
-        files = (path for path in self.root.rglob("*") if path.is_file() and not path.name.startswith("."))
+    def names(self, folder: str = "") -> list[str]:
+        files = (path for path in (self.root / folder).rglob("*") if path.is_file() and not path.name.startswith("."))
         return sorted(path.relative_to(self.root).as_posix() for path in files)
 
 
@@ -143,9 +143,9 @@ class Remote(Store):
         with self._refusals(name):
             self._system.rm_file(self._at(name))
 
-    def names(self) -> list[str]:
+    def names(self, folder: str = "") -> list[str]:
         with self._refusals(""):
-            found: list[Any] = self._system.find(self._root)
+            found: list[Any] = self._system.find(f"{self._root.rstrip('/')}/{folder}".rstrip("/"))
         return sorted(str(path).removeprefix(self._root).lstrip("/") for path in found if not path.endswith(".part"))
 
     def _at(self, name: str) -> str:
@@ -164,7 +164,7 @@ def named(name: str, digest: str = "") -> str:
     final = name.replace("{}", digest[:DIGITS])
     if not _NAME.fullmatch(final):
         raise VaultError(
-            f"a file of a vault must lie in a folder of its dataset, and {final!r} does not; do not trust it"
+            f"a file of a vault must lie in a folder of its dataset or upload, and {final!r} does not; do not trust it"
         )
     return final
 

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
-from sfumato.errors import VaultError, nearest
+from sfumato.errors import UnknownSubject, VaultError, nearest
 from sfumato.ledger.chain import Entry
 from sfumato.vault.grants import known
 from sfumato.vault.names import is_text
@@ -86,7 +86,7 @@ def withdraw(vault: Vault, name: str) -> Entry:
     with vault.ledger.writing(vault.keys()) as writing:
         found = writing.current("token", dataset=name, first=1) if name else []
         if not found:
-            raise VaultError(f"there is no token with the id {name!r}; `sfumato token list` shows all")
+            raise UnknownSubject(f"there is no token with the id {name!r}; `sfumato token list` shows all")
         if found[0].action == "withdrawn":
             return found[0]
         return writing.append("withdrawn", "token", found[0].body, dataset=name, recipient=found[0].recipient)
@@ -103,16 +103,25 @@ def bearer(vault: Vault, shown: str) -> Token | None:
     """Whose token this is, if it is one that is in force."""
     match = _SHAPE.fullmatch(shown)
     name, secret = match.groups() if match else ("0" * 12, "")
+    entry = _in_force(vault, name)
+    expected = "0" * 64 if entry is None else entry.body["hash"]
+    return Token.of(entry) if hmac.compare_digest(_hash(secret), expected) and entry is not None else None
+
+
+def named(vault: Vault, name: str) -> Token | None:
+    """The token with an id, if it is in force."""
+    entry = _in_force(vault, name)
+    return None if entry is None else Token.of(entry)
+
+
+def _in_force(vault: Vault, name: str) -> Entry | None:
     with vault.ledger.reading(vault.keys()) as reading:
         found = reading.current("token", dataset=name, first=1)
-        entry = reading.latest("token", name, found[0].recipient) if found else None
-        holder = None if entry is None else reading.latest("recipient", recipient=entry.recipient)
-    expected = "0" * 64 if entry is None else entry.body["hash"]
-    if not hmac.compare_digest(_hash(secret), expected) or entry is None:
+        entry = reading.latest("token", name, found[0].recipient if found else "")
+        holder = reading.latest("recipient", recipient=found[0].recipient if found else "")
+    if entry is None or not Token.of(entry).in_force(vault.now()):
         return None
-    token = Token.of(entry)
-    disabled = holder is not None and holder.action == "disabled"
-    return token if token.in_force(vault.now()) and not disabled else None
+    return None if holder is not None and holder.action == "disabled" else entry
 
 
 def _hash(secret: str) -> str:

@@ -1,0 +1,109 @@
+"""The recipient's side: what I may have, what it promises, and the copy itself."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Request, Response
+
+from sfumato.errors import SfumatoError
+from sfumato.service.api import shapes
+from sfumato.service.desk import Desk, desk_of
+from sfumato.service.identity import Caller, Known
+from sfumato.service.problems import Refused, documented
+from sfumato.service.sending import MEDIA, Asked, negotiated
+from sfumato.vault.sending import Sending
+
+router = APIRouter(prefix="/api/v1", tags=["copies"])
+
+Level = Annotated[str | None, Query(max_length=40, description="A fidelity below that of the grant.")]
+Holder = Annotated[str | None, Query(pattern=shapes.NAME, description="For an owner: whose copy.")]
+
+_BYTES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The copy.", "content": {media: {} for media in MEDIA.values()}},
+    206: {"description": "A part of the copy.", "content": {media: {} for media in MEDIA.values()}},
+    304: {"description": "The client has this copy already."},
+}
+
+
+@router.get("/me/grants", responses=documented())
+def grants(request: Request, who: Known) -> list[shapes.MyGrant]:
+    """What the caller may fetch now."""
+    return mine(desk_of(request), holder(who, None))
+
+
+@router.api_route(
+    "/copies/{dataset}",
+    methods=["GET", "HEAD"],
+    response_class=Response,
+    responses=documented(404, 406, 416) | _BYTES,
+    operation_id="copy",
+)
+async def copy(
+    request: Request,
+    dataset: shapes.Name,
+    who: Known,
+    level: Level = None,
+    format: shapes.Format | None = None,  # noqa: A002 - its name in the query
+    recipient: Holder = None,
+) -> Response:
+    """A copy, made while it is sent. With a name for the bytes (ETag), from any byte on (Range)."""
+    desk, name = desk_of(request), holder(who, recipient)
+    form = negotiated(request.headers.get("accept", ""), format)
+    sending = await asyncio.to_thread(Sending.of, desk.vault.acting_as(who.actor), name, dataset, level)
+    return await Asked.of(sending, form).answer(request, desk)
+
+
+@router.get("/copies/{dataset}/manifest", responses=documented(404))
+async def manifest(
+    request: Request, dataset: shapes.Name, who: Known, level: Level = None, recipient: Holder = None
+) -> dict[str, Any]:
+    """The copy's manifest with its certificate: what it is, what is promised, who vouches for it."""
+    desk, name = desk_of(request), holder(who, recipient)
+
+    def made() -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(Sending.of(desk.vault, name, dataset, level).manifest().dumps())
+        return found
+
+    return await asyncio.get_running_loop().run_in_executor(desk.makers, made)
+
+
+def holder(who: Caller, asked: str | None) -> str:
+    """Whose copies are spoken of: a recipient's own, and for an owner those of the recipient it names."""
+    if who.role == "recipient" and "copies" in who.scopes and asked in (None, who.name):
+        return who.name
+    if who.role == "owner" and "write" in who.scopes and asked is not None:
+        return asked
+    raise Refused(403, "This needs a recipient's token with the scope copies, for its own copies.")
+
+
+def mine(desk: Desk, recipient: str) -> list[shapes.MyGrant]:
+    """The grants of a recipient that are in force, with what each promises."""
+    out = []
+    for grant in desk.vault.grants(recipient=recipient):
+        try:
+            sending = Sending.of(desk.vault, recipient, grant.dataset)
+        except SfumatoError:
+            continue
+        out.append(_described(sending))
+    return out
+
+
+def _described(sending: Sending) -> shapes.MyGrant:
+    request = sending.request
+    draft = request.scheme.manifest(request.dataset.schema, request.scheme.given(sending.level), request.key)
+    grant = request.grant
+    return shapes.MyGrant(
+        dataset=grant.dataset,
+        level=grant.level,
+        fidelity=grant.fidelity,
+        columns=None if grant.columns is None else list(grant.columns),
+        where=grant.where,
+        until=grant.until,
+        version=request.dataset.version,
+        shown=dict(draft.columns),
+        promises=list(draft.promises),
+        limits=list(draft.limits),
+    )

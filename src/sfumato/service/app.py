@@ -1,0 +1,51 @@
+"""The application: the API and the console, behind one edge."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from importlib.metadata import version
+
+from fastapi import FastAPI
+
+from sfumato.service import problems
+from sfumato.service.api import about, copies, datasets, jobs, ledger, sharing
+from sfumato.service.desk import Desk
+from sfumato.service.edge import Edge
+from sfumato.service.settings import Settings
+from sfumato.service.web import console, entrance, mine
+from sfumato.vault import Vault
+
+_ABOUT = (
+    "Copies of one table at many trust levels. A recipient fetches its own copy with a token; an owner manages "
+    "datasets, recipients and grants. Every error is an application/problem+json."
+)
+
+
+def application(vault: Vault, settings: Settings | None = None) -> FastAPI:
+    """The service of a vault, as an ASGI application."""
+    desk = Desk(vault, settings or Settings())
+
+    @contextlib.asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        yield
+        desk.close()
+
+    app = FastAPI(
+        title="Sfumato",
+        version=version("sfumato"),
+        description=_ABOUT,
+        openapi_url="/api/v1/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=lifespan,
+    )
+    app.state.desk = desk
+    problems.install(app)
+    for router in (about.router, copies.router, datasets.router, sharing.router, ledger.router, jobs.router):
+        app.include_router(router)
+    for pages in (entrance, console, mine):
+        app.include_router(pages.router, include_in_schema=False)
+    entrance.mount(app)
+    app.add_middleware(Edge, desk=desk)
+    return app

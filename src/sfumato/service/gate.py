@@ -1,0 +1,62 @@
+"""The gate: how often somebody may ask, and how often an address may fail to say who it is."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+
+from starlette.requests import HTTPConnection
+
+from sfumato.service.problems import Refused
+from sfumato.service.settings import Settings
+
+_REMEMBERED = 100_000
+"""Callers that are kept in mind; the longest silent one is forgotten first."""
+
+
+class Buckets:
+    """One bucket of permissions a caller, which fills steadily."""
+
+    def __init__(self, a_minute: int) -> None:
+        self._size, self._speed = float(a_minute), a_minute / 60
+        self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, who: str, count: float = 1.0) -> float:
+        """Take a permission; returns the seconds to wait if there is none. Nothing is taken with a count of 0."""
+        with self._lock:
+            now = time.monotonic()
+            left, then = self._held.pop(who, (self._size, now))
+            left = min(self._size, left + (now - then) * self._speed)
+            enough = left >= 1
+            self._held[who] = (left - count if enough else left, now)
+            if len(self._held) > _REMEMBERED:
+                self._held.popitem(last=False)
+            return 0.0 if enough else (1 - left) / self._speed
+
+
+class Gate:
+    """The buckets of a worker."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._requests, self._failures = Buckets(settings.rate), Buckets(settings.tries)
+
+    def address(self, request: HTTPConnection) -> str:
+        """Where a request comes from; the last proxy's word counts, if there is one."""
+        said = request.headers.get("x-forwarded-for", "") if self._settings.proxied else ""
+        return said.rpartition(",")[2].strip() or (request.client.host if request.client else "")
+
+    def enter(self, request: HTTPConnection) -> None:
+        """Refuse whoever asks too often, and an address that failed too often."""
+        address = self.address(request)
+        shown = request.headers.get("authorization") or address
+        wait = max(self._requests.take(shown), self._failures.take(address, 0) if address else 0)
+        if wait:
+            raise Refused(429, "Too many requests; wait a little.", Retry_After=str(math.ceil(wait)))
+
+    def failed(self, request: HTTPConnection) -> None:
+        """Remember that an address showed nothing, or something wrong."""
+        self._failures.take(self.address(request))

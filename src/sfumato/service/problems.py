@@ -1,0 +1,96 @@
+"""One shape for every error: `application/problem+json` (RFC 9457), in one sentence that says what to do."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from sfumato import errors
+from sfumato.vault.sending import NotGranted
+
+MEDIA = "application/problem+json"
+
+_STATUS: tuple[tuple[type[Exception], int], ...] = (
+    (NotGranted, 404),
+    (errors.UnknownSubject, 404),
+    (errors.GrantError, 403),
+    (errors.Unavailable, 503),
+    (errors.TamperedError, 503),
+    (errors.CustodyError, 503),
+    (errors.SfumatoError, 422),
+)
+
+_HIDDEN = "The service cannot answer this now. Its log says why, under the request's id."
+
+
+class Problem(BaseModel):
+    """What went wrong."""
+
+    title: str
+    status: int
+    detail: str
+    request: str
+    """The request's id, for the service's log."""
+
+
+class Refused(Exception):
+    """A request that is turned down, with the status and the reason."""
+
+    def __init__(self, status: int, detail: str, **headers: str) -> None:
+        super().__init__(detail)
+        self.status, self.detail = status, detail
+        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The problems that an endpoint may answer with, for OpenAPI."""
+    always = (400, 401, 403, 422, 429, 503)
+    return {
+        status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": {MEDIA: {}}}
+        for status in sorted({*always, *statuses})
+    }
+
+
+def problem(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """The answer."""
+    content = Problem(
+        title=HTTPStatus(status).phrase, status=status, detail=detail, request=request.scope.get("request_id", "")
+    )
+    return JSONResponse(content.model_dump(), status, headers, media_type=MEDIA)
+
+
+def install(app: FastAPI) -> None:
+    """Let every error take this shape."""
+    log = structlog.get_logger()
+
+    @app.exception_handler(Refused)
+    async def refused(request: Request, error: Refused) -> JSONResponse:
+        return problem(request, error.status, error.detail, error.headers)
+
+    @app.exception_handler(HTTPException)
+    async def http(request: Request, error: HTTPException) -> JSONResponse:
+        return problem(request, error.status_code, str(error.detail), dict(error.headers or {}))
+
+    @app.exception_handler(RequestValidationError)
+    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
+        where = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        return problem(request, 422, "The request is not as it must be: " + "; ".join(where)[:2000])
+
+    @app.exception_handler(errors.SfumatoError)
+    async def ours(request: Request, error: errors.SfumatoError) -> JSONResponse:
+        status = next(status for kind, status in _STATUS if isinstance(error, kind))
+        if status == 503:
+            log.error("unavailable", request=request.scope.get("request_id"), reason=str(error))
+        return problem(request, status, _HIDDEN if status == 503 else str(error))
+
+    @app.exception_handler(Exception)
+    async def unforeseen(request: Request, error: Exception) -> JSONResponse:
+        log.error("unforeseen", request=request.scope.get("request_id"), kind=type(error).__name__, exc_info=error)
+        return problem(request, 500, _HIDDEN)

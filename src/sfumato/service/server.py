@@ -1,0 +1,129 @@
+"""Running a service: one process, or several workers on one socket, of which a dead one is replaced."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+
+import structlog
+
+from sfumato.errors import ServiceError
+from sfumato.service.metrics import SHARED
+from sfumato.service.settings import Settings
+from sfumato.vault import Vault
+
+Opener = Callable[[], Vault]
+"""Opens the vault, in the process that uses it."""
+
+
+def serve(opener: Opener, settings: Settings, host: str, port: int, workers: int) -> None:
+    """Answer requests until somebody stops it."""
+    with _listening(host, port) as listener:
+        if workers == 1:
+            _answer(opener, settings, listener)
+        else:
+            _Crew(opener, settings, listener, workers).work()
+
+
+def _answer(opener: Opener, settings: Settings, listener: socket.socket) -> None:
+    import uvicorn  # noqa: PLC0415 - it starts an event loop's worth of modules
+
+    from sfumato.service import logs  # noqa: PLC0415
+    from sfumato.service.app import application  # noqa: PLC0415
+
+    logs.configure()
+    app = application(opener(), settings)
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=10,
+        proxy_headers=False,
+    )
+    structlog.get_logger().info("listening", address=listener.getsockname()[:2], process=os.getpid())
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+@contextlib.contextmanager
+def _listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
+        listener.listen(1024)
+        yield listener
+    except OSError as error:
+        raise ServiceError(f"the address {host}:{port} could not be used: {error.strerror}; choose another") from None
+    finally:
+        listener.close()
+
+
+class _Crew:
+    """The parent of some workers: it does nothing but watch them."""
+
+    def __init__(self, opener: Opener, settings: Settings, listener: socket.socket, workers: int) -> None:
+        self._opener, self._settings, self._listener = opener, settings, listener
+        self._count, self._alive, self._stopping = workers, set[int](), False
+
+    def work(self) -> None:
+        """Keep so many workers alive until it is told to stop."""
+        figures = tempfile.mkdtemp(prefix="sfumato-metrics-")
+        os.environ[SHARED] = figures
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        try:
+            while len(self._alive) < self._count and not self._stopping:
+                self._alive.add(self._begin())
+            while self._alive:
+                process, status = os.wait()
+                self._alive.discard(process)
+                if not self._stopping:
+                    _say_dead(process, status)
+                    if os.waitstatus_to_exitcode(status) > 0:  # it could not even begin: another one could not either
+                        self._stop()
+                    else:
+                        self._alive.add(self._begin())
+        finally:
+            shutil.rmtree(figures, ignore_errors=True)
+
+    def _begin(self) -> int:
+        process = os.fork()
+        if process:
+            return process
+        try:
+            for number in (signal.SIGTERM, signal.SIGINT):
+                signal.signal(number, signal.SIG_DFL)
+            _answer(self._opener, self._settings, self._listener)
+        except BaseException as error:  # a child never returns into its parent's code
+            print(f"sfumato: {error}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+
+    def _stop(self, number: int = signal.SIGTERM, frame: FrameType | None = None) -> None:  # noqa: ARG002
+        self._stopping = True
+        for process in self._alive:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
+
+
+def _say_dead(process: int, status: int) -> None:
+    structlog.get_logger().error("a worker died", process=process, status=os.waitstatus_to_exitcode(status))
+
+
+def folder(path: Path | None) -> Path | None:
+    """The folder that tables may be registered from."""
+    if path is not None and not path.is_dir():
+        raise ServiceError(f"--tables must be a folder that exists, and {str(path)!r} is none")
+    return path

@@ -1,0 +1,28 @@
+"""The recipient's page: what I may fetch, what it promises, and how to load it."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from fastapi.responses import Response
+
+from sfumato.service.api.copies import mine
+from sfumato.service.desk import desk_of
+from sfumato.service.web.rendering import render, signed_in
+
+router = APIRouter()
+
+
+@router.get("/mine")
+def page(request: Request) -> Response:
+    """The page."""
+    who = signed_in(request, "recipient")
+    if isinstance(who, Response):
+        return who
+    desk = desk_of(request)
+    return render(
+        "mine.html",
+        who,
+        grants=mine(desk, who.name),
+        public=desk.vault.public_key,
+        here=str(request.base_url).rstrip("/"),
+    )

@@ -1,0 +1,45 @@
+"""Pages from templates."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fastapi import Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from sfumato.service.desk import desk_of
+from sfumato.service.identity import COOKIE, Caller, by_session
+
+HERE = Path(str(resources.files(__package__)))
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    )
+    made.filters["day"] = lambda moment: str(moment)[:10]
+    made.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
+    made.filters["thousands"] = lambda number: f"{number:,}"
+    made.filters["level"] = lambda level: level if isinstance(level, str) else f"{level:.4g}"
+    return made
+
+
+def render(name: str, who: Caller | None, status: int = 200, **said: Any) -> HTMLResponse:
+    """A page for somebody."""
+    csrf = who.session.csrf if who and who.session else ""
+    return HTMLResponse(_environment().get_template(name).render(who=who, csrf=csrf, **said), status)
+
+
+def signed_in(request: Request, role: str) -> Caller | Response:
+    """Who looks at a page; else the way to the entrance."""
+    kept = request.cookies.get(COOKIE)
+    found = by_session(desk_of(request), kept) if kept else None
+    if found is None or found.role != role:
+        return RedirectResponse("/signin", 303)
+    request.scope["caller"] = found
+    return found

@@ -1,0 +1,219 @@
+"""Looking before leaping: what a level would show, and what recipients who pool their copies could reconstruct."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.attacks import ATTACKS, record_errors
+from sfumato.audit.docket import Docket
+from sfumato.kernels import Floats, Words
+from sfumato.models import GaussianNoise, Model, UniformReplacement
+from sfumato.release.exhibits import records
+from sfumato.release.plan import TableScheme
+from sfumato.release.sampling import sampled
+from sfumato.schema.levels import Level
+from sfumato.schema.view import EVERYTHING
+from sfumato.vault.audits import holders_of
+from sfumato.vault.datasets import Dataset
+from sfumato.vault.grants import known
+
+if TYPE_CHECKING:
+    from sfumato.vault.vault import Vault
+
+ROWS = 4_000
+"""Records that are looked at."""
+
+SHOWN = 10
+"""Records that are shown."""
+
+_MOST = 32
+"""Samples that are kept."""
+
+_NORMAL = 1.959964
+"""Of a 95 % interval."""
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some records of a version of a dataset."""
+
+    name: str
+    scheme: TableScheme
+    places: Words
+    table: pa.Table
+    rows: int
+
+
+def preview(vault: Vault, dataset: str, fidelity: float) -> dict[str, Any]:
+    """Ten records as a copy at this level shows them, and what attackers and analysts would be left with."""
+    sample, keys = _sample(vault, dataset), vault.keys()
+    key = keys[max(keys)]
+    first = sample.table.slice(0, SHOWN)
+    level = sample.scheme.given(Level(fidelity))
+    [copy] = sample.scheme.copies(sample.places[:SHOWN], first, [level], key)
+    models = sample.scheme.models(sample.table.schema, level)
+    ours = records(sample.table, models)
+    names = [name for name in copy.column_names if name in first.column_names]
+    return {
+        "fidelity": level.fidelity,
+        "error": level.error,
+        "original": _cells(first.select(names)),
+        "copy": _cells(copy),
+        "columns": [said for model in models for said in _columns(model, ours, sample)],
+    }
+
+
+def collusion(vault: Vault, dataset: str, recipients: Sequence[str]) -> dict[str, Any]:
+    """What some recipients could reconstruct together, beside what they could had the noise been independent."""
+    keys = vault.keys()
+    with vault.ledger.reading(keys) as reading:
+        now = Dataset.of(known(reading, "dataset", dataset), vault.store)
+        holders = holders_of(reading, now, list(recipients), vault.now())
+    sample = _sample(vault, dataset)
+    order = sorted(holders, key=lambda name: -holders[name].fidelity)
+    copies = {
+        name: sample.scheme.copies(
+            sample.places, sample.table, [Level(holders[name].fidelity)], keys[holders[name].generation]
+        )[0]
+        for name in order
+    }
+    docket = Docket.of(sample.table, copies)
+    twin = docket.twin()
+    return {
+        "dataset": dataset,
+        "records": len(docket.truth),
+        "recipients": [{"name": name, "fidelity": holders[name].fidelity} for name in order],
+        "numbers": _numbers(docket, twin) if all(copy.numbers for copy in docket.copies) else None,
+        "categories": _categories(docket, twin) if all(copy.categories for copy in docket.copies) else None,
+    }
+
+
+def _numbers(docket: Docket, twin: Docket) -> dict[str, Any]:
+    """The best linear attack on both, and its guesses of a few records."""
+    found = [ATTACKS["llse"]().estimate(one.pooled(knows=False)) for one in (docket, twin)]
+    columns = found[0].columns
+    truth = docket.truth.numbers(columns)
+    spread = np.nanstd(truth, axis=0)
+    wrong = [np.sqrt(np.nanmean((one.values - truth) ** 2, axis=0)) for one in found]
+    shares = [float(np.nanmean(record_errors(one.values, truth) ** 2)) for one in found]
+    return {
+        "error": {"ours": shares[0], "independent": shares[1]},
+        "columns": [
+            {"name": name, "spread": float(spread[j]), "ours": float(wrong[0][j]), "independent": float(wrong[1][j])}
+            for j, name in enumerate(columns)
+        ],
+        "guesses": [
+            {
+                "column": name,
+                "low": _finite(np.nanmin(truth[:, j])),
+                "high": _finite(np.nanmax(truth[:, j])),
+                "truth": _list(truth[:SHOWN, j]),
+                "ours": _list(found[0].values[:SHOWN, j]),
+                "independent": _list(found[1].values[:SHOWN, j]),
+            }
+            for j, name in enumerate(columns)
+        ],
+    }
+
+
+def _categories(docket: Docket, twin: Docket) -> list[dict[str, Any]]:
+    """How often the likeliest category is the true one."""
+    both = [ATTACKS["collusion"]().estimate(one.pooled(knows=False)).beliefs for one in (docket, twin)]
+    out = []
+    for ours, apart in zip(*both, strict=True):
+        truth = docket.truth.codes[ours.columns]
+        blind = float(np.bincount(truth[truth >= 0]).max() / max((truth >= 0).sum(), 1))
+        out.append(
+            {
+                "name": " and ".join(ours.columns),
+                "blind": blind,
+                "ours": float(np.nanmean(ours.probability(truth))),
+                "independent": float(np.nanmean(apart.probability(truth))),
+            }
+        )
+    return out
+
+
+def _columns(model: Model, truth: Any, sample: Sample) -> list[dict[str, Any]]:
+    """What is left to attackers, and to analysts, of each column."""
+    if isinstance(model, GaussianNoise):
+        noise = [line[-1] for line in model.covariance]
+        values = truth.numbers(model.columns)
+        spreads = np.nanstd(values, axis=0)
+        return [
+            _number(name, float(spreads[j]), noise[j], sample.rows, float(np.nanmean(values[:, j])))
+            for j, name in enumerate(model.columns)
+        ]
+    if isinstance(model, UniformReplacement):
+        return [_category(model, truth.codes[model.columns], sample.rows)]
+    return []
+
+
+def _number(name: str, spread: float, noise: float, rows: int, mean: float) -> dict[str, Any]:
+    """By li2012, eq. 3: of the variance `s`, noise of variance `v` leaves a linear attacker `s·v/(s+v)`."""
+    attacker = math.sqrt(spread**2 * noise / (spread**2 + noise)) if spread else 0.0
+    analyst = _NORMAL * math.sqrt((spread**2 + noise) / rows)
+    return {"name": name, "kind": "number", "mean": mean, "spread": spread, "attacker": attacker, "analyst": analyst}
+
+
+def _category(model: UniformReplacement, codes: Any, rows: int) -> dict[str, Any]:
+    """By xiao2009, eq. 1: the likeliest category given what is seen, and the error of a share that is won back."""
+    size = int(codes.max(initial=0)) + 1
+    shares = np.bincount(codes[codes >= 0], minlength=size) / max((codes >= 0).sum(), 1)
+    listed = math.prod(max(len(domain.get("values", ())), 1) for domain in model.domains)
+    size = max(size, listed)
+    shares = np.pad(shares, (0, size - len(shares)))
+    kept, other = model.retention, (1 - model.retention) / size
+    seen = shares[:, None] * (kept * np.eye(size) + other)
+    q = kept * 0.5 + other
+    return {
+        "name": " and ".join(model.columns),
+        "kind": "category",
+        "blind": float(shares.max()),
+        "attacker": float(seen.max(axis=0).sum()),
+        "analyst": _NORMAL * math.sqrt(q * (1 - q) / rows) / kept if kept else math.inf,
+    }
+
+
+_SAMPLES: dict[tuple[str, int], Sample] = {}
+"""By the vault and the number of the dataset's entry; a few."""
+
+
+def _sample(vault: Vault, dataset: str) -> Sample:
+    with vault.ledger.reading() as reading:
+        entry = known(reading, "dataset", dataset)
+    place = vault.location, entry.number
+    if place not in _SAMPLES:
+        found = Dataset.of(entry, vault.store)
+        with found.source() as source:
+            whole = found.scheme.seen(EVERYTHING)
+            places, table = sampled(whole.numbered(source), ROWS)
+        while len(_SAMPLES) >= _MOST:
+            _SAMPLES.pop(next(iter(_SAMPLES)), None)
+        _SAMPLES[place] = Sample(dataset, whole, places, table, int(found.body["rows"]))
+    return _SAMPLES[place]
+
+
+def _cells(table: pa.Table) -> dict[str, list[str]]:
+    return {name: [_shown(value) for value in table.column(name)] for name in table.column_names}
+
+
+def _shown(value: pa.Scalar) -> str:
+    if not value.is_valid:
+        return ""
+    plain = value.as_py()
+    return f"{plain:.5g}" if isinstance(plain, float) else str(plain)
+
+
+def _list(values: Floats) -> list[float | None]:
+    return [_finite(value) for value in values]
+
+
+def _finite(value: float) -> float | None:
+    return float(value) if math.isfinite(value) else None
