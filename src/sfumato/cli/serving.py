@@ -30,6 +30,9 @@ from sfumato.errors import ServiceError, VaultError
 @click.option(
     "--rate", type=click.IntRange(1), default=1200, show_default=True, help="Requests a minute of one caller."
 )
+@click.option(
+    "--tries", type=click.IntRange(1), default=20, show_default=True, help="Failures a minute to say who one is."
+)
 @click.option("--check", "only_check", is_flag=True, help="Say what is missing, and stop.")
 @key_option
 @as_json_option
@@ -42,6 +45,7 @@ def serve(
     insecure: bool,
     proxied: bool,
     rate: int,
+    tries: int,
     only_check: bool,
     key_path: Path | None,
     as_json: bool,
@@ -51,7 +55,7 @@ def serve(
     from sfumato.service.server import folder, serve
     from sfumato.service.settings import Settings
 
-    settings = Settings(secure=not insecure, tables=folder(tables), proxied=proxied, rate=rate)
+    settings = Settings(secure=not insecure, tables=folder(tables), proxied=proxied, rate=rate, tries=tries)
     vault = local_vault(location, key_path)
     findings = list(check(vault, settings, host, workers))
     lacking = [one for one in findings if not one.good and one.needed]

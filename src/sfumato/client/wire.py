@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,13 +40,10 @@ class Wire:
         self._http = httpx2.Client(
             base_url=self.url, headers={"Authorization": f"Bearer {token}"}, timeout=_PATIENCE, follow_redirects=False
         )
+        self.close = weakref.finalize(self, self._http.close)  # also when nobody uses it any more
 
     def __repr__(self) -> str:
         return f"Wire({self.url!r})"
-
-    def close(self) -> None:
-        """Hang up."""
-        self._http.close()
 
     def ask(self, method: str, path: str, **said: Any) -> Any:
         """The answer, as JSON says it."""
@@ -84,7 +82,7 @@ class Wire:
         with out.open("wb") as file:
             while True:
                 before = got
-                headers = {"Range": f"bytes={got}-", "If-Range": tag} if got else {}
+                headers = {"Range": f"bytes={got}-", "If-Range": tag} if got and tag else {}
                 try:
                     with self._http.stream("GET", API + path, params=query, headers=headers) as answer:
                         if answer.status_code >= 400:
@@ -102,7 +100,7 @@ class Wire:
                     return
                 except self._errors as error:
                     tries = _TRIES if got > before else tries - 1
-                    if not tries or not tag:
+                    if not tries:
                         raise self._silent(error) from None
                     time.sleep(0.2)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -109,6 +110,7 @@ class Edge:
         structlog.get_logger().info(
             "request",
             id=scope["request_id"],
+            process=os.getpid(),
             route=route,
             method=method,
             status=status,

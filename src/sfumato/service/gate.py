@@ -50,13 +50,18 @@ class Gate:
         return said.rpartition(",")[2].strip() or (request.client.host if request.client else "")
 
     def enter(self, request: HTTPConnection) -> None:
-        """Refuse whoever asks too often, and an address that failed too often."""
-        address = self.address(request)
-        shown = request.headers.get("authorization") or address
-        wait = max(self._requests.take(shown), self._failures.take(address, 0) if address else 0)
-        if wait:
-            raise Refused(429, "Too many requests; wait a little.", Retry_After=str(math.ceil(wait)))
+        """Refuse whoever asks too often."""
+        _refuse(self._requests.take(request.headers.get("authorization") or self.address(request)))
 
     def failed(self, request: HTTPConnection) -> None:
-        """Remember that an address showed nothing, or something wrong."""
-        self._failures.take(self.address(request))
+        """Remember that an address showed nothing, or something wrong; who does so too often is told to wait."""
+        _refuse(self._failures.take(self.address(request)))
+
+    def knock(self, request: HTTPConnection) -> None:
+        """Refuse an address that failed too often, before its password is even looked at."""
+        _refuse(self._failures.take(self.address(request), 0))
+
+
+def _refuse(wait: float) -> None:
+    if wait:
+        raise Refused(429, "Too many requests; wait a little.", Retry_After=str(math.ceil(wait)))

@@ -7,8 +7,7 @@ import os
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""The folder in which workers put their figures together."""
+from sfumato.service.settings import SHARED
 
 
 class Metrics:

@@ -29,15 +29,16 @@ def negotiated(accept: str, asked: str | None) -> str:
     """The format that is asked for by name, else the one that the client likes best, else Parquet."""
     if asked is not None:
         return asked
-    liked: list[tuple[float, int, str]] = []
+    liked: list[tuple[float, int, int, str]] = []
     for place, part in enumerate(accept.split(",")):
         media, *parameters = (piece.strip() for piece in part.split(";"))
         weight = next((p[2:] for p in parameters if p.startswith("q=")), "1")
         if re.fullmatch(r"[01](\.\d{0,3})?", weight) and float(weight) > 0:
-            liked += [(-float(weight), place, f) for f, kind in MEDIA.items() if _fits(media.lower(), kind)]
+            fitting = [(i, f) for i, (f, kind) in enumerate(MEDIA.items()) if _fits(media.lower(), kind)]
+            liked += [(-float(weight), place, i, f) for i, f in fitting]
     if not liked and accept.strip():
         raise Refused(406, f"A copy is one of {', '.join(MEDIA.values())}; accept one of them, or name a format.")
-    return min(liked)[2] if liked else "parquet"
+    return min(liked)[-1] if liked else "parquet"
 
 
 def _fits(asked: str, kind: str) -> bool:

@@ -16,8 +16,7 @@ from types import FrameType
 import structlog
 
 from sfumato.errors import ServiceError
-from sfumato.service.metrics import SHARED
-from sfumato.service.settings import Settings
+from sfumato.service.settings import SHARED, Settings
 from sfumato.vault import Vault
 
 Opener = Callable[[], Vault]

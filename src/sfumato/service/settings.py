@@ -7,6 +7,9 @@ from pathlib import Path
 
 MEGABYTE = 1 << 20
 
+SHARED = "PROMETHEUS_MULTIPROC_DIR"
+"""Names the folder in which workers put their figures together; to be set before Prometheus's client is imported."""
+
 
 @dataclass(frozen=True)
 class Settings:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date, timedelta
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from sfumato.attacks import ATTACKS, record_errors
 from sfumato.audit.docket import Docket
@@ -98,6 +100,7 @@ def _numbers(docket: Docket, twin: Docket) -> dict[str, Any]:
     """The best linear attack on both, and its guesses of a few records."""
     found = [ATTACKS["llse"]().estimate(one.pooled(knows=False)) for one in (docket, twin)]
     columns = found[0].columns
+    days = [_units_a_day(docket.original.schema.field(name).type) for name in columns]
     truth = docket.truth.numbers(columns)
     spread = np.nanstd(truth, axis=0)
     wrong = [np.sqrt(np.nanmean((one.values - truth) ** 2, axis=0)) for one in found]
@@ -105,7 +108,13 @@ def _numbers(docket: Docket, twin: Docket) -> dict[str, Any]:
     return {
         "error": {"ours": shares[0], "independent": shares[1]},
         "columns": [
-            {"name": name, "spread": float(spread[j]), "ours": float(wrong[0][j]), "independent": float(wrong[1][j])}
+            {
+                "name": name,
+                "unit": "" if days[j] is None else " days",
+                "spread": float(spread[j] / (days[j] or 1)),
+                "ours": float(wrong[0][j] / (days[j] or 1)),
+                "independent": float(wrong[1][j] / (days[j] or 1)),
+            }
             for j, name in enumerate(columns)
         ],
         "guesses": [
@@ -113,6 +122,7 @@ def _numbers(docket: Docket, twin: Docket) -> dict[str, Any]:
                 "column": name,
                 "low": _finite(np.nanmin(truth[:, j])),
                 "high": _finite(np.nanmax(truth[:, j])),
+                "days": [_day(float(end(truth[:, j])), days[j]) for end in (np.nanmin, np.nanmax)],
                 "truth": _list(truth[:SHOWN, j]),
                 "ours": _list(found[0].values[:SHOWN, j]),
                 "independent": _list(found[1].values[:SHOWN, j]),
@@ -147,7 +157,7 @@ def _columns(model: Model, truth: Any, sample: Sample) -> list[dict[str, Any]]:
         values = truth.numbers(model.columns)
         spreads = np.nanstd(values, axis=0)
         return [
-            _number(name, float(spreads[j]), noise[j], sample.rows, float(np.nanmean(values[:, j])))
+            _number(name, float(spreads[j]), noise[j], sample, float(np.nanmean(values[:, j])))
             for j, name in enumerate(model.columns)
         ]
     if isinstance(model, UniformReplacement):
@@ -155,11 +165,35 @@ def _columns(model: Model, truth: Any, sample: Sample) -> list[dict[str, Any]]:
     return []
 
 
-def _number(name: str, spread: float, noise: float, rows: int, mean: float) -> dict[str, Any]:
+def _number(name: str, spread: float, noise: float, sample: Sample, mean: float) -> dict[str, Any]:
     """By li2012, eq. 3: of the variance `s`, noise of variance `v` leaves a linear attacker `s·v/(s+v)`."""
     attacker = math.sqrt(spread**2 * noise / (spread**2 + noise)) if spread else 0.0
-    analyst = _NORMAL * math.sqrt((spread**2 + noise) / rows)
-    return {"name": name, "kind": "number", "mean": mean, "spread": spread, "attacker": attacker, "analyst": analyst}
+    analyst = _NORMAL * math.sqrt((spread**2 + noise) / sample.rows)
+    a_day = _units_a_day(sample.table.schema.field(name).type)
+    return {
+        "name": name,
+        "kind": "number",
+        "unit": "" if a_day is None else " days",
+        "mean": mean,
+        "day": _day(mean, a_day),
+        "spread": spread / (a_day or 1),
+        "attacker": attacker / (a_day or 1),
+        "analyst": analyst / (a_day or 1),
+    }
+
+
+def _units_a_day(kind: pa.DataType) -> float | None:
+    """How many units of a type of time make a day; nothing for plain numbers."""
+    if types.is_date(kind):
+        return 1.0 if types.is_date32(kind) else 86_400_000.0
+    return 86_400.0 * {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit] if types.is_timestamp(kind) else None
+
+
+def _day(value: float, a_day: float | None) -> str | None:
+    """A moment as a date."""
+    if a_day is None:
+        return None
+    return (date(1970, 1, 1) + timedelta(days=math.floor(value / a_day))).isoformat()
 
 
 def _category(model: UniformReplacement, codes: Any, rows: int) -> dict[str, Any]:

@@ -65,6 +65,7 @@ async def leave(request: Request) -> Response:
 
 def _entered(request: Request, said: dict[str, str]) -> Response:
     desk = desk_of(request)
+    desk.gate.knock(request)
     name, token = "", ""
     if "token" in said:
         found = tokens.bearer(desk.vault, said["token"].strip())

@@ -7,27 +7,27 @@ const summary = document.getElementById("summary");
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 function bars(title, rows, most) {
-  const height = 34 + rows.length * 54;
+  const height = 10 + rows.length * 62;
   const parts = [element("title", {}, title)];
   rows.forEach((row, i) => {
-    const y = 26 + i * 54;
+    const y = 16 + i * 62;
     parts.push(element("text", { x: 0, y: y + 2, class: "strong" }, row.name));
     row.bars.forEach((one, j) => {
-      const at = y + 10 + j * 17;
-      const width = Math.max(1, 380 * Math.min(one.value / most, 1));
+      const at = y + 7 + j * 17;
+      const width = Math.max(1, 270 * Math.min(one.value / most, 1));
       parts.push(element("rect", { class: one.kind, x: 0, y: at, width, height: 13 }));
       parts.push(element("text", { x: width + 8, y: at + 11 }, one.label));
     });
   });
-  return element("svg", { viewBox: `0 0 640 ${height}`, role: "img", "aria-label": title }, ...parts);
+  return element("svg", { viewBox: `0 0 400 ${height}`, role: "img", "aria-label": title }, ...parts);
 }
 
 function errors(numbers) {
   const rows = numbers.columns.map((column) => ({
     name: column.name,
     bars: [
-      { kind: "ours", value: column.ours / column.spread, label: `wrong by ${short(column.ours)}` },
-      { kind: "naive", value: column.independent / column.spread, label: `wrong by ${short(column.independent)}` },
+      { kind: "ours", value: column.ours / column.spread, label: `wrong by ${short(column.ours)}${column.unit}` },
+      { kind: "naive", value: column.independent / column.spread, label: `wrong by ${short(column.independent)}${column.unit}` },
     ],
   }));
   const title = "How wrong their best guess of a record is; as long as the column is wide, they know nothing";
@@ -38,12 +38,12 @@ function errors(numbers) {
 function guesses(numbers) {
   const column = numbers.guesses[0];
   const span = column.high - column.low || 1;
-  const x = (value) => 20 + 600 * Math.max(0, Math.min(1, (value - column.low) / span));
+  const x = (value) => 10 + 380 * Math.max(0, Math.min(1, (value - column.low) / span));
   const parts = [element("title", {}, `Ten records: true ${column.column} and the guesses`)];
   column.truth.forEach((truth, i) => {
     if (truth === null) return;
     const y = 18 + i * 26;
-    parts.push(element("line", { class: "reach", x1: 20, y1: y, x2: 620, y2: y }));
+    parts.push(element("line", { class: "reach", x1: 10, y1: y, x2: 390, y2: y }));
     parts.push(element("line", { class: "gap-ours", x1: x(truth), y1: y - 4, x2: x(column.ours[i]), y2: y - 4 }));
     parts.push(element("line", { class: "gap-naive", x1: x(truth), y1: y + 4, x2: x(column.independent[i]), y2: y + 4 }));
     parts.push(element("circle", { class: "ours", cx: x(column.ours[i]), cy: y - 4, r: 4 }));
@@ -51,10 +51,10 @@ function guesses(numbers) {
     parts.push(element("rect", { class: "truth", x: x(truth) - 2, y: y - 9, width: 4, height: 18 }));
   });
   const y = 18 + column.truth.length * 26;
-  parts.push(element("text", { x: 20, y, class: "pale" }, short(column.low)));
-  parts.push(element("text", { x: 620, y, class: "pale", "text-anchor": "end" }, short(column.high)));
+  parts.push(element("text", { x: 10, y, class: "pale" }, column.days?.[0] ?? short(column.low)));
+  parts.push(element("text", { x: 390, y, class: "pale", "text-anchor": "end" }, column.days?.[1] ?? short(column.high)));
   return [element("h2", {}, `Ten records: ${column.column}, and what they would guess`),
-    element("svg", { viewBox: `0 0 640 ${y + 8}`, role: "img", "aria-label": `True ${column.column} and guesses` }, ...parts)];
+    element("svg", { viewBox: `0 0 400 ${y + 8}`, role: "img", "aria-label": `True ${column.column} and guesses` }, ...parts)];
 }
 
 function categories(found) {

@@ -25,9 +25,9 @@ function figure(column) {
     const left = column.spread ? column.attacker / column.spread : 0;
     picture.append(bar(left));
     row.append(
-      element("td", {}, `is wrong by about ${short(column.attacker)}, of ${short(column.spread)} without it`),
+      element("td", {}, `is wrong by about ${short(column.attacker)}${column.unit}, of ${short(column.spread)} without it`),
       element("td", {}, picture),
-      element("td", {}, `knows the mean, ${short(column.mean)}, to ± ${short(column.analyst)}`),
+      element("td", {}, `knows the mean, ${column.day ?? short(column.mean)}, to ± ${short(column.analyst)}${column.unit}`),
     );
   } else {
     picture.append(bar(1 - column.attacker));

@@ -1,0 +1,30 @@
+"""One service for all tests of a kind of database, with tokens for every role."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.conftest import Site
+from tests.serving import Service, handed_out, populated, serving
+
+
+@pytest.fixture(scope="session", params=["sqlite", "postgresql"])
+def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    yield from _running(request, tmp_path_factory.mktemp("service"), request.param)
+
+
+@pytest.fixture(scope="session")
+def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """The same on SQLite, for what does not depend on the database."""
+    yield from _running(request, tmp_path_factory.mktemp("small"), "sqlite")
+
+
+def _running(request: pytest.FixtureRequest, folder: Path, kind: str) -> Iterator[Service]:
+    (folder / "site").mkdir()
+    server = None if kind == "sqlite" else request.getfixturevalue("postgres")
+    vault = populated(Site(kind, folder / "site", server))
+    with serving(vault, folder) as service:
+        service.tokens = handed_out(vault)
+        yield service

@@ -1,0 +1,129 @@
+"""The owner's journey over HTTP, by client and by command line, gives what it gives locally."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from tests import wards
+from tests.conftest import Site
+from tests.serving import Service, populated, serving
+
+import sfumato as sf
+from sfumato.errors import SfumatoError, UnknownSubject, VaultError
+from sfumato.ledger.ledger import Query
+
+
+@pytest.fixture
+def own(request: pytest.FixtureRequest, site: Site, tmp_path: Path) -> Any:
+    """A service of one's own, on either database."""
+    vault = populated(site)
+    with serving(vault, tmp_path) as service:
+        service.tokens = {"owner": vault.token()["token"], "clinic": vault.token("clinic")["token"]}
+        yield service
+
+
+def test_the_whole_journey_by_the_client(own: Service, tmp_path: Path) -> None:
+    remote = own.remote("owner")
+    rows: list[int] = []
+    entry = remote.add(wards.policy("new"), wards.table(), progress=rows.append)
+    assert (entry.action, entry.dataset, entry.body["rows"]) == ("added", "new", wards.ROWS)
+    assert entry.actor.startswith("owner token ")
+    assert remote.add(wards.policy("new"), wards.table()) == entry
+    later = wards.changed(wards.table(), "age", slice(0, 5), 1.0)
+    assert remote.update("new", later).body["changes"]["changed"] == 5
+    assert remote.dataset("new").version == 2
+    remote.recipient("office", note="a statistics office")
+    remote.grant("office", "new", "partner", columns=["id", "age"], until="2099-12-31")
+    handed = remote.token("office", days=3, note="its programs")
+    path, manifest = sf.connect(own.url, handed["token"]).fetch("new", tmp_path / "office.parquet")
+    assert pq.read_schema(path).names == ["id", "age"]
+    assert path.read_bytes() == own.vault.release("office", "new", tmp_path / "local.parquet")[0].read_bytes()
+    assert manifest.recipient == "office"
+    found = remote.audit("ward", rows=200, attacks=["llse", "bayes"])
+    assert found["passed"]
+    assert "<title>Audit of ward" in found["page"]
+    assert remote.trace("new", path)["matched"] > 0
+    assert remote.verify()["sound"]
+    assert [one.note for one in remote.tokens("office")] == ["its programs"]
+    remote.withdraw(handed["id"])
+    with pytest.raises(SfumatoError, match="in force"):
+        sf.connect(own.url, handed["token"]).grants()
+    remote.revoke("office", "new")
+    remote.disable("office")
+    assert own.vault.log(Query(last=2))[-1].action == "disabled"
+    assert remote.enable("office").action == "enabled"
+    assert [entry.hash for entry in remote.log(Query())] == [entry.hash for entry in own.vault.log(Query())]
+    assert own.vault.verify().sound
+
+
+def test_refusals_are_the_vaults_own_words(own: Service) -> None:
+    remote = own.remote("owner")
+    cases: tuple[tuple[Callable[[], Any], Callable[[], Any], type[SfumatoError]], ...] = (
+        (lambda: remote.grant("nobody", "ward", 0.5), lambda: own.vault.grant("nobody", "ward", 0.5), UnknownSubject),
+        (lambda: remote.grant("clinic", "ward", 2.0), lambda: own.vault.grant("clinic", "ward", 2.0), SfumatoError),
+        (lambda: remote.revoke("stranger", "ward"), lambda: own.vault.revoke("stranger", "ward"), VaultError),
+    )
+    for ask, local, kind in cases:
+        with pytest.raises(SfumatoError) as here:
+            local()
+        with pytest.raises(kind) as there:
+            ask()
+        assert str(there.value) == str(here.value)
+
+
+def test_a_table_that_does_not_fit_is_refused_by_the_job(own: Service) -> None:
+    before = own.vault.ledger.database.name, len(own.vault.log(Query()))
+    with pytest.raises(VaultError, match="diagnosis"):
+        own.remote("owner").add(wards.policy("odd"), wards.table().drop(["diagnosis"]))
+    assert (own.vault.ledger.database.name, len(own.vault.log(Query()))) == before
+    assert own.vault.store.names("uploads") != []  # it can be used again with another policy
+
+
+def run(service: Service, *words: str, who: str = "owner", code: int = 0) -> str:
+    environment = {**os.environ, "SFUMATO_TOKEN": service.tokens[who]}
+    command = [sys.executable, "-m", "sfumato.cli", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == code, done.stderr
+    return done.stdout if code == 0 else done.stderr
+
+
+def test_the_whole_journey_by_the_command_line(own: Service, tmp_path: Path) -> None:
+    pq.write_table(wards.table(), tmp_path / "new.parquet")
+    (tmp_path / "policy.toml").write_text(wards.policy("new").dumps())
+    url = ["--url", own.url]
+    added = run(own, "add", str(tmp_path / "new.parquet"), "--policy", str(tmp_path / "policy.toml"), *url)
+    assert "Added new: 300 rows" in added
+    assert "Registered office" in run(own, "recipient", "add", "office", *url)
+    assert "Granted office new at partner." in run(own, "grant", "office", "new", "--level", "partner", *url)
+    out = tmp_path / "office.parquet"
+    assert "for office at fidelity 0.5 (partner)" in run(own, "release", "office", "new", "-o", str(out), *url)
+    assert out.read_bytes() == own.vault.release("office", "new", tmp_path / "l.parquet")[0].read_bytes()
+    handed = json.loads(run(own, "token", "add", "office", "--json", *url))
+    own.tokens["office"] = handed["token"]
+    assert "new (version 1) at partner" in run(own, "fetch", *url, who="office")
+    fetched = tmp_path / "fetched.csv"
+    assert "300 rows of new" in run(own, "fetch", "new", "-o", str(fetched), *url, who="office")
+    assert fetched.read_bytes() == own.vault.release("office", "new", tmp_path / "l.csv")[0].read_bytes()
+    assert "new" in run(own, "status", *url)
+    assert "office" in run(own, "status", "new", *url)
+    assert "office" in run(own, "recipient", "list", *url)
+    assert "Handed out the token" in run(own, "log", *url)
+    assert "All is well" in run(own, "verify", *url)
+    assert "rows were compared" in run(own, "trace", "new", str(fetched), *url)
+    page = tmp_path / "report.html"
+    said = run(own, "audit", "new", "--attack", "llse", "--rows", "200", "-o", str(page), *url)
+    assert f"open {page}" in said
+    assert "<title>Audit of new" in page.read_text()
+    assert handed["id"] in run(own, "token", "list", *url)
+    assert "Withdrew" in run(own, "token", "withdraw", handed["id"], *url)
+    assert "in force" in run(own, "fetch", *url, who="office", code=1)
+    assert "Revoked" in run(own, "revoke", "office", "new", *url)
+    assert "run it where the vault is" in run(own, "backup", str(tmp_path / "b"), *url, code=1)
