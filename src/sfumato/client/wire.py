@@ -85,6 +85,8 @@ class Wire:
                 headers = {"Range": f"bytes={got}-", "If-Range": tag} if got and tag else {}
                 try:
                     with self._http.stream("GET", API + path, params=query, headers=headers) as answer:
+                        if got and answer.headers.get("content-range") == f"bytes */{got}":
+                            return  # it broke off between the last byte and the word that it was the last
                         if answer.status_code >= 400:
                             answer.read()
                         self._check(answer)

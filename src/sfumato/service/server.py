@@ -16,6 +16,7 @@ from types import FrameType
 import structlog
 
 from sfumato.errors import ServiceError
+from sfumato.service import logs
 from sfumato.service.settings import SHARED, Settings
 from sfumato.vault import Vault
 
@@ -25,6 +26,7 @@ Opener = Callable[[], Vault]
 
 def serve(opener: Opener, settings: Settings, host: str, port: int, workers: int) -> None:
     """Answer requests until somebody stops it."""
+    logs.configure()
     with _listening(host, port) as listener:
         if workers == 1:
             _answer(opener, settings, listener)
@@ -35,10 +37,8 @@ def serve(opener: Opener, settings: Settings, host: str, port: int, workers: int
 def _answer(opener: Opener, settings: Settings, listener: socket.socket) -> None:
     import uvicorn  # noqa: PLC0415 - it starts an event loop's worth of modules
 
-    from sfumato.service import logs  # noqa: PLC0415
     from sfumato.service.app import application  # noqa: PLC0415
 
-    logs.configure()
     app = application(opener(), settings)
     config = uvicorn.Config(
         app,

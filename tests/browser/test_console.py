@@ -1,0 +1,282 @@
+"""The console in a real Chromium, against a real server on either database, from upload to download.
+
+Screenshots at desktop and phone width are kept in `.artefacts/`, to be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import pyarrow.parquet as pq
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
+from tests import chromium, wards
+from tests.conftest import Site
+from tests.serving import PASSWORD, Service, populated, serving
+
+import sfumato as sf
+
+ARTEFACTS = Path(__file__).parents[2] / ".artefacts"
+SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1200, "height": 900}, "phone": {"width": 390, "height": 844}}
+Scheme = Literal["light", "dark"]
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium.running() as found:
+        yield found
+
+
+@pytest.fixture
+def service(site: Site, tmp_path: Path) -> Iterator[Service]:
+    with serving(populated(site), tmp_path) as found:
+        yield found
+
+
+def opened(browser: Browser, service: Service, size: str = "desktop", scheme: Scheme = "light") -> Page:
+    """A page in a browser of its own, which fails the test by any error in its console."""
+    context: BrowserContext = browser.new_context(
+        base_url=service.url,
+        viewport=SIZES[size],
+        color_scheme=scheme,
+        accept_downloads=True,
+        is_mobile=size == "phone",
+    )
+    page = context.new_page()
+    page.on("pageerror", lambda error: pytest.fail(f"script error: {error}"))
+    page.on("console", lambda line: pytest.fail(line.text) if "Content Security" in line.text else None)
+    return page
+
+
+def sign_in(page: Page) -> None:
+    page.goto("/")
+    page.get_by_label("Name").fill("anna")
+    page.get_by_label("Password").fill(PASSWORD)
+    page.get_by_role("button", name="Open the console").click()
+    page.wait_for_url("**/console")
+
+
+def test_from_upload_to_download(browser: Browser, service: Service, tmp_path: Path) -> None:
+    pq.write_table(wards.table(2000), tmp_path / "survey.parquet")
+    page = opened(browser, service)
+    sign_in(page)
+    _upload(page, tmp_path / "survey.parquet")
+    for name, level in (("office", "partner"), ("press", "0.3")):
+        page.goto("/console/recipients")
+        page.get_by_label("Name").fill(name)
+        page.get_by_role("button", name="Register").click()
+        expect(page.get_by_role("link", name=name)).to_be_visible()
+        page.goto("/console/datasets/survey")
+        page.get_by_label("Recipient", exact=True).select_option(name)
+        page.get_by_label("Level", exact=True).fill(level)
+        page.get_by_role("button", name="Grant", exact=True).click()
+        expect(page.locator(".ladder")).to_contain_text(name)
+    _explore(page)
+    token = _token(page)
+    expected = service.vault.release("office", "survey", tmp_path / "local.parquet")[0].read_bytes()
+    _fetch(opened(browser, service), token, expected)
+    _stranger(opened(browser, service), service)
+    page.goto("/console/ledger")
+    expect(page.get_by_text("Gave office survey version 1")).to_be_visible()
+    page.get_by_role("button", name="Verify it").click()
+    expect(page.get_by_text("All is well")).to_be_visible(timeout=30_000)
+    page.context.close()
+
+
+def _upload(page: Page, path: Path) -> None:
+    page.get_by_role("link", name="Upload a table").click()
+    page.get_by_label("File").set_input_files(path)
+    expect(page.get_by_label("Its name here")).to_have_value("survey")
+    page.get_by_role("button", name="Upload and draft").click()
+    policy = page.get_by_label("Policy (TOML)")
+    expect(policy).to_be_visible()
+    expect(policy).to_have_value(re.compile("partner = 0.5"))
+    page.get_by_role("button", name="Keep it in the vault").click()
+    page.get_by_role("link", name="Go to survey").click(timeout=30_000)
+    expect(page.get_by_role("heading", name="survey")).to_be_visible()
+
+
+def _explore(page: Page) -> None:
+    """Both together know what the better one knows, and would know more had the noise been independent."""
+    page.get_by_role("link", name="What if they collude?").click()
+    verdict = page.locator("#summary")
+    expect(verdict).to_contain_text("office, press together know what office alone knows")
+    hidden = [float(share) for share in re.findall(r"([\d.]+) %", verdict.inner_text())]
+    assert hidden[0] == pytest.approx(50, abs=5)
+    assert hidden[1] < hidden[0] - 3
+    page.get_by_label("press").uncheck()
+    expect(verdict).to_contain_text("office alone has the copy")
+    page.get_by_label("office").uncheck()
+    expect(verdict).to_contain_text("Tick at least one")
+    page.get_by_role("link", name="Choose a level").click()
+    expect(page.locator("#rows tbody tr")).to_have_count(10)
+    before = page.locator("#rows tbody").inner_text()
+    page.get_by_label("Fidelity").focus()
+    for _ in range(5):
+        page.keyboard.press("ArrowRight")
+    expect(page.locator("#summary")).to_contain_text("At fidelity 0.55")
+    expect(page.locator("#rows tbody")).not_to_have_text(before)
+
+
+def _token(page: Page) -> str:
+    page.goto("/console/recipients/office")
+    page.get_by_label("What for").fill("its programs")
+    page.get_by_role("button", name="Hand out a token").click()
+    shown = page.locator("#secret")
+    expect(shown).to_have_text(re.compile("sfu_[0-9a-f]{12}_.{43}"))
+    token = shown.inner_text()
+    page.reload()
+    expect(page.locator("#handed")).to_be_hidden()
+    assert token not in page.content()
+    return token
+
+
+def _fetch(page: Page, token: str, expected: bytes) -> None:
+    page.goto("/")
+    page.get_by_label("Your token").fill(token)
+    page.get_by_role("button", name="Show my copies").click()
+    expect(page.get_by_role("heading", name="survey")).to_be_visible()
+    expect(page.get_by_text("Pooling is useless")).to_be_visible()
+    with page.expect_download() as downloading:
+        page.get_by_role("link", name="Parquet").click()
+    assert Path(downloading.value.path()).read_bytes() == expected
+    assert downloading.value.suggested_filename == "survey.v1.parquet"
+    assert "press" not in page.content()
+    page.goto("/console")
+    expect(page).to_have_url(re.compile("/mine$"))  # by the entrance, to the page that is theirs
+    page.get_by_role("button", name="Sign out").click()
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.context.close()
+
+
+def _stranger(page: Page, service: Service) -> None:
+    page.goto("/console/datasets/survey")
+    expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
+    page.get_by_label("Your token").fill("sfu_000000000000_" + "x" * 43)
+    page.get_by_role("button", name="Show my copies").click()
+    expect(page.get_by_role("alert")).to_contain_text("did not open anything")
+    assert page.request.get(f"{service.url}/api/v1/copies/survey").status == 401
+    page.context.close()
+
+
+PAGES = {
+    "overview": "/console",
+    "new": "/console/datasets/new",
+    "dataset": "/console/datasets/ward",
+    "levels": "/console/datasets/ward/levels",
+    "collusion": "/console/datasets/ward/collusion",
+    "recipients": "/console/recipients",
+    "recipient": "/console/recipients/clinic",
+    "ledger": "/console/ledger",
+    "missing": "/console/datasets/nowhere",
+}
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, size: str, scheme: Scheme) -> None:
+    (tmp_path / "site").mkdir()
+    with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as service:
+        token = service.vault.token("clinic")["token"]
+        page = opened(browser, service, size, scheme)
+        page.goto("/signin")
+        _judge(page, "signin", size, scheme)
+        sign_in(page)
+        for name, path in PAGES.items():
+            page.goto(path)
+            if name in ("levels", "collusion"):
+                expect(page.locator("#summary")).not_to_have_text("…")
+            _judge(page, name, size, scheme)
+        page.context.close()
+        page = opened(browser, service, size, scheme)
+        page.goto("/signin")
+        page.get_by_label("Your token").fill(token)
+        page.get_by_role("button", name="Show my copies").click()
+        page.wait_for_url("**/mine")
+        _judge(page, "mine", size, scheme)
+        page.context.close()
+
+
+def _judge(page: Page, name: str, size: str, scheme: Scheme) -> None:
+    """No serious finding of axe, nothing wider than the screen, and a picture to look at."""
+    ARTEFACTS.mkdir(exist_ok=True)
+    page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
+    assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"], name
+    found = Axe().run(page).response["violations"]
+    assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == [], (
+        name
+    )
+
+
+def test_axe_would_find_a_fault(browser: Browser, tmp_path: Path) -> None:
+    """The planted fault: a field without a label."""
+    page = browser.new_page()
+    page.set_content('<html lang="en"><title>x</title><main><h1>x</h1><input></main></html>')
+    assert "label" in [one["id"] for one in Axe().run(page).response["violations"]]
+    page.close()
+
+
+def test_everything_works_without_a_mouse(browser: Browser, service: Service) -> None:
+    page = opened(browser, service)
+    page.goto("/signin")
+    page.keyboard.press("Tab")
+    expect(page.get_by_role("link", name="Skip to the content")).to_be_focused()
+    page.get_by_label("Name").focus()
+    page.keyboard.type("anna")
+    page.keyboard.press("Tab")
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/console")
+    page.goto("/console/datasets/ward")
+    page.on("dialog", lambda dialog: dialog.accept())
+    page.get_by_role("button", name="Revoke the grant of insurer").focus()
+    page.keyboard.press("Enter")
+    expect(page.locator(".ladder")).not_to_contain_text("insurer")
+    assert [grant.recipient for grant in service.vault.grants("ward")] == ["clinic"]
+    page.context.close()
+
+
+def test_refusals_are_told_on_the_page(browser: Browser, service: Service) -> None:
+    page = opened(browser, service)
+    sign_in(page)
+    page.goto("/console/datasets/ward")
+    page.get_by_label("Level", exact=True).fill("nonsense")
+    page.get_by_role("button", name="Grant", exact=True).click()
+    expect(page.get_by_role("status")).to_contain_text("level")
+    assert len(service.vault.grants("ward")) == 2
+    page.context.close()
+
+
+def test_an_audit_and_its_report(browser: Browser, service: Service) -> None:
+    page = opened(browser, service)
+    sign_in(page)
+    page.goto("/console/datasets/ward")
+    page.get_by_role("button", name="Audit now").click()
+    expect(page.get_by_text("No alarm.")).to_be_visible(timeout=120_000)
+    with page.expect_popup() as opening:
+        page.get_by_role("link", name="Open the report").click()
+    expect(opening.value.get_by_role("heading", name="Audit of ward")).to_be_visible()
+    ARTEFACTS.mkdir(exist_ok=True)
+    opening.value.screenshot(path=ARTEFACTS / "report-desktop-light.png")
+    page.context.close()
+
+
+def test_the_code_on_the_recipients_page_runs(browser: Browser, service: Service, tmp_path: Path) -> None:
+    token = service.vault.token("clinic")["token"]
+    page = opened(browser, service)
+    page.goto("/signin")
+    page.get_by_label("Your token").fill(token)
+    page.get_by_role("button", name="Show my copies").click()
+    page.get_by_text("Load it in Python").click()
+    shown = page.locator("pre").inner_text()
+    page.context.close()
+    path, _ = sf.connect(service.url, token).fetch("ward", tmp_path / "ward.v1.parquet")
+    python = shown[: shown.index("# R")].replace('"ward.v1.parquet"', json.dumps(str(path)))
+    scope: dict[str, object] = {"token": token}
+    exec(python, scope)  # noqa: S102 - it is ours
+    assert len(scope["frame"]) == wards.ROWS  # type: ignore[arg-type]
