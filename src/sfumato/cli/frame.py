@@ -33,7 +33,7 @@ class Group(click.Group):
             )
             ctx.exit(1)
         except Exception as error:  # Arrow's errors are about data that no check of ours foresaw
-            if not type(error).__module__.startswith("pyarrow"):
+            if not type(error).__module__.startswith("pyarrow") and not isinstance(error, UnicodeDecodeError):
                 raise
             click.echo(f"sfumato: the table could not be handled: {str(error).splitlines()[0]}", err=True)
             ctx.exit(1)

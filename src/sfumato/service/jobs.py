@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import gc
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import pyarrow as pa
 import structlog
 
 from sfumato.errors import SfumatoError
-from sfumato.service.problems import Refused
+from sfumato.service.problems import ODD, Refused, odd
 from sfumato.service.state import State
 
 _OFTEN = 0.3
@@ -39,8 +43,16 @@ class Running:
             self._state.beat(self._name, rows=self._rows)
 
 
+def _give_back() -> None:
+    """Give the memory of a job back: a service lives for months, and the C library would keep it."""
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).malloc_trim(0)
+
+
 Work = Callable[[Running], tuple[dict[str, Any], str]]
-"""Returns the result, and a page if there is one."""
+"""Returns the result, with a `verdict` if there is one, and a page if there is one."""
 
 
 class Jobs:
@@ -71,14 +83,17 @@ class Jobs:
         try:
             self._state.beat(name, state="running", stage="starting")
             result, report = work(Running(self._state, name))
-            self._state.beat(name, state="done", stage="done", result=result, report=report)
+            self._state.beat(name, state="done", stage=result.get("verdict", "done"), result=result, report=report)
         except (SfumatoError, Refused) as error:
             self._state.beat(name, state="failed", stage=str(error))
+        except ODD as error:
+            self._state.beat(name, state="failed", stage=odd(error))
         except Exception as error:
             structlog.get_logger().error("job failed", job=name, kind=kind, exc_info=error)
             self._state.beat(name, state="failed", stage="The service's log says why this job failed.")
         finally:
             self._alive.discard(name)
+            _give_back()
 
     def _live(self) -> None:
         """Say that jobs are alive, even while they say nothing themselves."""

@@ -21,4 +21,5 @@ def configure() -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what it would say of errors, ours have said
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format='{"event": "%(name)s: %(message)s"}')

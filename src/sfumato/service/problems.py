@@ -5,6 +5,7 @@ from __future__ import annotations
 from http import HTTPStatus
 from typing import Any
 
+import pyarrow as pa
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -51,7 +52,7 @@ class Refused(Exception):
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The problems that an endpoint may answer with, for OpenAPI."""
-    always = (400, 401, 403, 422, 429, 503)
+    always = (400, 401, 403, 413, 422, 429, 503)
     return {
         status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": {MEDIA: {}}}
         for status in sorted({*always, *statuses})
@@ -64,6 +65,15 @@ def problem(request: Request, status: int, detail: str, headers: dict[str, str] 
         title=HTTPStatus(status).phrase, status=status, detail=detail, request=request.scope.get("request_id", "")
     )
     return JSONResponse(content.model_dump(), status, headers, media_type=MEDIA)
+
+
+ODD = (pa.ArrowException, UnicodeDecodeError)
+"""What Arrow raises at data that no check of ours foresaw."""
+
+
+def odd(error: Exception) -> str:
+    """The same in words."""
+    return f"the table could not be handled: {(str(error).splitlines() or [''])[0][:300]}"
 
 
 def install(app: FastAPI) -> None:
@@ -89,6 +99,11 @@ def install(app: FastAPI) -> None:
         if status == 503:
             log.error("unavailable", request=request.scope.get("request_id"), reason=str(error))
         return problem(request, status, _HIDDEN if status == 503 else str(error))
+
+    @app.exception_handler(pa.ArrowException)
+    @app.exception_handler(UnicodeDecodeError)
+    async def odd_table(request: Request, error: Exception) -> JSONResponse:
+        return problem(request, 422, odd(error))
 
     @app.exception_handler(Exception)
     async def unforeseen(request: Request, error: Exception) -> JSONResponse:

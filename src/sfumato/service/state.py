@@ -133,17 +133,18 @@ class State:
             connection.execute(JOBS.update().where(JOBS.c.id == name).values(**values))
 
     def job(self, name: str) -> Job | None:
-        """A job by its id."""
-        return next(iter(self._jobs(JOBS.c.id == name)), None)
+        """A job by its id, with its result."""
+        return next(iter(self._jobs(JOBS.c.result, JOBS.c.id == name)), None)
 
     def jobs(self, kind: str | None = None, dataset: str | None = None) -> list[Job]:
-        """The latest jobs, the last one first."""
+        """The latest jobs, the last one first; without their results, which may be long."""
         wanted = [JOBS.c.kind == kind] if kind else []
-        return self._jobs(*wanted, *([JOBS.c.dataset == dataset] if dataset else []))
+        nothing = sa.literal("{}").label("result")
+        return self._jobs(nothing, *wanted, *([JOBS.c.dataset == dataset] if dataset else []))
 
-    def _jobs(self, *where: Any) -> list[Job]:
-        columns = [column for column in JOBS.c if column.name not in ("report", "beat")]
-        query = sa.select(*columns, JOBS.c.beat, (JOBS.c.report != "").label("has_report")).where(*where)
+    def _jobs(self, result: Any, *where: Any) -> list[Job]:
+        columns = [column for column in JOBS.c if column.name not in ("report", "result")]
+        query = sa.select(*columns, result, (JOBS.c.report != "").label("has_report")).where(*where)
         with self._database.transaction(writes=False) as connection:
             rows = connection.execute(query.order_by(JOBS.c.begun.desc()).limit(100)).mappings().all()
         dead = _text(datetime.now(UTC) - SILENCE)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import PlainTextResponse
 
 from sfumato.service.api import shapes
 from sfumato.service.desk import desk_of
@@ -27,7 +28,7 @@ def ready(request: Request) -> dict[str, str]:
     return {"status": "ready"}
 
 
-@router.get("/metrics", responses=documented())
+@router.get("/metrics", responses=documented(), response_class=PlainTextResponse)
 def metrics(request: Request, who: Annotated[Caller, Depends(allowed("owner", "metrics"))]) -> Response:  # noqa: ARG001
     """Figures for Prometheus."""
     return Response(desk_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")

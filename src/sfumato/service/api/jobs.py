@@ -39,7 +39,9 @@ def audit(request: Request, dataset: shapes.Name, new: shapes.NewAudit, who: Wri
             dataset, colluders=new.colluders, attacks=new.attacks, rows=new.rows, stage=running.stage
         )
         running.stage("drawing the report")
-        return {"passed": found.passed, "text": text(found), "summary": _plain(found.summary())}, page(found)
+        verdict = "no alarm" if found.passed else "ALARM"
+        said = {"verdict": verdict, "passed": found.passed, "text": text(found), "summary": _plain(found.summary())}
+        return said, page(found)
 
     return {"job": desk.jobs.start("audit", dataset, who.actor, work)}
 

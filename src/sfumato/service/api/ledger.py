@@ -59,7 +59,8 @@ def verify(request: Request, how: shapes.NewCheck, who: Writer) -> dict[str, str
     def work(running: Running) -> tuple[dict[str, Any], str]:
         running.stage("verifying")
         report = desk.vault.verify(contains=how.contains, files=how.files, progress=running.advance)
-        return {**dataclasses.asdict(report), "sound": report.sound}, ""
+        verdict = "all is well" if report.sound else "NOT AS IT SHOULD BE"
+        return {"verdict": verdict, **dataclasses.asdict(report), "sound": report.sound}, ""
 
     return {"job": desk.jobs.start("verify", "", who.actor, work)}
 
