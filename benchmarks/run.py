@@ -20,6 +20,7 @@ import files
 import kernels
 import mining
 import peers
+import serving
 import turning
 import vaults
 from measure import Line
@@ -40,6 +41,7 @@ ALL = [
     turning.letter,
     mining.speed,
     mining.memory,
+    serving.load,
 ]
 
 PAGE = """\

@@ -26,7 +26,7 @@ from sfumato.vault import operators, tokens
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of a vault that lives as long as a test
 
-_OPEN = ("--insecure", "--rate", "10000000", "--tries", "10000000")
+_OPEN = ("--rate", "10000000", "--tries", "10000000")
 
 
 @dataclass
@@ -53,7 +53,7 @@ class Service:
     def memory(self) -> int:
         """Kilobytes that the service holds, with its workers."""
         total = 0
-        for process in [self.process.pid, *children(self.process.pid)]:
+        for process in family(self.process.pid):
             for line in Path(f"/proc/{process}/status").read_text().splitlines():
                 total += int(line.split()[1]) if line.startswith("VmRSS") else 0
         return total
@@ -64,13 +64,18 @@ def children(process: int) -> list[int]:
     return [int(name) for name in found.split()]
 
 
+def family(process: int) -> list[int]:
+    """A process, its children, and theirs."""
+    return [process, *(one for child in children(process) for one in family(child))]
+
+
 @contextlib.contextmanager
-def serving(vault: sf.Vault, folder: Path, *options: str, secret: sf.Key | None = None) -> Iterator[Service]:
+def serving(vault: sf.Vault, folder: Path, *options: str, insecure: bool = True) -> Iterator[Service]:
     """Serve a vault until the block ends."""
     port, log = free_port(), folder / "service.log"
     key = folder / "service.key"
     if not key.exists():
-        (secret or sf.Key.from_bytes(bytes(range(32)))).save(key)
+        sf.Key.from_bytes(bytes(range(32))).save(key)
     command = [
         sys.executable,
         "-m",
@@ -83,7 +88,9 @@ def serving(vault: sf.Vault, folder: Path, *options: str, secret: sf.Key | None 
         str(key),
     ]
     with log.open("ab") as out:
-        process = subprocess.Popen([*command, *_OPEN, *options], stderr=out, stdout=out)
+        process = subprocess.Popen(
+            [*command, *(["--insecure"] if insecure else []), *_OPEN, *options], stderr=out, stdout=out
+        )
     service = Service(f"http://127.0.0.1:{port}", vault, process, log)
     try:
         _await(service)

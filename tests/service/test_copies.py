@@ -13,7 +13,7 @@ import pyarrow.ipc
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import Service, populated, serving
+from tests.serving import Service, family, populated, serving
 
 import sfumato as sf
 from sfumato.errors import GrantError, ServiceError, UnknownSubject
@@ -145,18 +145,19 @@ def test_the_ledger_says_so_before_the_first_byte(tmp_path: Path) -> None:
         assert (began.action, began.body["digest"], began.body["rows"]) == ("began", "", 400_000)
         time.sleep(1.5)  # the client hung up: nothing more is made or recorded
         assert [entry.action for entry in vault.log(Query(kind="release"))] == ["began"]
-        busy = _ticks(service.process.pid)
+        busy = _ticks(service)
         time.sleep(1)
-        assert _ticks(service.process.pid) - busy < 30  # hundredths of a second
+        assert _ticks(service) - busy < 30  # hundredths of a second
         with service.client(token) as client:
             client.get(COPY, params={"format": "csv"})
         assert [entry.action for entry in vault.log(Query(kind="release"))] == ["began", "released"]
     assert vault.verify().sound
 
 
-def _ticks(process: int) -> int:
-    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    return int(fields[11]) + int(fields[12])
+def _ticks(service: Service) -> int:
+    """Hundredths of a second that all its processes have worked."""
+    stats = [Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split() for one in family(service.process.pid)]
+    return sum(int(fields[11]) + int(fields[12]) for fields in stats)
 
 
 def test_a_grant_that_ends_meanwhile_leaves_an_unreadable_copy(tmp_path: Path) -> None:

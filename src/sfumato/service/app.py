@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -12,6 +12,7 @@ from sfumato.service import problems
 from sfumato.service.api import about, copies, datasets, jobs, ledger, sharing
 from sfumato.service.desk import Desk
 from sfumato.service.edge import Edge
+from sfumato.service.makers import Maker
 from sfumato.service.settings import Settings
 from sfumato.service.web import console, entrance, mine
 from sfumato.vault import Vault
@@ -22,9 +23,9 @@ _ABOUT = (
 )
 
 
-def application(vault: Vault, settings: Settings | None = None) -> FastAPI:
+def application(vault: Vault, settings: Settings, makers: Sequence[Maker]) -> FastAPI:
     """The service of a vault, as an ASGI application."""
-    desk = Desk(vault, settings or Settings())
+    desk = Desk(vault, settings, makers)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

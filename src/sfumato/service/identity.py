@@ -13,7 +13,7 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 
 from sfumato.service.desk import Desk, desk_of
 from sfumato.service.problems import Refused
-from sfumato.service.state import Session
+from sfumato.service.state import Session, hash_of
 from sfumato.vault import operators, tokens
 
 COOKIE = "sfumato_session"
@@ -68,8 +68,8 @@ Known = Annotated[Caller, Depends(caller)]
 
 def by_token(desk: Desk, shown: str) -> Caller | None:
     """Whose token this is."""
-    token = tokens.bearer(desk.vault, shown)
-    if token is None:
+    token = desk.bearers.ask(hash_of(shown), lambda: tokens.bearer(desk.vault, shown))
+    if token is None or not token.in_force(desk.vault.now()):
         return None
     name = token.holder or f"token {token.id}"
     return Caller("recipient" if token.holder else "owner", name, frozenset(token.scopes))

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
-from concurrent.futures import Executor
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from typing import Any
 
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
 from sfumato.service.desk import Desk
+from sfumato.service.makers import Described, Maker, Wanted
 from sfumato.service.problems import Refused
-from sfumato.vault.sending import Sending
 
 MEDIA = {
     "parquet": "application/vnd.apache.parquet",
@@ -45,113 +45,71 @@ def _fits(asked: str, kind: str) -> bool:
     return asked in ("*/*", kind) or asked == kind.partition("/")[0] + "/*"
 
 
-class Steps:
-    """A generator that is advanced in another thread, one step at a time, and closed when nobody listens any more."""
-
-    def __init__(self, pool: Executor, chunks: Iterator[bytes]) -> None:
-        self._pool, self._chunks = pool, chunks
-        self._step: asyncio.Future[bytes | None] | None = None
-
-    async def next(self) -> bytes | None:
-        """The next bytes; nothing at the end."""
-        loop = asyncio.get_running_loop()
-        self._step = asyncio.ensure_future(loop.run_in_executor(self._pool, next, self._chunks, None))
-        return await asyncio.shield(self._step)
-
-    async def close(self) -> None:
-        """Stop the work; a step under way is the last one."""
-        if self._step is not None:
-            await asyncio.wait([self._step])
-        close = getattr(self._chunks, "close", None)
-        if close is not None:
-            await asyncio.get_running_loop().run_in_executor(self._pool, close)
-
-
-def window(chunks: Iterator[bytes], first: int, last: int | None, whole: Callable[[int], None]) -> Iterator[bytes]:
-    """The bytes from one place to another; `whole` is told how many there are, if the end was reached."""
-    at = 0
-    for chunk in chunks:
-        begin, end = max(first - at, 0), len(chunk) if last is None else min(last + 1 - at, len(chunk))
-        at += len(chunk)
-        if begin < end:
-            yield chunk[begin:end]
-        if last is not None and at > last:
-            return
-    whole(at)
-
-
 @dataclass(frozen=True)
-class Asked:
-    """What part of which bytes is asked for."""
+class Answering:
+    """A copy that somebody asks for."""
 
-    sending: Sending
-    form: str
-    tag: str
-    headers: dict[str, str]
+    desk: Desk
+    maker: Maker
+    wanted: Wanted
+    found: Described
 
     @classmethod
-    def of(cls, sending: Sending, form: str) -> Asked:
-        """The whole copy in a format."""
-        tag, dataset = sending.tag(form), sending.request.dataset
-        name = f"{dataset.name}.v{dataset.version}.{form}"
-        headers = {
-            "ETag": f'"{tag}"',
+    async def of(cls, desk: Desk, wanted: Wanted) -> Answering:
+        """The copy, in the hands of the maker that has least to do; refused if it may not be had."""
+        maker = min(desk.makers, key=lambda one: one.under_way)
+        return cls(desk, maker, wanted, await maker.ask("describe", wanted))
+
+    async def answer(self, request: Request) -> Response:
+        """The copy, a part of it, or the word that the client has it already."""
+        tag, size = f'"{self.found.tag}"', self.found.size
+        if self.found.tag in _tags(request.headers.get("if-none-match", "")):
+            return Response(status_code=304, headers=self._headers())
+        if request.method == "HEAD":
+            length = {} if size is None else {"Content-Length": str(size)}
+            return Response(status_code=200, headers=self._headers() | length, media_type=MEDIA[self.wanted.form])
+        part = _RANGE.fullmatch(request.headers.get("range", "").strip())
+        if part is None or not any(part.groups()) or request.headers.get("if-range", tag).strip() != tag:
+            return await self._stream(200, 0, None, {} if size is None else {"Content-Length": str(size)})
+        if size is None:  # nobody has fetched it to its end yet, so it is made once to be counted
+            size = await self.maker.ask("count", self.wanted)
+        first, last = _bounds(part, size)
+        if first > last:
+            raise Refused(416, f"The copy has {size:,} bytes, and none in that range.", Content_Range=f"bytes */{size}")
+        headers = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
+        return await self._stream(206, first, last, headers)
+
+    async def _stream(self, status: int, first: int, last: int | None, more: dict[str, str]) -> Response:
+        stack = AsyncExitStack()
+        following = await stack.enter_async_context(self.maker.stream(self.wanted, first, last))
+        try:
+            start = await following()  # before the first header, so that a refusal is an answer of its own
+        except BaseException:
+            await stack.aclose()
+            raise
+        flow = self._flow(stack, following, start, whole=last is None)
+        return StreamingResponse(flow, status, self._headers() | more, MEDIA[self.wanted.form])
+
+    async def _flow(
+        self, stack: AsyncExitStack, following: Any, chunk: bytes | None, *, whole: bool
+    ) -> AsyncIterator[bytes]:
+        async with stack:
+            while chunk is not None:
+                self.desk.metrics.sent.inc(len(chunk))
+                yield chunk
+                chunk = await following()
+        if whole:
+            self.desk.metrics.copies.labels(self.wanted.form).inc()
+
+    def _headers(self) -> dict[str, str]:
+        name = f"{self.wanted.dataset}.v{self.found.version}.{self.wanted.form}"
+        return {
+            "ETag": f'"{self.found.tag}"',
             "Accept-Ranges": "bytes",
             "Vary": "Accept, Authorization, Cookie",
             "Cache-Control": "private, no-cache",
             "Content-Disposition": f'attachment; filename="{name}"',
         }
-        return cls(sending, form, tag, headers)
-
-    async def answer(self, request: Request, desk: Desk) -> Response:
-        """The copy, a part of it, or the word that the client has it already."""
-        if self.tag in _tags(request.headers.get("if-none-match", "")):
-            return Response(status_code=304, headers=self.headers)
-        loop = asyncio.get_running_loop()
-        size = await loop.run_in_executor(None, desk.state.size, self.tag)
-        part = _RANGE.fullmatch(request.headers.get("range", "").strip())
-        wanted = part is not None and any(part.groups())
-        if request.method == "HEAD":
-            length = {} if size is None else {"Content-Length": str(size)}
-            return Response(status_code=200, headers=self.headers | length, media_type=MEDIA[self.form])
-        if not wanted or part is None or request.headers.get("if-range", f'"{self.tag}"').strip() != f'"{self.tag}"':
-            return await self._stream(desk, 200, 0, None, size)
-        if size is None:  # nobody has fetched it to its end yet, so it is made once to be counted
-            size = await loop.run_in_executor(desk.makers, self._counted, desk)
-        first, last = _bounds(part, size)
-        if first > last:
-            raise Refused(416, f"The copy has {size:,} bytes, and none in that range.", Content_Range=f"bytes */{size}")
-        return await self._stream(desk, 206, first, last, size)
-
-    def _counted(self, desk: Desk) -> int:
-        size = sum(len(chunk) for chunk in self.sending.chunks(self.form))
-        desk.state.keep_size(self.tag, size)
-        return size
-
-    async def _stream(self, desk: Desk, status: int, first: int, last: int | None, size: int | None) -> Response:
-        def whole(size: int) -> None:
-            desk.state.keep_size(self.tag, size)
-            desk.metrics.copies.labels(self.form).inc()
-
-        steps = Steps(desk.makers, window(self.sending.chunks(self.form), first, last, whole))
-        start = await steps.next()  # before the first header, so that a refusal is an answer of its own
-        headers = dict(self.headers)
-        if status == 206 and last is not None:
-            headers |= {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
-        elif size is not None:
-            headers["Content-Length"] = str(size)
-        return StreamingResponse(_flow(steps, start, desk), status, headers, MEDIA[self.form])
-
-
-async def _flow(steps: Steps, start: bytes | None, desk: Desk) -> AsyncIterator[bytes]:
-    try:
-        chunk = start
-        while chunk is not None:
-            desk.metrics.sent.inc(len(chunk))
-            yield chunk
-            chunk = await steps.next()
-    finally:
-        await asyncio.shield(steps.close())
 
 
 def _tags(said: str) -> set[str]:

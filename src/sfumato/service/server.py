@@ -1,8 +1,9 @@
-"""Running a service: one process, or several workers on one socket, of which a dead one is replaced."""
+"""Running a service: workers on one socket, of which a dead one is replaced, each with processes that make copies."""
 
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
 import signal
@@ -20,6 +21,9 @@ from sfumato.service import logs
 from sfumato.service.settings import SHARED, Settings
 from sfumato.vault import Vault
 
+_TURN = 0.0005
+"""Seconds that a thread may keep Python to itself while others wait: a small request has to wait for several turns."""
+
 Opener = Callable[[], Vault]
 """Opens the vault, in the process that uses it."""
 
@@ -28,18 +32,17 @@ def serve(opener: Opener, settings: Settings, host: str, port: int, workers: int
     """Answer requests until somebody stops it."""
     logs.configure()
     with _listening(host, port) as listener:
-        if workers == 1:
-            _answer(opener, settings, listener)
-        else:
-            _Crew(opener, settings, listener, workers).work()
+        _Crew(opener, settings, listener, workers).work()
 
 
-def _answer(opener: Opener, settings: Settings, listener: socket.socket) -> None:
+def _answer(opener: Opener, settings: Settings, listener: socket.socket, makers: int) -> None:
     import uvicorn  # noqa: PLC0415 - it starts an event loop's worth of modules
 
     from sfumato.service.app import application  # noqa: PLC0415
+    from sfumato.service.makers import Maker  # noqa: PLC0415
 
-    app = application(opener(), settings)
+    crew = [Maker(opener) for _ in range(makers)]  # before anything here has threads or connections
+    app = application(opener(), settings, crew)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -50,6 +53,9 @@ def _answer(opener: Opener, settings: Settings, listener: socket.socket) -> None
         timeout_graceful_shutdown=10,
         proxy_headers=False,
     )
+    sys.setswitchinterval(_TURN)
+    gc.collect()
+    gc.freeze()  # what is there now stays: looking through it again and again would make requests wait
     structlog.get_logger().info("listening", address=listener.getsockname()[:2], process=os.getpid())
     uvicorn.Server(config).run(sockets=[listener])
 
@@ -79,7 +85,7 @@ class _Crew:
     def work(self) -> None:
         """Keep so many workers alive until it is told to stop."""
         figures = tempfile.mkdtemp(prefix="sfumato-metrics-")
-        os.environ[SHARED] = figures
+        os.environ[SHARED] = figures  # also for one: the one that replaces it goes on counting
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         try:
@@ -104,7 +110,7 @@ class _Crew:
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            _answer(self._opener, self._settings, self._listener)
+            _answer(self._opener, self._settings, self._listener, max(1, _cores() // self._count))
         except BaseException as error:  # a child never returns into its parent's code
             print(f"sfumato: {error}", file=sys.stderr, flush=True)
             os._exit(1)
@@ -115,6 +121,10 @@ class _Crew:
         for process in self._alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _say_dead(process: int, status: int) -> None:

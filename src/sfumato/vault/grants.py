@@ -41,6 +41,10 @@ class Grant:
             entry.recipient, entry.dataset, said["level"], said["fidelity"], columns, said["where"], said["until"]
         )
 
+    def is_over(self, now: datetime) -> bool:
+        """Whether its last moment has passed."""
+        return self.until is not None and now >= datetime.fromisoformat(self.until)
+
     @property
     def view(self) -> View:
         """The part of the table that the recipient sees."""
@@ -112,8 +116,8 @@ def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> t
     if entry.action == "revoked":
         raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}; {hint}")
     grant = Grant.of(entry)
-    if grant.until is not None and now >= datetime.fromisoformat(grant.until):
-        raise GrantError(f"the grant of {dataset} to {recipient} ended at {grant.until[:16]} UTC; {hint}")
+    if grant.is_over(now):
+        raise GrantError(f"the grant of {dataset} to {recipient} ended at {str(grant.until)[:16]} UTC; {hint}")
     return grant, entry
 
 

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from sfumato.errors import GrantError
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.ledger import Reading
 from sfumato.release import digest
 from sfumato.release.certificate import signed
 from sfumato.release.copying import Copying
@@ -21,7 +20,7 @@ from sfumato.schema.levels import Level
 from sfumato.schema.table import Source
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Asked, known
-from sfumato.vault.releases import Recorded, Request, under_other_keys
+from sfumato.vault.releases import Again, Recorded, Request, under_other_keys
 
 if TYPE_CHECKING:
     from sfumato.vault.vault import Vault
@@ -33,6 +32,10 @@ class Sending:
 
     vault: Vault
     request: Request
+    head: str
+    """Of the ledger, when all of this was found in it."""
+    given: tuple[int, str] | None
+    """The rows and the digest of the copy, if it was given before."""
 
     @classmethod
     def of(cls, vault: Vault, recipient: str, dataset: str, level: Asked = None) -> Sending:
@@ -45,7 +48,20 @@ class Sending:
             if reading.latest("grant", dataset, recipient) is None:
                 raise NotGranted(f"there is no dataset {dataset!r} that you were granted; ask its owner")
             now = Dataset.of(known(reading, "dataset", dataset), vault.store)
-            return cls(vault, Request.of(reading, now, recipient, keys, vault.now(), level))
+            request = Request.of(reading, now, recipient, keys, vault.now(), level)
+            found = [entry.body for entry in request.recorded(reading) if entry.body["digest"]]
+            given = (found[0]["rows"], found[0]["digest"]) if found else None
+            return cls(vault, request, reading.head().head, given)
+
+    def by(self, actor: str) -> Sending:
+        """The same, asked for by somebody else."""
+        return replace(self, vault=self.vault.acting_as(actor))
+
+    def holds(self) -> bool:
+        """Whether the ledger says nothing new since, and the grant is not over: then all of this still holds."""
+        with self.vault.ledger.reading() as reading:
+            same = reading.head().head == self.head
+        return same and not self.request.grant.is_over(self.vault.now())
 
     def tag(self, form: str) -> str:
         """Names the bytes: the same for the same copy in the same format, by whichever server."""
@@ -56,33 +72,38 @@ class Sending:
 
     def chunks(self, form: str) -> Iterator[bytes]:
         """The bytes of the copy; recorded as begun before the first one, and as given before the last."""
-        request, ledger = self.request, self.vault.ledger
-        seal = Recorded(ledger, request, self.vault.now)
+        request = self.request
         with request.dataset.source() as source:
-            with ledger.reading() as reading:
-                before = request.recorded(reading)
-                beside = [] if before else under_other_keys(reading, request, self.vault.keys())
-            if not before:
-                request.scheme.check_motion(source)
-                request.scheme.check_targets(source, [self.level], request.key, beside)
-            seal.record("began", self._rows(source) if not before else before[0].body["rows"])
+            seal = self._seal()
+            seal.record("began", self.given[0] if self.given else self._begun(source))
             copying = Copying(request.scheme, source, form, self.level, request.key, seal=seal, threads=1)
             yield from filter(None, copying)
+
+    def _begun(self, source: Source) -> int:
+        """How many rows a copy that was not given yet will have; refused if it must not be given at all."""
+        request = self.request
+        with self.vault.ledger.reading() as reading:
+            before = request.recorded(reading)
+            beside = [] if before else under_other_keys(reading, request, self.vault.keys())
+        if before:
+            return int(before[0].body["rows"])
+        request.scheme.check_motion(source)
+        request.scheme.check_targets(source, [self.level], request.key, beside)
+        return self._rows(source)
+
+    def _seal(self) -> Recorded:
+        ledger, now = self.vault.ledger, self.vault.now
+        if self.given is None:
+            return Recorded(ledger, self.request, now)
+        return Again(ledger, self.request, now, self.head, self.given[1])
 
     def manifest(self) -> Manifest:
         """The manifest and certificate of the copy, from the ledger if it was given, else by making it once."""
         request = self.request
-        with self.vault.ledger.reading() as reading:
-            given = self._given(reading)
         with request.dataset.source() as source:
-            seal = Recorded(self.vault.ledger, request, self.vault.now)
-            draft = seal.begin(request.scheme.manifest(source.schema, self.level, request.key))
-            rows, mark = given or self._measured(source)
+            draft = self._seal().begin(request.scheme.manifest(source.schema, self.level, request.key))
+            rows, mark = self.given or self._measured(source)
         return signed(replace(draft, rows=rows, digest=mark), request.key)
-
-    def _given(self, reading: Reading) -> tuple[int, str] | None:
-        found = [entry.body for entry in self.request.recorded(reading) if entry.body["digest"]]
-        return (found[0]["rows"], found[0]["digest"]) if found else None
 
     def _measured(self, source: Source) -> tuple[int, str]:
         request, rows, marks = self.request, 0, []

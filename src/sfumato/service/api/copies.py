@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -12,8 +10,9 @@ from sfumato.errors import SfumatoError
 from sfumato.service.api import shapes
 from sfumato.service.desk import Desk, desk_of
 from sfumato.service.identity import Caller, Known
+from sfumato.service.makers import Wanted
 from sfumato.service.problems import Refused, documented
-from sfumato.service.sending import MEDIA, Asked, negotiated
+from sfumato.service.sending import MEDIA, Answering, negotiated
 from sfumato.vault.sending import Sending
 
 router = APIRouter(prefix="/api/v1", tags=["copies"])
@@ -50,10 +49,9 @@ async def copy(
     recipient: Holder = None,
 ) -> Response:
     """A copy, made while it is sent. With a name for the bytes (ETag), from any byte on (Range)."""
-    desk, name = desk_of(request), holder(who, recipient)
     form = negotiated(request.headers.get("accept", ""), format)
-    sending = await asyncio.to_thread(Sending.of, desk.vault.acting_as(who.actor), name, dataset, level)
-    return await Asked.of(sending, form).answer(request, desk)
+    wanted = Wanted(who.actor, holder(who, recipient), dataset, level, form)
+    return await (await Answering.of(desk_of(request), wanted)).answer(request)
 
 
 @router.get("/copies/{dataset}/manifest", responses=documented(404))
@@ -61,13 +59,9 @@ async def manifest(
     request: Request, dataset: shapes.Name, who: Known, level: Level = None, recipient: Holder = None
 ) -> dict[str, Any]:
     """The copy's manifest with its certificate: what it is, what is promised, who vouches for it."""
-    desk, name = desk_of(request), holder(who, recipient)
-
-    def made() -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(Sending.of(desk.vault, name, dataset, level).manifest().dumps())
-        return found
-
-    return await asyncio.get_running_loop().run_in_executor(desk.makers, made)
+    wanted = Wanted(who.actor, holder(who, recipient), dataset, level, "parquet")
+    made: dict[str, Any] = await (await Answering.of(desk_of(request), wanted)).maker.ask("manifest", wanted)
+    return made
 
 
 def holder(who: Caller, asked: str | None) -> str:

@@ -1,0 +1,197 @@
+"""Makers: processes that make copies, so that a service answers small requests while large ones are under way.
+
+Blurring a table keeps Python busy, and a process has one Python. So a worker of the service leaves copies to processes
+of their own, which step back behind everything else that wants a core, and take many copies forward in turns, a step at
+a time. They end when their worker does; a worker whose maker dies ends too, and is begun anew.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import json
+import multiprocessing
+import os
+import pickle
+import signal
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from typing import Any
+
+from sfumato.errors import SfumatoError
+from sfumato.service.state import State
+from sfumato.vault import Vault
+from sfumato.vault.grants import Asked
+from sfumato.vault.sending import Sending
+
+_STEP_BACK = 10
+"""How far makers step back in the queue for a core."""
+
+_PIECE = 1 << 20
+"""Bytes that are handed over at once."""
+
+_REMEMBERED = 1024
+"""Requests whose answers from the ledger are kept while it says nothing new."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """A copy, and who asks for it."""
+
+    actor: str
+    recipient: str
+    dataset: str
+    level: Asked
+    form: str
+
+
+@dataclass(frozen=True)
+class Described:
+    """What is known of a copy before it is made."""
+
+    tag: str
+    version: int
+    size: int | None
+
+
+class Maker:
+    """A maker, as its worker sees it: one thing is asked of it at a time, in order."""
+
+    def __init__(self, opener: Callable[[], Vault]) -> None:
+        forking = multiprocessing.get_context("fork")
+        self._wire, theirs = forking.Pipe()
+        self._process = forking.Process(target=_work, args=(theirs, self._wire, opener), daemon=True)
+        self._process.start()
+        theirs.close()
+        self._thread = ThreadPoolExecutor(1, "maker")
+        self._names = itertools.count()
+        self.under_way = 0
+
+    async def ask(self, what: str, *words: Any) -> Any:
+        """The answer; its refusals are raised here."""
+        asking = asyncio.get_running_loop().run_in_executor(self._thread, self._ask, what, words)
+        return await asyncio.shield(asking)
+
+    @contextlib.asynccontextmanager
+    async def stream(self, wanted: Wanted, first: int, last: int | None) -> Any:
+        """A function that gives the next bytes of a copy, and nothing at the end."""
+        name = next(self._names)
+        self.under_way += 1
+        try:
+            await self.ask("begin", name, wanted, first, last)
+            yield lambda: self.ask("go_on", name)
+        finally:
+            self.under_way -= 1
+            await self.ask("end", name)
+
+    def close(self) -> None:
+        """Let it go."""
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        self._wire.close()
+
+    def _ask(self, what: str, words: tuple[Any, ...]) -> Any:
+        try:
+            self._wire.send((what, words))
+            right, answer = self._wire.recv()
+        except (EOFError, OSError):
+            os._exit(70)  # the maker is dead, and what it was making is lost: the whole worker is begun anew
+        if not right:
+            raise answer
+        return answer
+
+
+class _Bench:
+    """What a maker has in hand."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault, self._state = vault, State(vault.ledger.database)
+        self._streams: dict[int, Iterator[bytes]] = {}
+        self._known: dict[tuple[str, str, Asked], Sending] = {}
+
+    def describe(self, wanted: Wanted) -> Described:
+        """The name of the copy's bytes, and how many there are if they were counted."""
+        sending = self._sending(wanted)
+        tag = sending.tag(wanted.form)
+        return Described(tag, sending.request.dataset.version, self._state.size(tag))
+
+    def manifest(self, wanted: Wanted) -> dict[str, Any]:
+        """The copy's manifest."""
+        found: dict[str, Any] = json.loads(self._sending(wanted).manifest().dumps())
+        return found
+
+    def count(self, wanted: Wanted) -> int:
+        """How many bytes the copy has, by making it."""
+        size = sum(len(chunk) for chunk in self._sending(wanted).chunks(wanted.form))
+        self._state.keep_size(self._sending(wanted).tag(wanted.form), size)
+        return size
+
+    def begin(self, name: int, wanted: Wanted, first: int, last: int | None) -> None:
+        """Have a copy in hand, from one byte to another."""
+        sending = self._sending(wanted)
+        tag = sending.tag(wanted.form)
+        chunks = sending.chunks(wanted.form)
+        self._streams[name] = window(chunks, first, last, lambda size: self._state.keep_size(tag, size))
+
+    def go_on(self, name: int) -> bytes | None:
+        """The next bytes."""
+        return next(self._streams[name], None)
+
+    def end(self, name: int) -> None:
+        """Have a copy in hand no more."""
+        stream: Any = self._streams.pop(name, None)
+        if stream is not None:
+            stream.close()
+
+    def _sending(self, wanted: Wanted) -> Sending:
+        place = wanted.recipient, wanted.dataset, wanted.level
+        known = self._known.get(place)
+        if known is None or not known.holds():
+            if len(self._known) >= _REMEMBERED:
+                self._known.clear()
+            known = self._known[place] = Sending.of(self._vault, *place)
+        return known.by(wanted.actor)
+
+
+def window(chunks: Iterator[bytes], first: int, last: int | None, whole: Callable[[int], None]) -> Iterator[bytes]:
+    """The bytes from one place to another, in pieces; `whole` is told how many there are, if the end was reached."""
+    at = 0
+    for chunk in chunks:
+        begin, end = max(first - at, 0), len(chunk) if last is None else min(last + 1 - at, len(chunk))
+        at += len(chunk)
+        for start in range(begin, end, _PIECE):
+            yield chunk[start : min(start + _PIECE, end)]
+        if last is not None and at > last:
+            return
+    whole(at)
+
+
+def _work(wire: Connection, others: Connection, opener: Callable[[], Vault]) -> None:
+    """A maker's life."""
+    others.close()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # it ends when its worker lets go of the wire
+    os.nice(_STEP_BACK)
+    bench = _Bench(opener())
+    while True:
+        try:
+            what, words = wire.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+        try:
+            answer: tuple[bool, Any] = True, getattr(bench, what)(*words)
+        except Exception as error:
+            answer = False, _portable(error)
+        with contextlib.suppress(OSError):
+            wire.send(answer)
+
+
+def _portable(error: Exception) -> Exception:
+    """An error that can travel."""
+    try:
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+    except Exception:
+        return SfumatoError(f"{type(error).__name__}: {error}")
+    return error

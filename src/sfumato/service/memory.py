@@ -1,0 +1,45 @@
+"""Answers from the ledger that hold as long as it says nothing new: to see that it does not is one short question."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import sqlalchemy as sa
+
+from sfumato.ledger.tables import VAULT
+from sfumato.vault import Vault
+
+_MOST = 10_000
+"""Answers that are kept."""
+
+Answer = TypeVar("Answer")
+
+_HEAD = sa.select(VAULT.c.head)
+
+
+class Memory(Generic[Answer]):
+    """Some answers, forgotten when the ledger's head moves."""
+
+    def __init__(self, vault: Vault) -> None:
+        self._vault, self._lock = vault, threading.Lock()
+        self._head, self._kept = "", dict[Hashable, Answer]()
+
+    def ask(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
+        """The answer that is kept, else a new one."""
+        head = self._now()
+        with self._lock:
+            if head != self._head or len(self._kept) >= _MOST:
+                self._head, self._kept = head, {}
+            if question in self._kept:
+                return self._kept[question]
+        found = answer()
+        with self._lock:
+            if head == self._head:  # an answer that is older than the head may still be right, but is not kept
+                self._kept[question] = found
+        return found
+
+    def _now(self) -> str:
+        with self._vault.ledger.database.transaction(writes=False) as connection:
+            return str(connection.execute(_HEAD).scalar())
