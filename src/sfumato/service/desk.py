@@ -28,6 +28,10 @@ class Desk:
         self.jobs = Jobs(self.state, settings.waiting)
         self.bearers: Memory[Token | None] = Memory(vault)
 
+    def maker(self) -> Maker:
+        """The maker that has least to do."""
+        return min(self.makers, key=lambda one: one.under_way)
+
     def close(self) -> None:
         """Take no more work."""
         for maker in self.makers:

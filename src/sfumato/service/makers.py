@@ -14,10 +14,12 @@ import json
 import multiprocessing
 import os
 import pickle
+import queue
 import signal
+import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from typing import Any
 
@@ -57,8 +59,19 @@ class Described:
     size: int | None
 
 
+@dataclass(order=True)
+class _Asking:
+    """Something that a maker is asked. Short questions come before the next step of any copy, else first come first."""
+
+    long: bool
+    number: int
+    what: str = field(compare=False)
+    words: tuple[Any, ...] = field(compare=False)
+    answer: Future[Any] = field(default_factory=Future, compare=False)
+
+
 class Maker:
-    """A maker, as its worker sees it: one thing is asked of it at a time, in order."""
+    """A maker, as its worker sees it: one thing is asked of it at a time."""
 
     def __init__(self, opener: Callable[[], Vault]) -> None:
         forking = multiprocessing.get_context("fork")
@@ -66,19 +79,22 @@ class Maker:
         self._process = forking.Process(target=_work, args=(theirs, self._wire, opener), daemon=True)
         self._process.start()
         theirs.close()
-        self._thread = ThreadPoolExecutor(1, "maker")
-        self._names = itertools.count()
+        self._queue: queue.PriorityQueue[_Asking] = queue.PriorityQueue()
+        self._numbers = itertools.count()
         self.under_way = 0
+        threading.Thread(target=self._hand_over, daemon=True, name="maker").start()
 
     async def ask(self, what: str, *words: Any) -> Any:
         """The answer; its refusals are raised here."""
-        asking = asyncio.get_running_loop().run_in_executor(self._thread, self._ask, what, words)
-        return await asyncio.shield(asking)
+        asking = _Asking(what == "go_on", next(self._numbers), what, words)
+        asking.answer.set_running_or_notify_cancel()  # it is answered even if whoever asked hangs up: it may be an end
+        self._queue.put(asking)
+        return await asyncio.wrap_future(asking.answer)
 
     @contextlib.asynccontextmanager
     async def stream(self, wanted: Wanted, first: int, last: int | None) -> Any:
         """A function that gives the next bytes of a copy, and nothing at the end."""
-        name = next(self._names)
+        name = next(self._numbers)
         self.under_way += 1
         try:
             await self.ask("begin", name, wanted, first, last)
@@ -89,18 +105,17 @@ class Maker:
 
     def close(self) -> None:
         """Let it go."""
-        self._thread.shutdown(wait=False, cancel_futures=True)
         self._wire.close()
 
-    def _ask(self, what: str, words: tuple[Any, ...]) -> Any:
-        try:
-            self._wire.send((what, words))
-            right, answer = self._wire.recv()
-        except (EOFError, OSError):
-            os._exit(70)  # the maker is dead, and what it was making is lost: the whole worker is begun anew
-        if not right:
-            raise answer
-        return answer
+    def _hand_over(self) -> None:
+        while True:
+            asking = self._queue.get()
+            try:
+                self._wire.send((asking.what, asking.words))
+                right, answer = self._wire.recv()
+            except (EOFError, OSError):
+                os._exit(70)  # the maker is dead, and what it was making is lost: the whole worker is begun anew
+            asking.answer.set_result(answer) if right else asking.answer.set_exception(answer)
 
 
 class _Bench:

@@ -57,7 +57,7 @@ class Answering:
     @classmethod
     async def of(cls, desk: Desk, wanted: Wanted) -> Answering:
         """The copy, in the hands of the maker that has least to do; refused if it may not be had."""
-        maker = min(desk.makers, key=lambda one: one.under_way)
+        maker = desk.maker()
         return cls(desk, maker, wanted, await maker.ask("describe", wanted))
 
     async def answer(self, request: Request) -> Response:
@@ -93,13 +93,17 @@ class Answering:
     async def _flow(
         self, stack: AsyncExitStack, following: Any, chunk: bytes | None, *, whole: bool
     ) -> AsyncIterator[bytes]:
+        sent, size = 0, self.found.size
         async with stack:
             while chunk is not None:
+                sent += len(chunk)
                 self.desk.metrics.sent.inc(len(chunk))
+                if whole and sent == size:  # who knows the size hangs up after the last byte, and the rest is not run
+                    self.desk.metrics.copies.labels(self.wanted.form).inc()
                 yield chunk
                 chunk = await following()
-        if whole:
-            self.desk.metrics.copies.labels(self.wanted.form).inc()
+            if whole and size is None:
+                self.desk.metrics.copies.labels(self.wanted.form).inc()
 
     def _headers(self) -> dict[str, str]:
         name = f"{self.wanted.dataset}.v{self.found.version}.{self.wanted.form}"
