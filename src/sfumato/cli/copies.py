@@ -79,7 +79,11 @@ def release(
 
     The copy is written as Parquet, CSV or Arrow, by the ending of its name.
     """
+    from sfumato.schema.table import FORMATS
+
     if policy_path is None and scheme_path is None:
+        if Path(first).suffix.lower() in FORMATS:
+            raise click.UsageError("a release of a table, without a vault, needs --policy or --scheme.")
         _from_vault(open_vault(location, key_path), first, second, out, level, threads, as_json)
         return
     if level is None:

@@ -1,0 +1,164 @@
+"""The notes on deployment, tried: the unit is verified, and the proxy stands before a real service."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import ssl
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx2
+import pytest
+from tests.conftest import Site
+from tests.postgres import _free_port as free_port
+from tests.serving import PASSWORD, Service, populated, serving
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/deploying.md").read_text()
+
+
+def _block(language: str) -> str:
+    [found] = re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+    return str(found)
+
+
+def _installed(program: str, package: str) -> str:
+    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None:
+        helper = [] if os.geteuid() == 0 else ["sudo", "-n"]
+        subprocess.run([*helper, "apt-get", "update", "-qq"], check=False)
+        subprocess.run([*helper, "apt-get", "install", "-qq", "-y", "--no-install-recommends", package], check=True)
+        found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
+    if found is None:
+        raise RuntimeError(f"the tests need {program}: install your system's package `{package}`")
+    return found
+
+
+def test_the_unit_is_one(tmp_path: Path) -> None:
+    unit = _block("ini").replace("/opt/sfumato/bin/sfumato", "/bin/true").replace("User=sfumato", "User=root")
+    (tmp_path / "sfumato.service").write_text(unit)
+    command = [_installed("systemd-analyze", "systemd"), "verify", "--man=no", str(tmp_path / "sfumato.service")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    ours = [line for line in (done.stdout + done.stderr).splitlines() if "sfumato.service" in line]
+    assert ours == []
+    broken = unit.replace("Restart=always", "Restart=sometimes")
+    (tmp_path / "sfumato.service").write_text(broken)
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "sometimes" in done.stdout + done.stderr  # it would have been found
+
+
+def test_the_options_of_the_unit_are_options() -> None:
+    from sfumato.cli.serving import serve
+
+    known = {name for parameter in serve.params for name in parameter.opts}
+    assert set(re.findall(r"--[a-z-]+", _block("ini"))) <= known
+
+
+@contextmanager
+def proxied(service: Service, folder: Path) -> Iterator[str]:
+    """nginx, with the page's own block, on a free port with a certificate of its own."""
+    certificate, key, port = folder / "cert.pem", folder / "key.pem", free_port()
+    names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
+    maker = [_installed("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+    subprocess.run([*maker, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    block = _block("nginx").replace("/etc/ssl/certs/copies.example.org.pem", str(certificate))
+    block = block.replace("/etc/ssl/private/copies.example.org.key", str(key))
+    block = block.replace("443", str(port)).replace("http://127.0.0.1:8080", service.url)
+    places = "".join(
+        f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+    )
+    (folder / "nginx.conf").write_text(
+        f"pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}} "
+        f"http {{ access_log off; {places} {block} }}"
+    )
+    command = [_installed("nginx", "nginx-light"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    process = subprocess.Popen([*command, "-e", str(folder / "error.log")])
+    try:
+        for _ in range(100):
+            if process.poll() is not None:
+                raise RuntimeError((folder / "error.log").read_text())
+            try:
+                httpx2.get(f"https://127.0.0.1:{port}/healthz", verify=False)
+                break
+            except httpx2.HTTPError:
+                time.sleep(0.05)
+        yield f"https://127.0.0.1:{port}"
+    finally:
+        process.terminate()
+        process.wait(10)
+
+
+def test_the_proxy_stands_before_the_service(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    vault = populated(Site("sqlite", tmp_path / "site", None))
+    expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
+    options = ("--proxied", "--tries", "3")
+    with serving(vault, tmp_path, *options, insecure=False) as service, proxied(service, tmp_path) as url:
+        trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
+        token = {"Authorization": f"Bearer {vault.token('clinic')['token']}"}
+        with httpx2.Client(base_url=url, verify=trusted, headers=token) as client:
+            assert client.get("/api/v1/copies/ward").content == expected
+            assert client.get("/api/v1/copies/ward", headers={"Range": "bytes=5-"}).content == expected[5:]
+        with httpx2.Client(base_url=url, verify=trusted) as client:
+            said = {"name": "anna", "password": PASSWORD}
+            assert client.post("/signin", data=said, headers={"Origin": url}).status_code == 303
+            assert client.get("/console").status_code == 200  # the cookie is Secure, and the way is
+            forged = {"X-Forwarded-For": "10.9.9.9"}  # a client cannot say who it is: the proxy's word counts
+            wrong = {"name": "anna", "password": "x"}
+            statuses = [client.post("/signin", data=wrong, headers=forged).status_code for _ in range(5)]
+            assert statuses == [401] * 3 + [429] * 2
+
+
+@pytest.mark.parametrize("page", ["service.md"])
+def test_the_console_lines_of_the_page_work(tmp_path: Path, page: str) -> None:
+    """All but the installation, in order, on the folder that the demonstration makes."""
+    text = (ROOT / "docs" / page).read_text()
+    lines = [
+        line.split("#")[0].strip()
+        for block in re.findall(r"```console\n(.*?)```", text, re.DOTALL)
+        for line in block.splitlines()
+    ]
+    port, tokens = free_port(), iter(["insurer", "owner"])
+    program = str(Path(sys.executable).with_name("sfumato"))
+    environment = {**os.environ, "SFUMATO_OPERATOR_PASSWORD": PASSWORD}
+
+    def run(*words: str) -> str:
+        done = subprocess.run(
+            [program, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+        assert done.returncode == 0, (words, done.stderr)
+        return done.stdout
+
+    folder = tmp_path
+    run("demo", "demo", "--rows", "2000")
+    folder, server = tmp_path / "demo", None
+    try:
+        for line in lines:
+            words = line.replace("8080", str(port)).split()
+            if line.startswith("export"):
+                who = next(tokens)
+                made = run("token", "add", *([who] if who != "owner" else ["--owner"]), "--json")
+                environment["SFUMATO_TOKEN"] = re.search(r"sfu_[^\"]+", made)[0]  # type: ignore[index]
+            elif line.startswith("sfumato serve --insecure"):
+                server = subprocess.Popen([program, *words[1:], "--port", str(port)], cwd=folder, env=environment)
+                for _ in range(200):
+                    try:
+                        httpx2.get(f"http://127.0.0.1:{port}/readyz")
+                        break
+                    except httpx2.HTTPError:
+                        time.sleep(0.1)
+            elif line.startswith("sfumato"):
+                run(*words[1:])
+        assert (folder / "clinic.parquet").exists()
+        assert (folder / "rough.csv").exists()
+        assert (folder / "report.html").exists()
+    finally:
+        if server is not None:
+            server.terminate()
+            server.wait(20)
