@@ -286,7 +286,10 @@ def test_signs_in_many_dimensions(kind: str, size: int) -> None:
     assert np.median(took) < 2
 
 
-@pytest.mark.parametrize(("size", "shift"), [(1000, False), (1000, True), (400, False)])
+@pytest.mark.parametrize(
+    ("size", "shift"),
+    [pytest.param(1000, False, marks=pytest.mark.slow), pytest.param(1000, True, marks=pytest.mark.slow), (400, False)],
+)
 def test_the_likeliest_turn_breaches_letter(size: int, shift: bool) -> None:
     """All 16 columns, a sample of 1,000, ε = 0.15: the paper's attack finds 1 % of the records, this nearly all."""
     data, rates = realdata.letter(), []
@@ -321,7 +324,7 @@ def test_a_projection_is_no_remedy() -> None:
     assert rates[3] > 0.97
 
 
-@pytest.mark.parametrize("orthogonal", [True, False])
+@pytest.mark.parametrize("orthogonal", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_independent_components(orthogonal: bool) -> None:
     """Guo and Wu's attack undoes any invertible matrix where columns mix skewed parts; normal ones it cannot tell."""
     rates: dict[bool, list[float]] = {True: [], False: []}

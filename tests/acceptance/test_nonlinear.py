@@ -32,7 +32,9 @@ LAWS = {
 }
 
 
-@pytest.mark.parametrize("law", LAWS)
+@pytest.mark.parametrize(
+    "law", [pytest.param(law, marks=pytest.mark.slow) if law == "uniform" else law for law in LAWS]
+)
 def test_the_density_behind_the_noise_is_found(law: str) -> None:
     """EM-UDR comes within 2 % of the posterior mean under the true law, and both it and the mixture beat BE-DR."""
     rng = np.random.default_rng(5)
@@ -72,7 +74,10 @@ def test_a_breach_means_nothing_without_its_baseline() -> None:
     assert found.breaches["cosine"].baseline.value == pytest.approx(0.51, abs=0.01)
 
 
-@pytest.mark.parametrize(("deviation", "linear", "mixed"), [(1, 0.840, 0.715), (2, 1.332, 1.182), (4, 1.819, 1.763)])
+@pytest.mark.parametrize(
+    ("deviation", "linear", "mixed"),
+    [pytest.param(1, 0.840, 0.715, marks=pytest.mark.slow), (2, 1.332, 1.182), (4, 1.819, 1.763)],
+)
 def test_letters(deviation: float, linear: float, mixed: float) -> None:
     real = realdata.letter()
     evidence = blurred(real, deviation, np.random.default_rng(8))

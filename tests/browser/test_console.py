@@ -177,8 +177,15 @@ PAGES = {
 }
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("size", ["desktop", "phone"])
+@pytest.mark.parametrize(
+    ("size", "scheme"),
+    [
+        ("desktop", "light"),
+        ("phone", "dark"),
+        pytest.param("desktop", "dark", marks=pytest.mark.slow),
+        pytest.param("phone", "light", marks=pytest.mark.slow),
+    ],
+)
 def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, size: str, scheme: Scheme) -> None:
     (tmp_path / "site").mkdir()
     with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as service:

@@ -183,5 +183,5 @@ def test_vault_machine(kind: str, request: pytest.FixtureRequest) -> None:
     health = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=12, stateful_step_count=25, deadline=None, suppress_health_check=health),
+        settings=settings(max_examples=6, stateful_step_count=25, deadline=None, suppress_health_check=health),
     )

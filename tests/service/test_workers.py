@@ -122,3 +122,32 @@ def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
         assert service.process.wait(20) in (0, -15)
     with pytest.raises(httpx2.HTTPError):
         httpx2.get(f"{service.url}/healthz")
+
+
+def test_a_maker_that_dies_is_replaced_with_its_worker(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    vault = populated(Site("sqlite", tmp_path / "site", None))
+    expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
+    with serving(vault, tmp_path) as service:
+        service.tokens["clinic"] = vault.token("clinic")["token"]
+        [worker] = children(service.process.pid)
+        makers = children(worker)
+        assert makers
+        for maker in makers:
+            killed(maker)
+        path, _ = service.remote("clinic").fetch("ward", tmp_path / "fetched.parquet")  # by the one that comes after
+        assert path.read_bytes() == expected
+        assert children(service.process.pid) != [worker]
+
+
+def test_makers_end_with_their_worker(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as service:
+        [worker] = children(service.process.pid)
+        makers = children(worker)
+        killed(worker)
+        for _ in range(100):
+            if not any(Path(f"/proc/{maker}").exists() for maker in makers):
+                break
+            time.sleep(0.1)
+        assert not any(Path(f"/proc/{maker}").exists() for maker in makers)

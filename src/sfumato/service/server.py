@@ -24,6 +24,9 @@ from sfumato.vault import Vault
 _TURN = 0.0005
 """Seconds that a thread may keep Python to itself while others wait: a small request has to wait for several turns."""
 
+_HOPELESS = 1
+"""How a worker ends that could not do its work: another one could not either."""
+
 Opener = Callable[[], Vault]
 """Opens the vault, in the process that uses it."""
 
@@ -96,7 +99,7 @@ class _Crew:
                 self._alive.discard(process)
                 if not self._stopping:
                     _say_dead(process, status)
-                    if os.waitstatus_to_exitcode(status) > 0:  # it could not even begin: another one could not either
+                    if os.waitstatus_to_exitcode(status) == _HOPELESS:
                         self._stop()
                     else:
                         self._alive.add(self._begin())
@@ -113,7 +116,7 @@ class _Crew:
             _answer(self._opener, self._settings, self._listener, max(1, _cores() // self._count))
         except BaseException as error:  # a child never returns into its parent's code
             print(f"sfumato: {error}", file=sys.stderr, flush=True)
-            os._exit(1)
+            os._exit(_HOPELESS)
         os._exit(0)
 
     def _stop(self, number: int = signal.SIGTERM, frame: FrameType | None = None) -> None:  # noqa: ARG002
