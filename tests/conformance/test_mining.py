@@ -56,17 +56,27 @@ def fitted(miner: Any, copy: Any) -> Any:
 
 
 def found(miner: Any) -> dict[str, Any]:
-    """What was learnt, as plain values."""
-    kinds = (np.ndarray, list, dict, float, int, pa.Table)
-    return {key: value for key, value in vars(miner).items() if key.endswith("_") and isinstance(value, kinds)}
+    """What was learnt."""
+    return {key: value for key, value in vars(miner).items() if key.endswith("_")}
 
 
 def same(one: Any, other: Any) -> bool:
+    """Whether two answers are the same to the last bit, however deep."""
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, np.ndarray) and one.dtype != object:
+        return bool(np.array_equal(one, other, equal_nan=one.dtype.kind == "f"))
     if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[k], other[k]) for k in one)
-    if isinstance(one, list | np.ndarray) and np.asarray(one).dtype != object:
-        return bool(np.array_equal(one, other, equal_nan=np.asarray(one).dtype.kind == "f"))
-    return bool(one.equals(other)) if isinstance(one, pa.Table) else True
+        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+    if isinstance(one, list | tuple | np.ndarray):
+        return len(one) == len(other) and all(map(same, one, other))
+    if isinstance(one, pa.Table | pa.Schema):
+        return bool(one.equals(other))
+    if type(one).__module__ == "sklearn.tree._tree":
+        return same(one.__getstate__(), other.__getstate__())
+    if hasattr(one, "__dict__") and not isinstance(one, type) and not callable(one):
+        return same(vars(one), vars(other))
+    return callable(one) or one == other or one != one  # noqa: PLR0124 - that is how a NaN is told
 
 
 def test_it_follows_the_conventions(name: str, original: pa.Table) -> None:
@@ -92,6 +102,15 @@ def test_a_coalition_gets_the_answer_of_its_best_member(name: str, original: pa.
     alone = found(fitted(made(name), best))
     assert same(found(fitted(made(name), [other, best])), alone)
     assert same(found(fitted(made(name), [best, best, other])), alone)
+
+
+def test_another_answer_would_be_noticed(name: str, original: pa.Table, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: the worst copy of a coalition is taken instead of the best."""
+    best, other = offices.copy(original, "close"), offices.copy(original, "far")
+    alone = found(fitted(made(name), best))
+    turned = lambda items, **how: sorted(items, **how)[:: -1 if how else 1]  # noqa: E731
+    monkeypatch.setattr("sfumato.mining._copy.sorted", turned, raising=False)
+    assert not same(found(fitted(made(name), [other, best])), alone)
 
 
 def test_it_refuses_what_has_no_manifest(name: str, original: pa.Table, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ class Local(Engine):
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
             raise ReleaseError(f"the number of threads must be at least 1, got {threads}")
-        self._threads = threads or _cores()
+        self._threads = threads or cores()
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
         if self._threads == 1:
@@ -37,6 +37,6 @@ class Local(Engine):
                     future.cancel()
 
 
-def _cores() -> int:
+def cores() -> int:
     """The cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

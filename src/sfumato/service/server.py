@@ -16,6 +16,7 @@ from types import FrameType
 
 import structlog
 
+from sfumato.engines.local import cores
 from sfumato.errors import ServiceError
 from sfumato.service import logs
 from sfumato.service.settings import SHARED, Settings
@@ -113,7 +114,7 @@ class _Crew:
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            _answer(self._opener, self._settings, self._listener, max(1, _cores() // self._count))
+            _answer(self._opener, self._settings, self._listener, max(1, cores() // self._count))
         except BaseException as error:  # a child never returns into its parent's code
             print(f"sfumato: {error}", file=sys.stderr, flush=True)
             os._exit(_HOPELESS)
@@ -124,10 +125,6 @@ class _Crew:
         for process in self._alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _say_dead(process: int, status: int) -> None:
