@@ -28,7 +28,7 @@ class Server:
         if self._as:
             shutil.chown(folder, _SERVER)
         self._run("initdb", "-D", str(self._data), "-A", "trust", "-U", "owner", "-E", "UTF8", "--no-sync")
-        self.port = _free_port()
+        self.port = free_port()
         self._process: subprocess.Popen[bytes] | None = None
         self._databases = 0
 
@@ -107,7 +107,7 @@ def _find() -> Path | None:
     return next((place for place in places if (place / "initdb").exists()), None)
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])

@@ -19,7 +19,7 @@ import httpx2
 import pyarrow as pa
 from tests import wards
 from tests.conftest import Site
-from tests.postgres import _free_port as free_port
+from tests.postgres import free_port
 
 import sfumato as sf
 from sfumato.vault import operators, tokens

@@ -16,7 +16,7 @@ from pathlib import Path
 import httpx2
 import pytest
 from tests.conftest import Site
-from tests.postgres import _free_port as free_port
+from tests.postgres import free_port
 from tests.serving import PASSWORD, Service, populated, serving
 
 ROOT = Path(__file__).parents[2]

@@ -124,7 +124,7 @@ def mutate(service: Service, seed: list[int], requests: int, files: int) -> None
 
 def _idle(service: Service) -> int:
     """The memory that is kept when no work is left."""
-    state = State(service.vault.ledger.database)
+    state = State(service.vault)
     while any(job.state in ("waiting", "running") for job in state.jobs()):
         time.sleep(0.2)
     return service.memory()

@@ -95,7 +95,7 @@ def test_a_job_tells_how_far_it_is(tmp_path: Path) -> None:
 def test_a_worker_that_dies_loses_its_jobs_and_nothing_else(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(50_000))
-    state = State(vault.ledger.database)
+    state = State(vault)
     with serving(vault, tmp_path) as service, service.client(vault.token()["token"]) as client:
         job = client.post("/api/v1/datasets/ward/audits", json={}).json()["job"]
         while state.job(job).state != "running":  # type: ignore[union-attr]

@@ -97,6 +97,11 @@ class Reading:
 
     def _believed(self, entry: Entry) -> Entry:
         """An entry that is acted upon; refused if it is not as the vault wrote it."""
+        if self._codes and entry.generation not in self._codes and not self._is_lost(entry.generation):
+            raise TamperedError(
+                f"entry {entry.number} of the ledger must be of a key that the vault has or has lost, and it is of "
+                "neither: somebody else wrote it; run `sfumato verify`, and restore a backup"
+            )
         if entry.generation in self._codes:
             before = sa.select(ENTRIES.c.hash).where(ENTRIES.c.number == entry.number - 1)
             previous = self.connection.execute(before).scalar() or START
@@ -106,6 +111,12 @@ class Reading:
                     "`sfumato verify`, and restore a backup"
                 )
         return entry
+
+    def _is_lost(self, generation: int) -> bool:
+        """Whether a key is lost by the word of the vault itself, which seals it with its head."""
+        head, generations = self.head(), self.generations()
+        sealed = head.generation in self._codes and head.seal == head.sealed(self._codes[head.generation], generations)
+        return sealed and any(one.number == generation and one.lost for one in generations)
 
     def count(self, kind: str, dataset: str) -> int:
         """How many subjects of a kind a dataset has."""

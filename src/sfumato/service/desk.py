@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from fastapi import Request
 
@@ -11,6 +13,7 @@ from sfumato.service.jobs import Jobs
 from sfumato.service.makers import Maker
 from sfumato.service.memory import Memory
 from sfumato.service.metrics import Metrics
+from sfumato.service.problems import Refused
 from sfumato.service.settings import Settings
 from sfumato.service.state import State
 from sfumato.vault import Vault
@@ -22,11 +25,25 @@ class Desk:
 
     def __init__(self, vault: Vault, settings: Settings, makers: Sequence[Maker]) -> None:
         self.vault, self.settings, self.makers = vault, settings, makers
-        self.state = State(vault.ledger.database)
+        self.state = State(vault)
         self.metrics = Metrics()
         self.gate = Gate(settings)
+        self._on_the_way: Counter[str] = Counter()
         self.jobs = Jobs(self.state, settings.waiting)
         self.bearers: Memory[Token | None] = Memory(vault)
+
+    @contextlib.contextmanager
+    def place(self, caller: str) -> Iterator[None]:
+        """A place for one more copy on the way to somebody; refused where there are too many."""
+        if self._on_the_way[caller] >= self.settings.streams:
+            raise Refused(429, "Too many copies are on their way to you; wait for one.", Retry_After="10")
+        self._on_the_way[caller] += 1
+        try:
+            yield
+        finally:
+            self._on_the_way[caller] -= 1
+            if not self._on_the_way[caller]:
+                del self._on_the_way[caller]
 
     def maker(self) -> Maker:
         """The maker that has least to do."""

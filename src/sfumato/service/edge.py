@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import secrets
 import time
@@ -60,7 +61,7 @@ class Edge:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 self._dress(MutableHeaders(raw=message["headers"]), scope["request_id"])
-            await send(message)
+            await asyncio.wait_for(send(message), self._desk.settings.patience)
 
         try:
             try:

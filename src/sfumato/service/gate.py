@@ -12,6 +12,9 @@ from starlette.requests import HTTPConnection
 from sfumato.service.problems import Refused
 from sfumato.service.settings import Settings
 
+_TOGETHER = 10
+"""How many callers' worth of requests may come from one address, behind which there may be many."""
+
 _REMEMBERED = 100_000
 """Callers that are kept in mind; the longest silent one is forgotten first."""
 
@@ -42,7 +45,8 @@ class Gate:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._requests, self._failures = Buckets(settings.rate), Buckets(settings.tries)
+        self._callers, self._failures = Buckets(settings.rate), Buckets(settings.tries)
+        self._addresses = Buckets(_TOGETHER * settings.rate)
 
     def address(self, request: HTTPConnection) -> str:
         """Where a request comes from; the last proxy's word counts, if there is one."""
@@ -50,8 +54,12 @@ class Gate:
         return said.rpartition(",")[2].strip() or (request.client.host if request.client else "")
 
     def enter(self, request: HTTPConnection) -> None:
-        """Refuse whoever asks too often."""
-        _refuse(self._requests.take(request.headers.get("authorization") or self.address(request)))
+        """Refuse an address from which too much is asked, whoever asks."""
+        _refuse(self._addresses.take(self.address(request)))
+
+    def admit(self, caller: str) -> None:
+        """Refuse whoever asks too often, once it is known who that is."""
+        _refuse(self._callers.take(caller))
 
     def failed(self, request: HTTPConnection) -> None:
         """Remember that an address showed nothing, or something wrong; who does so too often is told to wait."""

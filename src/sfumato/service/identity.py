@@ -59,6 +59,7 @@ def caller(request: Request, shown: Shown, kept: Kept) -> Caller:
             "A token that is in force, or a signed-in browser, is needed.",
             WWW_Authenticate='Bearer realm="sfumato"',
         )
+    desk.gate.admit(found.actor)
     request.scope["caller"] = found
     return found
 
@@ -81,14 +82,10 @@ def by_session(desk: Desk, secret: str) -> Caller | None:
     if session is None:
         return None
     if session.operator:
-        everything = frozenset(tokens.OWNER)
-        return Caller("owner", session.operator, everything, session) if _enrolled(desk, session.operator) else None
+        same = str(operators.enrolment(desk.vault, session.operator)) == session.token
+        return Caller("owner", session.operator, frozenset(tokens.OWNER), session) if same else None
     token = tokens.named(desk.vault, session.token)
     return None if token is None else Caller("recipient", token.holder, frozenset(token.scopes), session)
-
-
-def _enrolled(desk: Desk, name: str) -> bool:
-    return name in operators.names(desk.vault)
 
 
 def check_own_page(request: Request, found: Caller) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import json
 import multiprocessing
 import os
 import pickle
@@ -48,6 +47,10 @@ class Wanted:
     dataset: str
     level: Asked
     form: str
+
+
+class Changed(SfumatoError):
+    """A copy that became another one between two questions."""
 
 
 @dataclass(frozen=True)
@@ -92,12 +95,12 @@ class Maker:
         return await asyncio.wrap_future(asking.answer)
 
     @contextlib.asynccontextmanager
-    async def stream(self, wanted: Wanted, first: int, last: int | None) -> Any:
+    async def stream(self, wanted: Wanted, tag: str, first: int, last: int | None) -> Any:
         """A function that gives the next bytes of a copy, and nothing at the end."""
         name = next(self._numbers)
         self.under_way += 1
         try:
-            await self.ask("begin", name, wanted, first, last)
+            await self.ask("begin", name, wanted, tag, first, last)
             yield lambda: self.ask("go_on", name)
         finally:
             self.under_way -= 1
@@ -122,7 +125,7 @@ class _Bench:
     """What a maker has in hand."""
 
     def __init__(self, vault: Vault) -> None:
-        self._vault, self._state = vault, State(vault.ledger.database)
+        self._vault, self._state = vault, State(vault)
         self._streams: dict[int, Iterator[bytes]] = {}
         self._known: dict[tuple[str, str, Asked], Sending] = {}
 
@@ -132,21 +135,11 @@ class _Bench:
         tag = sending.tag(wanted.form)
         return Described(tag, sending.request.dataset.version, self._state.size(tag))
 
-    def manifest(self, wanted: Wanted) -> dict[str, Any]:
-        """The copy's manifest."""
-        found: dict[str, Any] = json.loads(self._sending(wanted).manifest().dumps())
-        return found
-
-    def count(self, wanted: Wanted) -> int:
-        """How many bytes the copy has, by making it."""
-        size = sum(len(chunk) for chunk in self._sending(wanted).chunks(wanted.form))
-        self._state.keep_size(self._sending(wanted).tag(wanted.form), size)
-        return size
-
-    def begin(self, name: int, wanted: Wanted, first: int, last: int | None) -> None:
-        """Have a copy in hand, from one byte to another."""
+    def begin(self, name: int, wanted: Wanted, tag: str, first: int, last: int | None) -> None:
+        """Have a copy in hand, from one byte to another; refused if its bytes are no longer those of that name."""
         sending = self._sending(wanted)
-        tag = sending.tag(wanted.form)
+        if sending.tag(wanted.form) != tag:
+            raise Changed("the dataset or the grant changed meanwhile; ask again")
         chunks = sending.chunks(wanted.form)
         self._streams[name] = window(chunks, first, last, lambda size: self._state.keep_size(tag, size))
 

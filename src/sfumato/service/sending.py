@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
@@ -12,7 +13,7 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
 from sfumato.service.desk import Desk
-from sfumato.service.makers import Described, Maker, Wanted
+from sfumato.service.makers import Changed, Described, Maker, Wanted
 from sfumato.service.problems import Refused
 
 MEDIA = {
@@ -21,6 +22,9 @@ MEDIA = {
     "csv.gz": "application/gzip",
     "arrows": "application/vnd.apache.arrow.stream",
 }
+
+_TURNS = 3
+"""How often a copy is begun anew that changes while it is begun."""
 
 _RANGE = re.compile(r"bytes=(\d{1,18})?-(\d{1,18})?")
 
@@ -60,19 +64,37 @@ class Answering:
         maker = desk.maker()
         return cls(desk, maker, wanted, await maker.ask("describe", wanted))
 
+    @classmethod
+    async def reply(cls, request: Request, desk: Desk, wanted: Wanted) -> Response:
+        """The answer; begun anew if the dataset or the grant changes while it is begun."""
+        for _ in range(_TURNS):
+            with contextlib.suppress(Changed):
+                return await (await cls.of(desk, wanted)).answer(request)
+        raise Refused(503, "The dataset changes too often to be sent; ask again.", Retry_After="5")
+
+    async def made(self) -> int:
+        """Make the copy to its end, step by step between the steps of others, and count its bytes."""
+        size = 0
+        with self.desk.place(self.wanted.actor):
+            async with self.maker.stream(self.wanted, self.found.tag, 0, None) as following:
+                while (chunk := await following()) is not None:
+                    size += len(chunk)
+        return size
+
     async def answer(self, request: Request) -> Response:
         """The copy, a part of it, or the word that the client has it already."""
         tag, size = f'"{self.found.tag}"', self.found.size
         if self.found.tag in _tags(request.headers.get("if-none-match", "")):
             return Response(status_code=304, headers=self._headers())
         if request.method == "HEAD":
-            length = {} if size is None else {"Content-Length": str(size)}
-            return Response(status_code=200, headers=self._headers() | length, media_type=MEDIA[self.wanted.form])
+            answer = Response(status_code=200, headers=self._headers(), media_type=MEDIA[self.wanted.form])
+            del answer.headers["content-length"]  # of the empty body
+            return answer if size is None else _sized(answer, size)
         part = _RANGE.fullmatch(request.headers.get("range", "").strip())
         if part is None or not any(part.groups()) or request.headers.get("if-range", tag).strip() != tag:
             return await self._stream(200, 0, None, {} if size is None else {"Content-Length": str(size)})
         if size is None:  # nobody has fetched it to its end yet, so it is made once to be counted
-            size = await self.maker.ask("count", self.wanted)
+            size = await self.made()
         first, last = _bounds(part, size)
         if first > last:
             raise Refused(416, f"The copy has {size:,} bytes, and none in that range.", Content_Range=f"bytes */{size}")
@@ -81,8 +103,10 @@ class Answering:
 
     async def _stream(self, status: int, first: int, last: int | None, more: dict[str, str]) -> Response:
         stack = AsyncExitStack()
-        following = await stack.enter_async_context(self.maker.stream(self.wanted, first, last))
+        stack.enter_context(self.desk.place(self.wanted.actor))
         try:
+            stream = self.maker.stream(self.wanted, self.found.tag, first, last)
+            following = await stack.enter_async_context(stream)
             start = await following()  # before the first header, so that a refusal is an answer of its own
         except BaseException:
             await stack.aclose()
@@ -114,6 +138,11 @@ class Answering:
             "Cache-Control": "private, no-cache",
             "Content-Disposition": f'attachment; filename="{name}"',
         }
+
+
+def _sized(answer: Response, size: int) -> Response:
+    answer.headers["content-length"] = str(size)
+    return answer
 
 
 def _tags(said: str) -> set[str]:

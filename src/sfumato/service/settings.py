@@ -29,6 +29,10 @@ class Settings:
     """Requests a minute of one caller, in each worker."""
     tries: int = 20
     """Failed sign-ins or wrong tokens a minute from one address, in each worker."""
+    streams: int = 16
+    """Copies that may be on their way to one caller at once, in each worker."""
+    patience: int = 120
+    """Seconds that a client may leave bytes unread before it is given up."""
     waiting: int = 16
     """Jobs that may wait for their turn in a worker."""
     session: int = 8

@@ -5,17 +5,21 @@ It is scratch: whoever drops these tables signs everybody out and forgets old jo
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+import hmac
 import json
 import secrets
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import sqlalchemy as sa
 
-from sfumato.ledger.database import Database
+from sfumato.errors import Unavailable
+from sfumato.ledger.chain import Codes
 from sfumato.ledger.tables import VAULT
+from sfumato.vault import Vault
 
 _TABLES = sa.MetaData()
 
@@ -27,6 +31,7 @@ SESSIONS = sa.Table(
     sa.Column("token", sa.Text, nullable=False),
     sa.Column("csrf", sa.String(64), nullable=False),
     sa.Column("until", sa.String(32), nullable=False),
+    sa.Column("mac", sa.String(64), nullable=False),
 )
 
 JOBS = sa.Table(
@@ -52,6 +57,9 @@ SIZES = sa.Table(
     sa.Column("bytes", sa.BigInteger, nullable=False),
 )
 
+_KEPT = timedelta(days=90)
+"""Jobs are remembered for so long."""
+
 SILENCE = timedelta(seconds=60)
 """A job that was not heard of for so long has died with its worker."""
 
@@ -63,9 +71,15 @@ class Session:
     hash: str
     operator: str
     token: str
-    """The id of the recipient's token, which must stay in force."""
+    """The id of the recipient's token, or the number of the operator's enrolment; it must stay in force."""
     csrf: str
     until: str
+    mac: str = ""
+    """The vault's word for all of it: who can write to the database cannot sign in by that."""
+
+    def vouched(self, codes: Codes, secret: str) -> str:
+        """The code that the session must have."""
+        return codes.of("session", secret, self.operator, self.token, self.csrf, self.until)
 
 
 @dataclass(frozen=True)
@@ -88,9 +102,9 @@ class Job:
 class State:
     """The scratch tables of a service."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
-        with database.transaction(writes=True) as connection:
+    def __init__(self, vault: Vault) -> None:
+        self._vault, self._database = vault, vault.ledger.database
+        with self._database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())  # one worker at a time makes them
             _TABLES.create_all(connection, checkfirst=True)
 
@@ -99,6 +113,7 @@ class State:
         secret = secrets.token_urlsafe(32)
         until = _text(datetime.now(UTC) + timedelta(hours=hours))
         session = Session(hash_of(secret), operator, token, secrets.token_urlsafe(24), until)
+        session = replace(session, mac=session.vouched(self._codes(), secret))
         with self._database.transaction(writes=True) as connection:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.until < _text(datetime.now(UTC))))
             connection.execute(SESSIONS.insert().values(**session.__dict__))
@@ -109,7 +124,13 @@ class State:
         with self._database.transaction(writes=False) as connection:
             row = connection.execute(sa.select(SESSIONS).where(SESSIONS.c.hash == hash_of(secret))).one_or_none()
         found = None if row is None else Session(**row._mapping)  # noqa: SLF001 - its public name
-        return found if found is not None and found.until > _text(datetime.now(UTC)) else None
+        if found is None or found.until <= _text(datetime.now(UTC)):
+            return None
+        return found if hmac.compare_digest(found.vouched(self._codes(), secret), found.mac) else None
+
+    def _codes(self) -> Codes:
+        keys = self._vault.keys()
+        return Codes(keys[max(keys)].derive("sessions"))
 
     def sign_out(self, session: Session) -> None:
         """End a session."""
@@ -121,6 +142,7 @@ class State:
         name, now = secrets.token_hex(8), _text(datetime.now(UTC))
         said = {"kind": kind, "dataset": dataset, "actor": actor, "state": "waiting", "stage": "waiting", "rows": 0}
         with self._database.transaction(writes=True) as connection:
+            connection.execute(JOBS.delete().where(JOBS.c.begun < _text(datetime.now(UTC) - _KEPT)))
             connection.execute(JOBS.insert().values(id=name, result="{}", report="", begun=now, beat=now, **said))
         return name
 
@@ -163,9 +185,8 @@ class State:
     def keep_size(self, tag: str, size: int) -> None:
         """Remember the bytes of a copy."""
         if self.size(tag) is None:
-            with self._database.transaction(writes=True) as connection:
-                connection.execute(SIZES.delete().where(SIZES.c.tag == tag))
-                connection.execute(SIZES.insert().values(tag=tag, bytes=size))
+            with contextlib.suppress(Unavailable), self._database.transaction(writes=True) as connection:
+                connection.execute(SIZES.insert().values(tag=tag, bytes=size))  # unless somebody else just did
 
 
 def hash_of(secret: str) -> str:

@@ -52,6 +52,15 @@ def names(vault: Vault) -> list[str]:
         return [entry.recipient for entry in reading.current("operator") if entry.action == "enrolled"]
 
 
+def enrolment(vault: Vault, name: str) -> int | None:
+    """The number of the entry by which somebody may sign in now; another one after every change of the password."""
+    keys = vault.keys()
+    with vault.ledger.reading(keys) as reading:
+        entry = reading.latest("operator", recipient=name)
+    vouched = entry is not None and entry.action == "enrolled" and entry.generation in keys
+    return entry.number if entry is not None and vouched else None
+
+
 def is_right(vault: Vault, name: str, password: str) -> bool:
     """Whether this is the operator's password; it takes as long for a name that nobody has."""
     keys = vault.keys()

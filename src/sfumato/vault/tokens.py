@@ -115,11 +115,12 @@ def named(vault: Vault, name: str) -> Token | None:
 
 
 def _in_force(vault: Vault, name: str) -> Entry | None:
-    with vault.ledger.reading(vault.keys()) as reading:
+    keys = vault.keys()
+    with vault.ledger.reading(keys) as reading:
         found = reading.current("token", dataset=name, first=1)
         entry = reading.latest("token", name, found[0].recipient if found else "")
         holder = reading.latest("recipient", recipient=found[0].recipient if found else "")
-    if entry is None or not Token.of(entry).in_force(vault.now()):
+    if entry is None or entry.generation not in keys or not Token.of(entry).in_force(vault.now()):
         return None
     return None if holder is not None and holder.action == "disabled" else entry
 

@@ -53,7 +53,7 @@ async def copy(
     """A copy, made while it is sent. With a name for the bytes (ETag), from any byte on (Range)."""
     form = negotiated(request.headers.get("accept", ""), format)
     wanted = Wanted(who.actor, holder(who, recipient), dataset, level, form)
-    return await (await Answering.of(desk_of(request), wanted)).answer(request)
+    return await Answering.reply(request, desk_of(request), wanted)
 
 
 @router.get("/copies/{dataset}/manifest", responses=documented(404))
@@ -62,12 +62,17 @@ async def manifest(
 ) -> dict[str, Any]:
     """The copy's manifest with its certificate: what it is, what is promised, who vouches for it."""
     desk, wanted = desk_of(request), Wanted(who.actor, holder(who, recipient), dataset, level, "parquet")
-    sending = await asyncio.to_thread(Sending.of, desk.vault, wanted.recipient, dataset, level)
-    made: dict[str, Any]
-    if sending.given is not None:
-        made = json.loads((await asyncio.to_thread(sending.manifest)).dumps())
-    else:  # it must be made once to be signed
-        made = await desk.maker().ask("manifest", wanted)
+
+    def signed() -> dict[str, Any] | None:
+        found = Sending.of(desk.vault, wanted.recipient, dataset, level).manifest()
+        return None if found is None else json.loads(found.dumps())
+
+    made = await asyncio.to_thread(signed)
+    if made is None:  # nothing is signed that is not recorded, and nothing is recorded whose digest is not known
+        await (await Answering.of(desk, wanted)).made()
+        made = await asyncio.to_thread(signed)
+    if made is None:
+        raise Refused(503, "The dataset or the grant changed meanwhile; ask again.", Retry_After="1")
     return made
 
 

@@ -13,7 +13,7 @@ from sfumato.service.api import shapes
 from sfumato.service.api.datasets import shown
 from sfumato.service.desk import desk_of
 from sfumato.service.web.ladder import Ladder
-from sfumato.service.web.rendering import render, signed_in
+from sfumato.service.web.rendering import here, render, signed_in
 from sfumato.vault import tokens
 from sfumato.vault.grants import Grant, known
 from sfumato.vault.words import ACTIONS, sentence
@@ -125,7 +125,7 @@ def recipient(request: Request, recipient: shapes.Name) -> Response:
         grants=desk.vault.grants(recipient=recipient),
         tokens=[(token, token.in_force(now)) for token in tokens.listed(desk.vault, recipient)],
         history=[(one, sentence(one)) for one in desk.vault.log(Entries(recipient=recipient, last=20))[::-1]],
-        here=str(request.base_url).rstrip("/"),
+        here=here(request),
     )
 
 

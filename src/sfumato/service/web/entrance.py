@@ -73,6 +73,7 @@ def _entered(request: Request, said: dict[str, str]) -> Response:
     else:
         name = said.get("name", "").strip()
         known = operators.is_right(desk.vault, name, said.get("password", ""))
+        token = str(operators.enrolment(desk.vault, name)) if known else ""
     if not known:
         desk.gate.failed(request)
         return render("signin.html", None, 401, wrong="That did not open anything. Look at it again.")

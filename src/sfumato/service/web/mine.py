@@ -7,7 +7,7 @@ from fastapi.responses import Response
 
 from sfumato.service.api.copies import mine
 from sfumato.service.desk import desk_of
-from sfumato.service.web.rendering import render, signed_in
+from sfumato.service.web.rendering import here, render, signed_in
 
 router = APIRouter()
 
@@ -24,5 +24,5 @@ def page(request: Request) -> Response:
         who,
         grants=mine(desk, who.name),
         public=desk.vault.public_key,
-        here=str(request.base_url).rstrip("/"),
+        here=here(request),
     )

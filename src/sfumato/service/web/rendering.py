@@ -35,6 +35,12 @@ def render(name: str, who: Caller | None, status: int = 200, **said: Any) -> HTM
     return HTMLResponse(_environment().get_template(name).render(who=who, csrf=csrf, **said), status)
 
 
+def here(request: Request) -> str:
+    """The address of this service, as people are told to use it: behind a proxy with TLS, never without."""
+    base = str(request.base_url).rstrip("/")
+    return base.replace("http://", "https://", 1) if desk_of(request).settings.secure else base
+
+
 def signed_in(request: Request, role: str) -> Caller | Response:
     """Who looks at a page; else the way to the entrance."""
     kept = request.cookies.get(COOKIE)

@@ -1,0 +1,141 @@
+"""What a sceptical reader found, and stays found."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import httpx2
+import pyarrow as pa
+import pytest
+from tests import wards
+from tests.conftest import Site
+from tests.serving import PASSWORD, populated, serving
+
+import sfumato as sf
+from sfumato.errors import TamperedError
+from sfumato.ledger.ledger import Query
+from sfumato.service.makers import Changed, Wanted, _Bench
+from sfumato.service.state import State, hash_of
+from sfumato.vault import operators, tokens
+from sfumato.vault.sending import Sending
+
+COPY = "/api/v1/copies/ward"
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> sf.Vault:
+    (tmp_path / "site").mkdir()
+    return populated(Site("sqlite", tmp_path / "site", None))
+
+
+def test_the_name_of_the_bytes_tells_nothing_of_the_table(vault: sf.Vault, tmp_path: Path) -> None:
+    """Else who knows all records but one could test guesses of it with a vault of his own."""
+    (tmp_path / "other").mkdir()
+    twin = populated(Site("sqlite", tmp_path / "other", None))
+    assert Sending.of(vault, "clinic", "ward").tag("csv") != Sending.of(twin, "clinic", "ward").tag("csv")
+
+
+def test_a_session_that_was_written_into_the_database_opens_nothing(vault: sf.Vault) -> None:
+    state = State(vault)
+    secret, session = state.sign_in("anna", str(operators.enrolment(vault, "anna")), 8)
+    assert state.session(secret) == session
+    with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
+        forged = {**session.__dict__, "hash": hash_of("mine")}
+        names = ", ".join(forged)
+        connection.execute(
+            f"INSERT INTO sfumato_sessions ({names}) VALUES ({', '.join('?' * len(forged))})",  # noqa: S608
+            list(forged.values()),
+        )
+        connection.execute("UPDATE sfumato_sessions SET operator = 'root' WHERE hash = ?", [session.hash])
+    assert state.session("mine") is None
+    assert state.session(secret) is None
+
+
+def test_an_entry_of_a_key_that_is_not_ours_is_not_believed(vault: sf.Vault) -> None:
+    text, entry = tokens.issue(vault, "clinic")
+    with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
+        connection.execute("DROP TRIGGER sfumato_entries_no_update")
+        connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [entry.number])
+        grant = vault.log(Query(kind="grant", recipient="clinic"))[0].number
+        connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [grant])
+    for asked in (lambda: tokens.bearer(vault, text), lambda: Sending.of(vault, "clinic", "ward")):
+        with pytest.raises(TamperedError, match="somebody else wrote it"):
+            asked()
+
+
+def test_after_a_lost_key_what_it_vouched_for_still_counts_but_for_tokens(vault: sf.Vault) -> None:
+    text, _ = tokens.issue(vault, "clinic")
+    vault.rekey(secret=sf.Key.generate(), lost=True)
+    assert Sending.of(vault, "clinic", "ward").request.fidelity == 0.5
+    assert tokens.bearer(vault, text) is None
+    assert operators.enrolment(vault, "anna") is None
+
+
+def test_bytes_never_go_out_under_another_ones_name(vault: sf.Vault) -> None:
+    bench = _Bench(vault)
+    wanted = Wanted("owner x", "clinic", "ward", None, "csv")
+    found = bench.describe(wanted)
+    vault.update("ward", wards.changed(wards.table(), "age", slice(0, 5), 1.0))
+    with pytest.raises(Changed):
+        bench.begin(1, wanted, found.tag, 0, None)
+    later = bench.describe(wanted)
+    assert (later.version, later.tag != found.tag) == (2, True)
+    bench.begin(2, wanted, later.tag, 0, None)
+    whole = b"".join(iter(lambda: bench.go_on(2), None))
+    assert bench.describe(wanted).size == len(whole)
+
+
+def test_a_copy_that_cannot_be_written_so_is_not_recorded(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    vault = Site("sqlite", tmp_path / "site", None).create()
+    table = wards.table().append_column("list", pa.array([[1]] * wards.ROWS))
+    vault.add(sf.Policy.loads(wards.POLICY + 'list = "keep"\n'), table)
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    with pytest.raises(sf.SfumatoError, match="no lists"):
+        next(Sending.of(vault, "clinic", "ward").chunks("csv"))
+    assert vault.log(Query(kind="release")) == []
+
+
+def test_over_http(vault: sf.Vault, tmp_path: Path) -> None:
+    """A size that nobody has counted is not told; a manifest is recorded; a new password ends old sessions."""
+    with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:
+        assert "content-length" not in client.head(COPY).headers
+        assert vault.log(Query(kind="release")) == []
+        signed = client.get(f"{COPY}/manifest").json()
+        given = vault.log(Query(kind="release"))
+        assert [entry.action for entry in given] == ["began", "released"]
+        assert signed["digest"] == given[-1].body["digest"]
+        with service.client() as browser:
+            browser.post("/signin", data={"name": "anna", "password": PASSWORD})
+            assert browser.get("/console").status_code == 200
+            operators.enrol(vault, "anna", "another long password")
+            assert browser.get("/console").status_code == 303
+
+
+def test_an_address_is_limited_whatever_it_shows(vault: sf.Vault, tmp_path: Path) -> None:
+    with serving(vault, tmp_path, "--rate", "5") as service, service.client() as client:
+        shown = [{"Authorization": f"Bearer {i}" + "x" * 5000} for i in range(60)]
+        statuses = [client.get("/healthz", headers=one).status_code for one in shown]
+    assert statuses.count(429) >= 5
+
+
+def test_too_many_copies_at_once(tmp_path: Path) -> None:
+    (tmp_path / "site").mkdir()
+    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(300_000))
+    with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:
+        opened = [client.stream("GET", COPY, params={"format": "csv"}) for _ in range(17)]
+        answers: list[httpx2.Response] = [one.__enter__() for one in opened]
+        assert [answer.status_code for answer in answers] == [200] * 16 + [429]
+        for one in opened:
+            one.__exit__(None, None, None)
+
+
+def test_people_are_told_to_use_tls(vault: sf.Vault, tmp_path: Path) -> None:
+    token = vault.token("clinic")["token"]
+    with serving(vault, tmp_path, insecure=False) as service, service.client() as client:
+        cookie = client.post("/signin", data={"token": token}).headers["set-cookie"].split(";")[0]
+        page = client.get("/mine", headers={"Cookie": cookie}).text
+    assert 'sf.connect("https://' in page.replace("&#34;", '"')
+    assert "http://" not in page
