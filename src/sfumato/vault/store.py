@@ -96,7 +96,11 @@ class Folder(Store):
         return _seen(path, found.st_ino, found.st_size, found.st_ctime_ns)
 
     def drop(self, name: str) -> None:
-        (self.root / named(name)).unlink(missing_ok=True)
+        path = self.root / named(name)
+        path.unlink(missing_ok=True)
+        if name.startswith("uploads/"):
+            with contextlib.suppress(OSError):  # other parts are still there
+                path.parent.rmdir()
 
     def names(self, folder: str = "") -> list[str]:
         files = (path for path in (self.root / folder).rglob("*") if path.is_file() and not path.name.startswith("."))
