@@ -9,6 +9,7 @@ from __future__ import annotations
 import abc
 import contextlib
 import hashlib
+import os
 import re
 import secrets
 import tempfile
@@ -103,7 +104,8 @@ class Folder(Store):
                 path.parent.rmdir()
 
     def names(self, folder: str = "") -> list[str]:
-        files = (path for path in (self.root / folder).rglob("*") if path.is_file() and not path.name.startswith("."))
+        walk = os.walk(self.root / folder)  # which passes over what somebody removes meanwhile
+        files = (Path(place, name) for place, _, names in walk for name in names if not name.startswith("."))
         return sorted(path.relative_to(self.root).as_posix() for path in files)
 
 
