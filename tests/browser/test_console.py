@@ -33,8 +33,17 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def service(site: Site, tmp_path: Path) -> Iterator[Service]:
+def either(site: Site, tmp_path: Path) -> Iterator[Service]:
+    """A service on either database."""
     with serving(populated(site), tmp_path) as found:
+        yield found
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    """A service on SQLite, for what does not depend on the database."""
+    (tmp_path / "site").mkdir()
+    with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as found:
         yield found
 
 
@@ -61,7 +70,8 @@ def sign_in(page: Page) -> None:
     page.wait_for_url("**/console")
 
 
-def test_from_upload_to_download(browser: Browser, service: Service, tmp_path: Path) -> None:
+def test_from_upload_to_download(browser: Browser, either: Service, tmp_path: Path) -> None:
+    service = either
     pq.write_table(wards.table(2000), tmp_path / "survey.parquet")
     page = opened(browser, service)
     sign_in(page)

@@ -63,7 +63,7 @@ STEPS = [
     ("sfumato.release.formats", "_Parquet", "write", 1),
     ("sfumato.release.formats", "_Parquet", "write", 5),
     ("sfumato.release.formats", "_Parquet", "close", 1),
-    ("sfumato.release.formats", "_Slot", "fill", 1),
+    ("sfumato.release.formats", "_Slot", "filled", 1),
     ("pathlib", "Path", "replace", 1),  # the manifest beside the copy
     ("pathlib", "Path", "replace", 2),  # the copy itself
 ]

@@ -182,7 +182,7 @@ class Steps:
         self._around(sa.engine.base.RootTransaction, "_do_commit")
         for method in ("__init__", "write_table", "write_batch", "close"):
             self._around(pyarrow.parquet.ParquetWriter, method)
-        self._around(formats._Slot, "fill")
+        self._around(formats._Slot, "filled")
 
     def _around(self, holder: Any, name: str) -> None:
         inner = getattr(holder, name)

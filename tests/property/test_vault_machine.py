@@ -48,7 +48,7 @@ class VaultMachine(RuleBasedStateMachine):
         self.recipients: dict[str, bool] = {}  # who may receive
         self.grants: dict[str, tuple[Any, ...] | None] = {}  # None: revoked
         self.given: dict[tuple[Any, ...], str] = {}  # request -> digest
-        self.last: dict[str, tuple[Any, ...]] = {}
+        self.recorded: set[tuple[Any, ...]] = set()
         self.generation = 1
         self.count = 1
 
@@ -127,8 +127,8 @@ class VaultMachine(RuleBasedStateMachine):
         shown = sf.read_copy(out)
         assert shown.num_rows == VERSIONS[self.version].num_rows
         assert grant[1] is None or set(shown.column_names) == set(grant[1])
-        if self.last.get(name) != (request, self.versions):
-            self.last[name] = (request, self.versions)
+        if (name, request, self.versions) not in self.recorded:  # the same copy again is not recorded again
+            self.recorded.add((name, request, self.versions))
             self.count += 1
         out.unlink()
 

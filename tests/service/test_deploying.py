@@ -115,6 +115,7 @@ def test_the_proxy_stands_before_the_service(tmp_path: Path) -> None:
             assert statuses == [401] * 3 + [429] * 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("page", ["service.md"])
 def test_the_console_lines_of_the_page_work(tmp_path: Path, page: str) -> None:
     """All but the installation, in order, on the folder that the demonstration makes."""

@@ -145,7 +145,7 @@ def _raw(url: str, content: bytes) -> None:
 
 
 def test_mutants_are_answered(service: Service, seed: list[int]) -> None:
-    mutate(service, seed, 4_000, 300)
+    mutate(service, seed, 1_500, 150)
 
 
 @pytest.mark.slow

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests import wards
@@ -122,5 +121,3 @@ def test_too_many_jobs_wait(tmp_path: Path) -> None:
 def test_a_failed_job_says_why(small: Service) -> None:
     with pytest.raises(SfumatoError, match="diagnosis"):
         small.remote("owner").update("ward", wards.table().drop(["diagnosis"]))
-    with pytest.raises(SfumatoError):
-        small.remote("owner").trace("ward", pa.table({"x": ["y"]}).slice(0, 0))

@@ -22,15 +22,27 @@ from sfumato.ledger.ledger import Query
 
 
 @pytest.fixture
-def own(request: pytest.FixtureRequest, site: Site, tmp_path: Path) -> Any:
+def either(site: Site, tmp_path: Path) -> Any:
     """A service of one's own, on either database."""
+    yield from _running(site, tmp_path)
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Any:
+    """The same on SQLite."""
+    (tmp_path / "site").mkdir()
+    yield from _running(Site("sqlite", tmp_path / "site", None), tmp_path)
+
+
+def _running(site: Site, folder: Path) -> Any:
     vault = populated(site)
-    with serving(vault, tmp_path) as service:
+    with serving(vault, folder) as service:
         service.tokens = {"owner": vault.token()["token"], "clinic": vault.token("clinic")["token"]}
         yield service
 
 
-def test_the_whole_journey_by_the_client(own: Service, tmp_path: Path) -> None:
+def test_the_whole_journey_by_the_client(either: Service, tmp_path: Path) -> None:
+    own = either
     remote = own.remote("owner")
     rows: list[int] = []
     entry = remote.add(wards.policy("new"), wards.table(), progress=rows.append)

@@ -226,8 +226,7 @@ def test_a_token_cannot_grow(small: Service) -> None:
         assert client.get("/metrics").status_code == 403
 
 
-@pytest.mark.parametrize("path", ["../../../etc/passwd", "/etc/passwd", "link.csv", "folder"])
-def test_a_path_leads_nowhere_else(tmp_path: Path, path: str) -> None:
+def test_a_path_leads_nowhere_else(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     tables = tmp_path / "tables"
     (tables / "folder").mkdir(parents=True)
@@ -236,9 +235,10 @@ def test_a_path_leads_nowhere_else(tmp_path: Path, path: str) -> None:
     (tables / "link.csv").symlink_to(tmp_path / "outside.csv")
     vault = populated(Site("sqlite", tmp_path / "site", None))
     with serving(vault, tmp_path, "--tables", str(tables)) as service, service.client(vault.token()["token"]) as client:
-        answer = client.post("/api/v1/suggestions", json={"path": path, "dataset": "x"})
-        assert answer.status_code == 422
-        assert "under the folder" in answer.json()["detail"]
+        for path in ("../../../etc/passwd", "/etc/passwd", "link.csv", "folder"):
+            answer = client.post("/api/v1/suggestions", json={"path": path, "dataset": "x"})
+            assert (path, answer.status_code) == (path, 422)
+            assert "under the folder" in answer.json()["detail"]
         assert client.post("/api/v1/suggestions", json={"path": "good.csv", "dataset": "x"}).status_code == 200
 
 

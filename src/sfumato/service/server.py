@@ -10,6 +10,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -85,6 +86,8 @@ class _Crew:
     def __init__(self, opener: Opener, settings: Settings, listener: socket.socket, workers: int) -> None:
         self._opener, self._settings, self._listener = opener, settings, listener
         self._count, self._alive, self._stopping = workers, set[int](), False
+        self._ends = os.pipe()
+        """What workers wait at: as long as this process lives, nothing comes, not even an end."""
 
     def work(self) -> None:
         """Keep so many workers alive until it is told to stop."""
@@ -114,6 +117,8 @@ class _Crew:
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
+            os.close(self._ends[1])
+            threading.Thread(target=_end_with, args=(self._ends[0],), daemon=True, name="parent").start()
             _answer(self._opener, self._settings, self._listener, max(1, cores() // self._count))
         except BaseException as error:  # a child never returns into its parent's code
             print(f"sfumato: {error}", file=sys.stderr, flush=True)
@@ -125,6 +130,12 @@ class _Crew:
         for process in self._alive:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGTERM)
+
+
+def _end_with(wire: int) -> None:
+    """End when the process at the other end of a wire does."""
+    os.read(wire, 1)
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 def _say_dead(process: int, status: int) -> None:

@@ -37,6 +37,8 @@ class Request:
     level: str | float
     """The level of the copy, as it was asked for: that of the grant, or a lower one."""
     fidelity: float
+    keys: Mapping[int, Key]
+    """All of them, by which earlier entries are checked."""
 
     @classmethod
     def of(
@@ -46,7 +48,7 @@ class Request:
         grant, entry = in_force(reading, recipient, dataset.name, now)
         level, fidelity = (grant.level, grant.fidelity) if asked is None else below(dataset, entry, asked)
         generation = reading.head().generation
-        return cls(grant, entry, dataset, generation, keys[generation], level, fidelity)
+        return cls(grant, entry, dataset, generation, keys[generation], level, fidelity, keys)
 
     @property
     def scheme(self) -> TableScheme:
@@ -98,7 +100,7 @@ class Recorded(Seal):
 
     def record(self, action: str, rows: int, digest: str = "") -> None:
         """Say in the ledger that the copy is given, unless it says so; without a digest, that it is begun."""
-        request, dataset, keys = self._request, self._request.dataset, {self._request.generation: self._request.key}
+        request, dataset, keys = self._request, self._request.dataset, self._request.keys
         with self._ledger.reading(keys) as reading:
             if self._is_said(reading, digest):
                 return

@@ -32,11 +32,16 @@ const choose = document.getElementById("choose");
 const keep = document.getElementById("keep");
 let uploaded;
 
-choose?.elements.file.addEventListener("change", () => {
+function suggestName() {
   const name = choose.elements.dataset;
   const stem = choose.elements.file.files[0]?.name.replace(/\.[^.]*$/, "").replace(/[^A-Za-z0-9._-]/g, "-") ?? "";
   if (!name.value) name.value = stem;
-});
+}
+
+if (choose) {
+  choose.elements.file.addEventListener("change", suggestName);
+  suggestName(); // of a file that was chosen before this ran
+}
 
 lively(choose, async (form) => {
   uploaded = await send(form.elements.file.files[0], form.querySelector("progress"));
