@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
 
-from playwright.sync_api import Browser, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from tests.debian import installed
 
 
 @contextmanager
 def running() -> Iterator[Browser]:
     """A browser for as long as it is needed."""
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=_program(), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=installed(_find, "chromium"), args=["--no-sandbox"])
         try:
             yield browser
         finally:
             browser.close()
 
 
-def _program() -> str:
-    """Where Chromium is; it is installed if it is nowhere."""
-    found = _find()
-    if found is None:
-        helper = [] if os.geteuid() == 0 else ["sudo", "-n"]
-        subprocess.run([*helper, "apt-get", "update", "-qq"], check=False)
-        subprocess.run([*helper, "apt-get", "install", "-qq", "-y", "--no-install-recommends", "chromium"], check=True)
-        found = _find()
-    if found is None:
-        raise RuntimeError("the tests need a browser: install your system's package `chromium`")
-    return found
+@contextmanager
+def profile(browser: Browser, folder: Path, **options: Any) -> Iterator[BrowserContext]:
+    """Another browser of the same kind, whose storage outlives it in a folder."""
+    path = installed(_find, "chromium")
+    context = browser.browser_type.launch_persistent_context(
+        folder, executable_path=path, args=["--no-sandbox"], **options
+    )
+    try:
+        yield context
+    finally:
+        context.close()
 
 
 def _find() -> str | None:

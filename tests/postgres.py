@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import psycopg
+from tests.debian import installed
 
 _SERVER = "nobody"
 """The user that runs the server where the tests run as root, whom PostgreSQL refuses."""
@@ -87,17 +88,7 @@ def running() -> Iterator[Server]:
 
 def _programs() -> Path:
     """Where PostgreSQL's programs are; it is installed if they are nowhere."""
-    found = _find()
-    if found is None:
-        helper = [] if os.geteuid() == 0 else ["sudo", "-n"]
-        subprocess.run([*helper, "apt-get", "update", "-qq"], check=False)
-        subprocess.run(
-            [*helper, "apt-get", "install", "-qq", "-y", "--no-install-recommends", "postgresql"], check=True
-        )
-        found = _find()
-    if found is None:
-        raise RuntimeError("the tests need PostgreSQL: install your system's package `postgresql`")
-    return found
+    return installed(_find, "postgresql")
 
 
 def _find() -> Path | None:

@@ -22,6 +22,8 @@ from tests.conftest import Site
 from tests.postgres import free_port
 
 import sfumato as sf
+from sfumato.survey.example import EXAMPLE
+from sfumato.survey.surveys import Surveys
 from sfumato.vault import operators, tokens
 
 PASSWORD = "correct horse battery"  # noqa: S105 - of a vault that lives as long as a test
@@ -70,9 +72,11 @@ def family(process: int) -> list[int]:
 
 
 @contextlib.contextmanager
-def serving(vault: sf.Vault, folder: Path, *options: str, insecure: bool = True) -> Iterator[Service]:
+def serving(
+    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None
+) -> Iterator[Service]:
     """Serve a vault until the block ends."""
-    port, log = free_port(), folder / "service.log"
+    port, log = port or free_port(), folder / "service.log"
     key = folder / "service.key"
     if not key.exists():
         sf.Key.from_bytes(bytes(range(32))).save(key)
@@ -124,7 +128,16 @@ def populated(site: Site, table: pa.Table | None = None, **options: Any) -> sf.V
     vault.grant("clinic", "ward", "partner")
     vault.grant("insurer", "ward", "public")
     operators.enrol(vault, "anna", PASSWORD)
+    surveys = Surveys(vault)
+    surveys.new("commute", EXAMPLE)
+    surveys.open("commute")
     return vault
+
+
+def lone(folder: Path, table: pa.Table | None = None) -> sf.Vault:
+    """The same on SQLite, in a folder, for what does not depend on the database."""
+    (folder / "site").mkdir()
+    return populated(Site("sqlite", folder / "site", None), table)
 
 
 def handed_out(vault: sf.Vault) -> dict[str, str]:

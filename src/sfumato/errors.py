@@ -10,10 +10,14 @@
     │   ├── UnknownSubject   a name that nothing in the vault has
     │   ├── Unavailable      a database that cannot be used now
     │   ├── GrantError       a request that no grant in force allows
+    │   │   └── NotGranted       a dataset that a recipient may not know of
     │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
     ├── ReleaseError     a copy that must not or could not be made
     ├── ServiceError     an answer of a service, or none
+    ├── SurveyError      a survey that cannot be, or an answer that it does not take
+    │   ├── GuidanceRefused  guidance that would tell more than was promised
+    │   └── NotWanted        an unblurred answer that a survey has no use for any more
     ├── AttackError      an attack that cannot be made on what it was given
     └── MiningError      a question that a copy cannot answer
 
@@ -67,6 +71,10 @@ class GrantError(VaultError):
     """A request that no grant in force allows."""
 
 
+class NotGranted(GrantError):
+    """A dataset that a recipient may not know of."""
+
+
 class TamperedError(VaultError):
     """A vault that does not agree with its ledger."""
 
@@ -81,6 +89,18 @@ class ReleaseError(SfumatoError):
 
 class ServiceError(SfumatoError):
     """An answer of a service, or none."""
+
+
+class SurveyError(SfumatoError):
+    """A survey that cannot be, or an answer that it does not take."""
+
+
+class GuidanceRefused(SurveyError):
+    """Guidance that would tell more than was promised."""
+
+
+class NotWanted(SurveyError):
+    """An unblurred answer that a survey has no use for any more."""
 
 
 class AttackError(SfumatoError):

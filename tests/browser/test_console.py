@@ -15,21 +15,15 @@ import pyarrow.parquet as pq
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
-from tests import chromium, wards
+from tests import wards
 from tests.conftest import Site
-from tests.serving import PASSWORD, Service, populated, serving
+from tests.serving import PASSWORD, Service, lone, populated, serving
 
 import sfumato as sf
 
 ARTEFACTS = Path(__file__).parents[2] / ".artefacts"
 SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1200, "height": 900}, "phone": {"width": 390, "height": 844}}
 Scheme = Literal["light", "dark"]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.running() as found:
-        yield found
 
 
 @pytest.fixture
@@ -42,8 +36,7 @@ def either(site: Site, tmp_path: Path) -> Iterator[Service]:
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
     """A service on SQLite, for what does not depend on the database."""
-    (tmp_path / "site").mkdir()
-    with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as found:
+    with serving(lone(tmp_path), tmp_path) as found:
         yield found
 
 
@@ -197,29 +190,28 @@ PAGES = {
     ],
 )
 def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, size: str, scheme: Scheme) -> None:
-    (tmp_path / "site").mkdir()
-    with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as service:
+    with serving(lone(tmp_path), tmp_path) as service:
         token = service.vault.token("clinic")["token"]
         page = opened(browser, service, size, scheme)
         page.goto("/signin")
-        _judge(page, "signin", size, scheme)
+        judge(page, "signin", size, scheme)
         sign_in(page)
         for name, path in PAGES.items():
             page.goto(path)
             if name in ("levels", "collusion"):
                 expect(page.locator("#summary")).not_to_have_text("…")
-            _judge(page, name, size, scheme)
+            judge(page, name, size, scheme)
         page.context.close()
         page = opened(browser, service, size, scheme)
         page.goto("/signin")
         page.get_by_label("Your token").fill(token)
         page.get_by_role("button", name="Show my copies").click()
         page.wait_for_url("**/mine")
-        _judge(page, "mine", size, scheme)
+        judge(page, "mine", size, scheme)
         page.context.close()
 
 
-def _judge(page: Page, name: str, size: str, scheme: Scheme) -> None:
+def judge(page: Page, name: str, size: str, scheme: Scheme) -> None:
     """No serious finding of axe, nothing wider than the screen, and a picture to look at."""
     ARTEFACTS.mkdir(exist_ok=True)
     page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)

@@ -12,8 +12,7 @@ import pyarrow as pa
 import pyarrow.ipc
 import pytest
 from tests import wards
-from tests.conftest import Site
-from tests.serving import Service, family, populated, serving
+from tests.serving import Service, family, lone, serving
 
 import sfumato as sf
 from sfumato.errors import GrantError, ServiceError, UnknownSubject
@@ -135,8 +134,7 @@ def test_a_lower_level_on_demand(service: Service, tmp_path: Path) -> None:
 
 
 def test_the_ledger_says_so_before_the_first_byte(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(400_000))
+    vault = lone(tmp_path, wards.table(400_000))
     with serving(vault, tmp_path) as service:
         token = vault.token("clinic")["token"]
         with service.client(token) as client, client.stream("GET", COPY, params={"format": "csv"}) as answer:
@@ -161,8 +159,7 @@ def _ticks(service: Service) -> int:
 
 
 def test_a_grant_that_ends_meanwhile_leaves_an_unreadable_copy(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(3_000_000))
+    vault = lone(tmp_path, wards.table(3_000_000))
     with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:
         got: list[bytes] = []
 

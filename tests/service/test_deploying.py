@@ -15,9 +15,9 @@ from pathlib import Path
 
 import httpx2
 import pytest
-from tests.conftest import Site
+from tests.debian import installed
 from tests.postgres import free_port
-from tests.serving import PASSWORD, Service, populated, serving
+from tests.serving import PASSWORD, Service, lone, serving
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/deploying.md").read_text()
@@ -28,22 +28,14 @@ def _block(language: str) -> str:
     return str(found)
 
 
-def _installed(program: str, package: str) -> str:
-    found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
-    if found is None:
-        helper = [] if os.geteuid() == 0 else ["sudo", "-n"]
-        subprocess.run([*helper, "apt-get", "update", "-qq"], check=False)
-        subprocess.run([*helper, "apt-get", "install", "-qq", "-y", "--no-install-recommends", package], check=True)
-        found = shutil.which(program, path=f"{os.environ['PATH']}:/usr/sbin")
-    if found is None:
-        raise RuntimeError(f"the tests need {program}: install your system's package `{package}`")
-    return found
+def _program(name: str, package: str) -> str:
+    return installed(lambda: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin"), package)
 
 
 def test_the_unit_is_one(tmp_path: Path) -> None:
     unit = _block("ini").replace("/opt/sfumato/bin/sfumato", "/bin/true").replace("User=sfumato", "User=root")
     (tmp_path / "sfumato.service").write_text(unit)
-    command = [_installed("systemd-analyze", "systemd"), "verify", "--man=no", str(tmp_path / "sfumato.service")]
+    command = [_program("systemd-analyze", "systemd"), "verify", "--man=no", str(tmp_path / "sfumato.service")]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     ours = [line for line in (done.stdout + done.stderr).splitlines() if "sfumato.service" in line]
     assert ours == []
@@ -65,7 +57,7 @@ def proxied(service: Service, folder: Path) -> Iterator[str]:
     """nginx, with the page's own block, on a free port with a certificate of its own."""
     certificate, key, port = folder / "cert.pem", folder / "key.pem", free_port()
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    maker = [_installed("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+    maker = [_program("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
     subprocess.run([*maker, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     block = _block("nginx").replace("/etc/ssl/certs/copies.example.org.pem", str(certificate))
     block = block.replace("/etc/ssl/private/copies.example.org.key", str(key))
@@ -77,7 +69,7 @@ def proxied(service: Service, folder: Path) -> Iterator[str]:
         f"pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}} "
         f"http {{ access_log off; {places} {block} }}"
     )
-    command = [_installed("nginx", "nginx-light"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
+    command = [_program("nginx", "nginx-light"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
     process = subprocess.Popen([*command, "-e", str(folder / "error.log")])
     try:
         for _ in range(100):
@@ -95,8 +87,7 @@ def proxied(service: Service, folder: Path) -> Iterator[str]:
 
 
 def test_the_proxy_stands_before_the_service(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None))
+    vault = lone(tmp_path)
     expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
     options = ("--proxied", "--tries", "3")
     with serving(vault, tmp_path, *options, insecure=False) as service, proxied(service, tmp_path) as url:

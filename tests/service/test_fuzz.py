@@ -14,9 +14,8 @@ from urllib.parse import urlsplit
 
 import httpx2
 import pytest
-from tests.conftest import Site
 from tests.service.mutants import Mutants
-from tests.serving import Service, handed_out, populated, serving
+from tests.serving import Service, handed_out, lone, serving
 
 from sfumato.service.state import State
 
@@ -25,8 +24,7 @@ CHECKS = "not_a_server_error,status_code_conformance,content_type_conformance,re
 
 @pytest.fixture
 def service(tmp_path: Path) -> object:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None))
+    vault = lone(tmp_path)
     with serving(vault, tmp_path) as found:
         found.tokens = handed_out(vault)
         yield found

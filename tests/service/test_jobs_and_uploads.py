@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import Service, populated, serving
+from tests.serving import Service, lone, populated, serving
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, UnknownSubject
@@ -76,8 +76,7 @@ def test_a_name_says_the_format(small: Service) -> None:
 
 
 def test_a_job_tells_how_far_it_is(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None))
+    vault = lone(tmp_path)
     with serving(vault, tmp_path) as service:
         service.tokens["owner"] = vault.token()["token"]
         seen: list[str] = []
@@ -93,8 +92,7 @@ def test_a_job_tells_how_far_it_is(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_loses_its_jobs_and_nothing_else(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(50_000))
+    vault = lone(tmp_path, wards.table(50_000))
     state = State(vault)
     with serving(vault, tmp_path) as service, service.client(vault.token()["token"]) as client:
         job = client.post("/api/v1/datasets/ward/audits", json={}).json()["job"]
@@ -111,8 +109,7 @@ def test_a_worker_that_dies_loses_its_jobs_and_nothing_else(tmp_path: Path) -> N
 
 
 def test_too_many_jobs_wait(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(50_000))
+    vault = lone(tmp_path, wards.table(50_000))
     with serving(vault, tmp_path) as service, service.client(vault.token()["token"]) as client:
         statuses = [client.post("/api/v1/datasets/ward/audits", json={}).status_code for _ in range(20)]
     assert statuses == [202] * 16 + [429] * 4

@@ -26,6 +26,8 @@ def _recipient(clinic: int = 200, insurer: int = 200, stranger: int = 404) -> di
 
 _POLICY = 'dataset = "x"\n[levels]\na = 0.5\n[columns]\nage = "gaussian"\n'
 _NONE: dict[str, Any] = {}
+_SURVEY = 'title = "t"\nconsent = "c"\ndeadline = "2030-01-01"\n[questions.q]\noptions = ["a", "b"]\n'
+_SENT = {"ticket": "0" * 32, "version": "another", "row": [0], "label": 0}
 
 CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/healthz", "/healthz", _NONE, _OPEN),
@@ -135,6 +137,38 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/jobs", "/api/v1/jobs", _NONE, _owner(200, 200)),
     ("GET", "/api/v1/jobs/{job}", "/api/v1/jobs/0000000000000000", _NONE, _owner(404, 404)),
     ("GET", "/api/v1/jobs/{job}/report", "/api/v1/jobs/0000000000000000/report", _NONE, _owner(404, 404)),
+    ("GET", "/api/v1/surveys", "/api/v1/surveys", _NONE, _owner(200, 200)),
+    ("PUT", "/api/v1/surveys/{survey}", "/api/v1/surveys/new", {"json": {"definition": _SURVEY}}, _owner(200)),
+    ("PATCH", "/api/v1/surveys/{survey}", "/api/v1/surveys/commute", {"json": {"state": "open"}}, _owner(200)),
+    ("GET", "/api/v1/surveys/{survey}", "/api/v1/surveys/commute", _NONE, _owner(200, 200)),
+    ("GET", "/api/v1/surveys/{survey}", "/api/v1/surveys/nowhere", _NONE, _owner(404, 404)),
+    ("GET", "/api/v1/surveys/{survey}/rows", "/api/v1/surveys/commute/rows", _NONE, _owner(200, 200)),
+    (
+        "POST",
+        "/api/v1/surveys/{survey}/tickets",
+        "/api/v1/surveys/commute/tickets",
+        {"json": {"count": 1}},
+        _owner(422),
+    ),
+    ("POST", "/api/v1/surveys/{survey}/model", "/api/v1/surveys/commute/model", {"json": {}}, _owner(422, 422)),
+    ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/commute", _NONE, _OPEN),
+    ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/nowhere", _NONE, dict.fromkeys(ROLES, 404)),
+    ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/new", _NONE, dict.fromkeys(ROLES, 404)),
+    ("GET", "/api/v1/respond/{survey}/guidance", "/api/v1/respond/commute/guidance", _NONE, _OPEN),
+    (
+        "POST",
+        "/api/v1/respond/{survey}/answers",
+        "/api/v1/respond/commute/answers",
+        {"json": _SENT},
+        dict.fromkeys(ROLES, 409),
+    ),
+    (
+        "POST",
+        "/api/v1/respond/{survey}/bootstrap",
+        "/api/v1/respond/commute/bootstrap",
+        {"json": _SENT},
+        dict.fromkeys(ROLES, 409),
+    ),
 ]
 
 
@@ -159,7 +193,9 @@ def test_no_endpoint_is_left_out(small: Service) -> None:
     }
 
 
-@pytest.mark.parametrize("page", ["", "/datasets/ward", "/recipients", "/ledger", "/datasets/new", "/jobs/x"])
+@pytest.mark.parametrize(
+    "page", ["", "/datasets/ward", "/recipients", "/ledger", "/datasets/new", "/jobs/x", "/surveys", "/surveys/commute"]
+)
 def test_pages_are_for_signed_in_owners(small: Service, page: str) -> None:
     for token in (None, "clinic", "owner"):  # a token opens the API, not the console
         with small.client(token) as client:

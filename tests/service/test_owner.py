@@ -63,7 +63,7 @@ def test_the_whole_journey_by_the_client(either: Service, tmp_path: Path) -> Non
     assert found["passed"]
     assert "<title>Audit of ward" in found["page"]
     assert remote.trace("new", path)["matched"] > 0
-    assert remote.verify()["sound"]
+    assert remote.verify().sound
     assert [one.note for one in remote.tokens("office")] == ["its programs"]
     remote.withdraw(handed["id"])
     with pytest.raises(SfumatoError, match="in force"):

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import PASSWORD, populated, serving
+from tests.serving import PASSWORD, lone, populated, serving
 
 import sfumato as sf
 from sfumato.errors import TamperedError
@@ -25,8 +25,7 @@ COPY = "/api/v1/copies/ward"
 
 @pytest.fixture
 def vault(tmp_path: Path) -> sf.Vault:
-    (tmp_path / "site").mkdir()
-    return populated(Site("sqlite", tmp_path / "site", None))
+    return lone(tmp_path)
 
 
 def test_the_name_of_the_bytes_tells_nothing_of_the_table(vault: sf.Vault, tmp_path: Path) -> None:
@@ -122,8 +121,7 @@ def test_an_address_is_limited_whatever_it_shows(vault: sf.Vault, tmp_path: Path
 
 
 def test_too_many_copies_at_once(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(300_000))
+    vault = lone(tmp_path, wards.table(300_000))
     with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:
         opened = [client.stream("GET", COPY, params={"format": "csv"}) for _ in range(17)]
         answers: list[httpx2.Response] = [one.__enter__() for one in opened]

@@ -13,7 +13,7 @@ import pytest
 from tests import wards
 from tests.conftest import Site
 from tests.postgres import Server
-from tests.serving import Service, children, killed, populated, serving
+from tests.serving import Service, children, killed, lone, populated, serving
 
 import sfumato as sf
 
@@ -84,8 +84,7 @@ def test_both_workers_send_equal_bytes(postgres: Server, tmp_path: Path) -> None
 
 
 def test_sqlite_is_for_one_worker(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None))
+    vault = lone(tmp_path)
     sf.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
     command = [sys.executable, "-m", "sfumato.cli", "serve", vault.location, "--key-file", str(tmp_path / "key")]
     done = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, check=False)
@@ -113,8 +112,7 @@ def test_a_service_without_its_database_says_so_and_comes_back(tmp_path: Path) -
 
 
 def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None), wards.table(1_000_000))
+    vault = lone(tmp_path, wards.table(1_000_000))
     with serving(vault, tmp_path) as service:
         with service.client(vault.token("clinic")["token"]) as client, client.stream("GET", COPY) as answer:
             next(answer.iter_raw())
@@ -125,8 +123,7 @@ def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
 
 
 def test_a_maker_that_dies_is_replaced_with_its_worker(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    vault = populated(Site("sqlite", tmp_path / "site", None))
+    vault = lone(tmp_path)
     expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
     with serving(vault, tmp_path) as service:
         service.tokens["clinic"] = vault.token("clinic")["token"]
@@ -141,8 +138,7 @@ def test_a_maker_that_dies_is_replaced_with_its_worker(tmp_path: Path) -> None:
 
 
 def test_makers_end_with_their_worker(tmp_path: Path) -> None:
-    (tmp_path / "site").mkdir()
-    with serving(populated(Site("sqlite", tmp_path / "site", None)), tmp_path) as service:
+    with serving(lone(tmp_path), tmp_path) as service:
         [worker] = children(service.process.pid)
         makers = children(worker)
         killed(worker)

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 
 from sfumato.client.wire import Progress, Wire
 from sfumato.release.atomic import replace_text, replacing
@@ -23,43 +22,41 @@ FORMS = {"parquet": "parquet", "csv": "csv.gz", "arrow": "arrows"}
 
 
 def download(wire: Wire, dataset: str, query: dict[str, str], out: Path, progress: Progress | None) -> Manifest:
-    """Fetch a copy and its manifest, and let both appear whole or not at all."""
+    """Fetch a copy and its manifest, check them, and let both appear whole or not at all."""
     form = format_of(out)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sfumato-") as folder:
-        raw = Path(folder) / "copy"
+        raw, made = Path(folder) / "raw", Path(folder) / f"copy{out.suffix}"
         wire.fetch(f"/copies/{dataset}", {**query, "format": FORMS[form]}, raw, progress)
+        if form == "parquet":
+            raw.rename(made)
+            manifest = Manifest.of(made)
+        elif form == "csv":
+            manifest = Manifest.loads(json.dumps(wire.ask("GET", f"/copies/{dataset}/manifest", params=query)))
+            with gzip.open(raw) as content, made.open("wb") as file:
+                shutil.copyfileobj(content, file)
+        else:
+            manifest = _filed(raw, made)
+        manifest.verify(str(made))
         with replacing(out) as part:
-            if form == "parquet":
-                shutil.copyfile(raw, part)
-                manifest = Manifest.of(pa.parquet.read_schema(raw))
-            elif form == "csv":
-                manifest = Manifest.loads(json.dumps(wire.ask("GET", f"/copies/{dataset}/manifest", params=query)))
-                with gzip.open(raw) as content, part.open("wb") as file:
-                    shutil.copyfileobj(content, file)
-            else:
-                manifest = _filed(raw, part)
-            replace_text(sidecar(out), manifest.dumps() + "\n")
-    manifest.verify(str(out))
+            made.rename(part)
+            replace_text(sidecar(out), manifest.dumps() + "\n")  # first, so that a copy never lacks it
     return manifest
 
 
-def _filed(raw: Path, part: Path) -> Manifest:
+def _filed(raw: Path, made: Path) -> Manifest:
     """An Arrow stream as an Arrow file."""
-    with pa.OSFile(str(raw)) as stream:
+    manifest = _last_word(raw)
+    with pa.OSFile(str(raw)) as stream, made.open("wb") as file:
         reader = pa.ipc.open_stream(stream)
-        manifest = _last_word(raw)
         writer = encoder("arrow", reader.schema, manifest)
-        with part.open("wb") as file:
-            file.writelines(writer.write(batch) for batch in reader if batch.num_rows)
-            file.write(writer.close(manifest))
-    writer.mend(part, manifest)
+        file.writelines(writer.write(batch) for batch in reader if batch.num_rows)
+        file.write(writer.close(manifest))
+    writer.mend(made, manifest)
     return manifest
 
 
 def _last_word(raw: Path) -> Manifest:
     """The manifest, which the last batch of the stream carries."""
-    said = b""
     with pa.OSFile(str(raw)) as stream:
-        for _, metadata in pa.ipc.open_stream(stream).iter_batches_with_custom_metadata():
-            said = (metadata or {}).get(METADATA, said) if metadata is not None else said
-    return Manifest.loads(said)
+        *_, (_, said) = pa.ipc.open_stream(stream).iter_batches_with_custom_metadata()
+        return Manifest.loads(said[METADATA])

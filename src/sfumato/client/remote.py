@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pyarrow.parquet
@@ -24,6 +24,11 @@ from sfumato.release.run import read_copy
 from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source
+
+if TYPE_CHECKING:
+    from sfumato.client.surveys import RemoteSurveys
+    from sfumato.vault.tokens import Token
+    from sfumato.vault.verification import Report
 
 Asked = Level | float | str | None
 
@@ -40,18 +45,6 @@ class RemoteDataset:
     name: str
     version: int
     body: dict[str, Any]
-
-
-@dataclass(frozen=True)
-class RemoteToken:
-    """What a service says of a token."""
-
-    id: str
-    holder: str
-    scopes: tuple[str, ...]
-    until: str
-    note: str
-    withdrawn: bool
 
 
 class Remote:
@@ -84,6 +77,13 @@ class Remote:
     def public_key(self) -> str:
         """What certificates are checked with, as the service says; ask the owner for it by another way too."""
         return str(self._wire.ask("GET", "/key")["public"])
+
+    @property
+    def surveys(self) -> RemoteSurveys:
+        """The vault's surveys."""
+        from sfumato.client.surveys import RemoteSurveys  # noqa: PLC0415 - it needs scikit-learn
+
+        return RemoteSurveys(self._wire)
 
     # The recipient's side
 
@@ -203,10 +203,12 @@ class Remote:
         made: dict[str, str] = self._wire.ask("POST", path, json=said)
         return made
 
-    def tokens(self, holder: str | None = None) -> list[RemoteToken]:
+    def tokens(self, holder: str | None = None) -> list[Token]:
         """What is known of all tokens, or of one holder's."""
+        from sfumato.vault.tokens import Token  # noqa: PLC0415 - a recipient needs nothing of the vault
+
         found = self._wire.ask("GET", "/tokens" if holder is None else f"/recipients/{holder}/tokens")
-        return [RemoteToken(**{**one, "scopes": tuple(one["scopes"])}) for one in found]
+        return [Token(**{**one, "scopes": tuple(one["scopes"])}) for one in found]
 
     def withdraw(self, token: str) -> Entry:
         """Let a token open nothing any more."""
@@ -250,11 +252,12 @@ class Remote:
             upload = self._wire.upload(path)
         return self._done("POST", f"/datasets/{dataset}/traces", {"upload": upload}, progress=progress)
 
-    def verify(
-        self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None
-    ) -> dict[str, Any]:
+    def verify(self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None) -> Report:
         """Whether the ledger is whole, and every file as it was."""
-        return self._done("POST", "/ledger/verification", {"contains": contains, "files": files}, progress=progress)
+        from sfumato.vault.verification import Report  # noqa: PLC0415 - as above
+
+        said = self._done("POST", "/ledger/verification", {"contains": contains, "files": files}, progress=progress)
+        return Report(**{field.name: said[field.name] for field in fields(Report)})
 
     def _done(self, method: str, path: str, said: dict[str, Any], *, progress: Progress | None) -> dict[str, Any]:
         return self._wire.wait(self._wire.ask(method, path, json=said)["job"], progress=progress)

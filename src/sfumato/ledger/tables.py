@@ -65,3 +65,58 @@ SUBJECTS = Table(
     PrimaryKeyConstraint("kind", "dataset", "recipient"),
     Index("sfumato_subjects_by_recipient", "recipient", "kind"),
 )
+
+SURVEYS = MetaData()
+"""What surveys received; made with a vault's first survey. No column says who answered, when, or in which order."""
+
+ANSWERS = Table(
+    "sfumato_survey_answers",
+    SURVEYS,
+    Column("key", String(32), primary_key=True),
+    Column("survey", String(100), nullable=False),
+    Column("batch", Integer, nullable=False),
+    Column("level", Integer, nullable=False),
+    Column("label", Integer, nullable=False),
+    Column("row", Text, nullable=False),
+    Index("sfumato_survey_answers_by_batch", "survey", "batch"),
+    sqlite_with_rowid=False,
+)
+"""Blurred rows. `level` is the stop of the slider, or the number of directions that were followed."""
+
+CLEAR = Table(
+    "sfumato_survey_clear",
+    SURVEYS,
+    Column("key", String(32), primary_key=True),
+    Column("survey", String(100), nullable=False, index=True),
+    Column("label", Integer, nullable=False),
+    Column("row", Text, nullable=False),
+    sqlite_with_rowid=False,
+)
+"""Unblurred rows of people who consented, to begin a guided survey with; never trained on."""
+
+
+def _hashes(name: str) -> Table:
+    """Hashes of tickets, in no order of time."""
+    survey, mark = Column("survey", String(100), nullable=False), Column("hash", String(64), nullable=False)
+    return Table(name, SURVEYS, survey, mark, PrimaryKeyConstraint("survey", "hash"), sqlite_with_rowid=False)
+
+
+TICKETS = _hashes("sfumato_survey_tickets")
+"""Tickets that were used up; no column leads from a ticket to its answer."""
+
+INVITED = _hashes("sfumato_survey_invited")
+"""Tickets that may be used, where a survey is for invited people only."""
+
+GUIDANCES = Table(
+    "sfumato_survey_guidances",
+    SURVEYS,
+    Column("survey", String(100), nullable=False),
+    Column("epoch", Integer, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("matrix", Text, nullable=False),
+    Column("rows", Integer, nullable=False),
+    Column("tally", Text, nullable=False),
+    Column("alarms", Text, nullable=False),
+    PrimaryKeyConstraint("survey", "epoch"),
+)
+"""What guided surveys asked for, epoch by epoch, with the sums that the next one is made from."""

@@ -9,12 +9,13 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from sfumato.service import problems
-from sfumato.service.api import about, copies, datasets, jobs, ledger, sharing
+from sfumato.service.api import about, copies, datasets, jobs, ledger, respond, sharing, surveys
 from sfumato.service.desk import Desk
 from sfumato.service.edge import Edge
 from sfumato.service.makers import Maker
 from sfumato.service.settings import Settings
 from sfumato.service.web import console, entrance, mine
+from sfumato.service.web import surveys as survey_pages
 from sfumato.vault import Vault
 
 _ABOUT = (
@@ -43,10 +44,11 @@ def application(vault: Vault, settings: Settings, makers: Sequence[Maker]) -> Fa
     )
     app.state.desk = desk
     problems.install(app)
-    for router in (about.router, copies.router, datasets.router, sharing.router, ledger.router, jobs.router):
-        app.include_router(router)
-    for pages in (entrance, console, mine):
+    for api in (about, copies, datasets, sharing, ledger, jobs, surveys, respond):
+        app.include_router(api.router)
+    for pages in (entrance, console, mine, survey_pages):
         app.include_router(pages.router, include_in_schema=False)
     entrance.mount(app)
+    survey_pages.mount(app)
     app.add_middleware(Edge, desk=desk)
     return app

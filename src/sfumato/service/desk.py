@@ -9,13 +9,15 @@ from collections.abc import Iterator, Sequence
 from fastapi import Request
 
 from sfumato.service.gate import Gate
+from sfumato.service.intake import Intake
 from sfumato.service.jobs import Jobs
 from sfumato.service.makers import Maker
-from sfumato.service.memory import Memory
+from sfumato.service.memory import Memory, Recent
 from sfumato.service.metrics import Metrics
 from sfumato.service.problems import Refused
 from sfumato.service.settings import Settings
 from sfumato.service.state import State
+from sfumato.survey.surveys import Known, Surveys
 from sfumato.vault import Vault
 from sfumato.vault.tokens import Token
 
@@ -31,6 +33,9 @@ class Desk:
         self._on_the_way: Counter[str] = Counter()
         self.jobs = Jobs(self.state, settings.waiting)
         self.bearers: Memory[Token | None] = Memory(vault)
+        self.surveys, known = Surveys(vault), Memory[Known](vault)
+        self.known_surveys = Recent(known, settings.recent)
+        self.intake = Intake(self.surveys, known)
 
     @contextlib.contextmanager
     def place(self, caller: str) -> Iterator[None]:
@@ -54,6 +59,7 @@ class Desk:
         for maker in self.makers:
             maker.close()
         self.jobs.close()
+        self.intake.close()
 
 
 def desk_of(request: Request) -> Desk:

@@ -12,10 +12,9 @@ from typing import Any
 import structlog
 from fastapi import Request
 from starlette.datastructures import MutableHeaders
-from starlette.exceptions import HTTPException
 
 from sfumato.service.desk import Desk
-from sfumato.service.problems import Refused, problem
+from sfumato.service.problems import Refused, refusal
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -23,6 +22,9 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 PART = "/api/v1/uploads/"
+
+_PUBLIC = ("/api/v1/respond/", "/survey/")
+"""What pages of any site may use, without cookies: surveys can be answered anywhere."""
 
 _POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -60,16 +62,15 @@ class Edge:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._dress(MutableHeaders(raw=message["headers"]), scope["request_id"])
+                self._dress(MutableHeaders(raw=message["headers"]), scope)
             await asyncio.wait_for(send(message), self._desk.settings.patience)
 
         try:
             try:
                 self._desk.gate.enter(request)
                 limited = self._limited(request, receive)
-            except (Refused, HTTPException) as error:
-                answer = _refusal(request, error)
-                await answer(scope, receive, sending)
+            except Refused as error:
+                await refusal(request, error)(scope, receive, sending)
             else:
                 await self._app(scope, limited, sending)
         finally:
@@ -79,7 +80,7 @@ class Edge:
         """The request's body, refused where it is too long."""
         settings = self._desk.settings
         most = settings.part if request.url.path.startswith(PART) else settings.body
-        too_long = HTTPException(413, f"The body of this request may have {most:,} bytes; send less.")
+        too_long = Refused(413, f"The body of this request may have {most:,} bytes; send less.")
         said = request.headers.get("content-length", "0")
         if not said.isdigit() or int(said) > most:
             raise too_long
@@ -95,8 +96,11 @@ class Edge:
 
         return receiving
 
-    def _dress(self, headers: MutableHeaders, request_id: str) -> None:
-        headers["X-Request-Id"] = request_id
+    def _dress(self, headers: MutableHeaders, scope: MutableMapping[str, Any]) -> None:
+        headers["X-Request-Id"] = scope["request_id"]
+        if scope["path"].startswith(_PUBLIC):
+            headers["Access-Control-Allow-Origin"] = "*"
+            headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         for name, value in _HEADERS.items():
             headers.setdefault(name, value)
         if self._desk.settings.secure:
@@ -118,9 +122,3 @@ class Edge:
             seconds=round(seconds, 4),
             caller=who.actor if who else "nobody",
         )
-
-
-def _refusal(request: Request, error: Refused | HTTPException) -> Any:
-    if isinstance(error, Refused):
-        return problem(request, error.status, error.detail, error.headers)
-    return problem(request, error.status_code, str(error.detail))

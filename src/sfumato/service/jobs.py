@@ -84,7 +84,7 @@ class Jobs:
             self._state.beat(name, state="running", stage="starting")
             result, report = work(Running(self._state, name))
             self._state.beat(name, state="done", stage=result.get("verdict", "done"), result=result, report=report)
-        except (SfumatoError, Refused) as error:
+        except SfumatoError as error:
             self._state.beat(name, state="failed", stage=str(error))
         except ODD as error:
             self._state.beat(name, state="failed", stage=odd(error))

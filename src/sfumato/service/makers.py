@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sfumato.errors import SfumatoError
+from sfumato.service.memory import Memory
 from sfumato.service.state import State
 from sfumato.vault import Vault
 from sfumato.vault.grants import Asked
@@ -33,9 +34,6 @@ _STEP_BACK = 10
 
 _PIECE = 1 << 20
 """Bytes that are handed over at once."""
-
-_REMEMBERED = 1024
-"""Requests whose answers from the ledger are kept while it says nothing new."""
 
 
 @dataclass(frozen=True)
@@ -127,7 +125,7 @@ class _Bench:
     def __init__(self, vault: Vault) -> None:
         self._vault, self._state = vault, State(vault)
         self._streams: dict[int, Iterator[bytes]] = {}
-        self._known: dict[tuple[str, str, Asked], Sending] = {}
+        self._known: Memory[Sending] = Memory(vault)
 
     def describe(self, wanted: Wanted) -> Described:
         """The name of the copy's bytes, and how many there are if they were counted."""
@@ -155,12 +153,10 @@ class _Bench:
 
     def _sending(self, wanted: Wanted) -> Sending:
         place = wanted.recipient, wanted.dataset, wanted.level
-        known = self._known.get(place)
-        if known is None or not known.holds():
-            if len(self._known) >= _REMEMBERED:
-                self._known.clear()
-            known = self._known[place] = Sending.of(self._vault, *place)
-        return known.by(wanted.actor)
+        found = self._known.ask(place, lambda: Sending.of(self._vault, *place))
+        if found.request.grant.is_over(self._vault.now()):  # the ledger does not move when a grant ends
+            found = Sending.of(self._vault, *place)
+        return found.by(wanted.actor)
 
 
 def window(chunks: Iterator[bytes], first: int, last: int | None, whole: Callable[[int], None]) -> Iterator[bytes]:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
@@ -43,3 +45,23 @@ class Memory(Generic[Answer]):
     def _now(self) -> str:
         with self._vault.ledger.database.transaction(writes=False) as connection:
             return str(connection.execute(_HEAD).scalar())
+
+
+class Recent(Generic[Answer]):
+    """The same for coroutines, without even the short question if it was asked a moment ago."""
+
+    def __init__(self, memory: Memory[Answer], seconds: float) -> None:
+        self._memory, self._seconds = memory, seconds
+        self._kept = dict[Hashable, tuple[float, Answer]]()
+
+    async def ask(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
+        """An answer that was right not long ago."""
+        now = time.monotonic()
+        asked, found = self._kept.get(question, (-1.0, None))
+        if found is not None and now - asked < self._seconds:
+            return found
+        fresh = await asyncio.to_thread(self._memory.ask, question, answer)
+        if len(self._kept) >= _MOST:
+            self._kept.clear()
+        self._kept[question] = now, fresh
+        return fresh

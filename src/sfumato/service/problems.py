@@ -14,14 +14,14 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from sfumato import errors
-from sfumato.vault.sending import NotGranted
 
 MEDIA = "application/problem+json"
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
-    (NotGranted, 404),
+    (errors.NotGranted, 404),
     (errors.UnknownSubject, 404),
     (errors.GrantError, 403),
+    (errors.NotWanted, 410),
     (errors.Unavailable, 503),
     (errors.TamperedError, 503),
     (errors.CustodyError, 503),
@@ -41,13 +41,11 @@ class Problem(BaseModel):
     """The request's id, for the service's log."""
 
 
-class Refused(Exception):
+class Refused(HTTPException):
     """A request that is turned down, with the status and the reason."""
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
-        super().__init__(detail)
-        self.status, self.detail = status, detail
-        self.headers = {name.replace("_", "-"): value for name, value in headers.items()}
+        super().__init__(status, detail, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
 def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
@@ -76,17 +74,18 @@ def odd(error: Exception) -> str:
     return f"the table could not be handled: {(str(error).splitlines() or [''])[0][:300]}"
 
 
+def refusal(request: Request, error: HTTPException) -> JSONResponse:
+    """The answer to a request that is turned down."""
+    return problem(request, error.status_code, str(error.detail), dict(error.headers or {}))
+
+
 def install(app: FastAPI) -> None:
     """Let every error take this shape."""
     log = structlog.get_logger()
 
-    @app.exception_handler(Refused)
-    async def refused(request: Request, error: Refused) -> JSONResponse:
-        return problem(request, error.status, error.detail, error.headers)
-
     @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> JSONResponse:
-        return problem(request, error.status_code, str(error.detail), dict(error.headers or {}))
+    async def turned_down(request: Request, error: HTTPException) -> JSONResponse:
+        return refusal(request, error)
 
     @app.exception_handler(RequestValidationError)
     async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -12,7 +12,6 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from types import FrameType
 
 import structlog
@@ -140,10 +139,3 @@ def _end_with(wire: int) -> None:
 
 def _say_dead(process: int, status: int) -> None:
     structlog.get_logger().error("a worker died", process=process, status=os.waitstatus_to_exitcode(status))
-
-
-def folder(path: Path | None) -> Path | None:
-    """The folder that tables may be registered from."""
-    if path is not None and not path.is_dir():
-        raise ServiceError(f"--tables must be a folder that exists, and {str(path)!r} is none")
-    return path

@@ -33,6 +33,8 @@ class Settings:
     """Copies that may be on their way to one caller at once, in each worker."""
     patience: int = 120
     """Seconds that a client may leave bytes unread before it is given up."""
+    recent: float = 0.2
+    """Seconds for which a survey's definition is taken to stand; whether it is open is looked at for every answer."""
     waiting: int = 16
     """Jobs that may wait for their turn in a worker."""
     session: int = 8

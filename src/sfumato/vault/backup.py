@@ -19,14 +19,14 @@ from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import PAGE, Ledger, Reading
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, VAULT
+from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.release.atomic import replacing
 from sfumato.vault.custody import masters
 from sfumato.vault.marks import MARK_BITS
 from sfumato.vault.store import Store, files_in
 from sfumato.vault.verification import Report, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS)}
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
 _NOT_ONE = "must be a backup of a vault, whole and unaltered, and is not"
 
 
@@ -61,10 +61,14 @@ def _rows(reading: Reading) -> Iterator[tuple[str, dict[str, Any]]]:
     for entry in reading.history():
         yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
     yield from _table(reading, SUBJECTS)
+    here = set(sa.inspect(reading.connection).get_table_names())
+    for table in SURVEYS.sorted_tables:
+        if table.name in here:
+            yield from _table(reading, table)
 
 
 def _table(reading: Reading, table: sa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
-    for row in reading.connection.execute(sa.select(table)):
+    for row in reading.connection.execute(sa.select(table).order_by(*table.primary_key)):  # not as they came in
         yield table.name, dict(row._mapping)  # noqa: SLF001 - its public name
 
 
@@ -97,6 +101,8 @@ def _load(connection: Connection, archive: tarfile.TarFile) -> None:
     if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
         raise ValueError("another format")
     for name, rows in _pages(lines):
+        if name in SURVEYS.tables:
+            SURVEYS.create_all(connection, checkfirst=True)
         connection.execute(_TABLES[name].insert(), rows)
 
 

@@ -12,9 +12,10 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.attacks import ATTACKS, record_errors
+from sfumato.attacks import ATTACKS, Categories, record_errors
 from sfumato.audit.docket import Docket
 from sfumato.kernels import Floats, Words
+from sfumato.kernels.intervals import deviations
 from sfumato.models import GaussianNoise, Model, UniformReplacement
 from sfumato.release.exhibits import records
 from sfumato.release.plan import TableScheme
@@ -37,7 +38,7 @@ SHOWN = 10
 _MOST = 32
 """Samples that are kept."""
 
-_NORMAL = 1.959964
+_NORMAL = deviations(0.95)
 """Of a 95 % interval."""
 
 
@@ -198,11 +199,8 @@ def _day(value: float, a_day: float | None) -> str | None:
 
 def _category(model: UniformReplacement, codes: Any, rows: int) -> dict[str, Any]:
     """By xiao2009, eq. 1: the likeliest category given what is seen, and the error of a share that is won back."""
-    size = int(codes.max(initial=0)) + 1
+    size = Categories(model, "", codes).size
     shares = np.bincount(codes[codes >= 0], minlength=size) / max((codes >= 0).sum(), 1)
-    listed = math.prod(max(len(domain.get("values", ())), 1) for domain in model.domains)
-    size = max(size, listed)
-    shares = np.pad(shares, (0, size - len(shares)))
     kept, other = model.retention, (1 - model.retention) / size
     seen = shares[:, None] * (kept * np.eye(size) + other)
     q = kept * 0.5 + other

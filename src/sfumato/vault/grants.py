@@ -122,11 +122,11 @@ def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> t
 
 
 def known(reading: Reading, kind: str, name: str) -> Entry:
-    """The latest entry of a dataset or a recipient; refused if there is none, or if it is disabled."""
-    names = {"dataset": name, "recipient": ""} if kind == "dataset" else {"dataset": "", "recipient": name}
-    entry = reading.latest(kind, **names)
+    """The latest entry of a dataset, a survey or a recipient; refused if there is none, or if it is disabled."""
+    place = "recipient" if kind == "recipient" else "dataset"
+    entry = reading.latest(kind, **{place: name})
     if entry is None:
-        near = [getattr(found, kind) for found in reading.current(kind, first=1000)]
+        near = [getattr(found, place) for found in reading.current(kind, first=1000)]
         hint = nearest(name, near) if near else "there is none yet"
         raise UnknownSubject(f"there is no {kind} called {name!r}; {hint}")
     if entry.action == "disabled":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from sfumato.errors import GrantError
+from sfumato.errors import NotGranted
 from sfumato.ledger.chain import canonical
 from sfumato.release.certificate import signed
 from sfumato.release.copying import Copying
@@ -55,12 +55,6 @@ class Sending:
     def by(self, actor: str) -> Sending:
         """The same, asked for by somebody else."""
         return replace(self, vault=self.vault.acting_as(actor))
-
-    def holds(self) -> bool:
-        """Whether the ledger says nothing new since, and the grant is not over: then all of this still holds."""
-        with self.vault.ledger.reading() as reading:
-            same = reading.head().head == self.head
-        return same and not self.request.grant.is_over(self.vault.now())
 
     def tag(self, form: str) -> str:
         """Names the bytes: the same for the same copy in the same format, by whichever server."""
@@ -116,7 +110,3 @@ class Sending:
         if view.where is None:
             return int(self.request.dataset.body["rows"])
         return sum(int(view.holds(batch).sum()) for batch in source.batches(sorted(view.needs())))
-
-
-class NotGranted(GrantError):
-    """A dataset that a recipient may not know of."""

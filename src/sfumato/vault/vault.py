@@ -30,7 +30,6 @@ from sfumato.vault.tracing import Trace, trace
 from sfumato.vault.verification import Report, verify
 
 Progress = Callable[[int], None]
-Clock = Callable[[], datetime]
 
 
 class Vault(Home):

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import GrantError
 from sfumato.service.api import shapes
 from sfumato.service.desk import Desk, desk_of
 from sfumato.service.identity import Caller, Known
@@ -91,7 +91,7 @@ def mine(desk: Desk, recipient: str) -> list[shapes.MyGrant]:
     for grant in desk.vault.grants(recipient=recipient):
         try:
             sending = Sending.of(desk.vault, recipient, grant.dataset)
-        except SfumatoError:
+        except GrantError:  # it is over
             continue
         out.append(_described(sending))
     return out

@@ -11,6 +11,7 @@ from sfumato.attacks import ATTACKS
 from sfumato.audit.page import page
 from sfumato.audit.words import text
 from sfumato.errors import UnknownSubject
+from sfumato.plain import plain
 from sfumato.service.api import shapes
 from sfumato.service.desk import desk_of
 from sfumato.service.identity import Reader, Writer
@@ -40,7 +41,7 @@ def audit(request: Request, dataset: shapes.Name, new: shapes.NewAudit, who: Wri
         )
         running.stage("drawing the report")
         verdict = "no alarm" if found.passed else "ALARM"
-        said = {"verdict": verdict, "passed": found.passed, "text": text(found), "summary": _plain(found.summary())}
+        said = {"verdict": verdict, "passed": found.passed, "text": text(found), "summary": plain(found.summary())}
         return said, page(found)
 
     return {"job": desk.jobs.start("audit", dataset, who.actor, work)}
@@ -52,18 +53,18 @@ def jobs(
     who: Reader,  # noqa: ARG001
     kind: Annotated[str | None, Query(max_length=20)] = None,
     dataset: shapes.Filter = None,
-) -> list[shapes.Job]:
+) -> list[Job]:
     """The latest jobs."""
-    return [_shown(job) for job in desk_of(request).state.jobs(kind, dataset)]
+    return desk_of(request).state.jobs(kind, dataset)
 
 
 @router.get("/jobs/{job}")
-def one(request: Request, job: JobId, who: Reader) -> shapes.Job:  # noqa: ARG001
+def one(request: Request, job: JobId, who: Reader) -> Job:  # noqa: ARG001
     """A job: how far it is, or what came of it."""
     found = desk_of(request).state.job(job)
     if found is None:
         raise UnknownSubject(f"there is no job {job}")
-    return _shown(found)
+    return found
 
 
 @router.get("/jobs/{job}/report", response_class=HTMLResponse)
@@ -73,16 +74,3 @@ def report(request: Request, job: JobId, who: Reader) -> HTMLResponse:  # noqa: 
     if not made:
         raise UnknownSubject(f"the job {job} has no report")
     return HTMLResponse(made, headers={"Content-Security-Policy": _REPORT, "X-Frame-Options": "SAMEORIGIN"})
-
-
-def _shown(job: Job) -> shapes.Job:
-    return shapes.Job.model_validate(job.__dict__)
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold."""
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and value - value != 0 else value

@@ -7,17 +7,15 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request
 
-from sfumato.errors import VaultError, nearest
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query as Entries
 from sfumato.service import uploads
 from sfumato.service.api import shapes
 from sfumato.service.desk import desk_of
 from sfumato.service.identity import Reader, Writer
 from sfumato.service.jobs import Running
 from sfumato.service.problems import documented
-from sfumato.vault.names import moment, start_of
-from sfumato.vault.words import ACTIONS, sentence, trace_as_json, trace_in_words
+from sfumato.vault.asking import asked
+from sfumato.vault.words import sentence, trace_as_json, trace_in_words
 
 router = APIRouter(prefix="/api/v1", tags=["ledger"], responses=documented(404))
 
@@ -35,17 +33,7 @@ def ledger(
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
 ) -> shapes.Page:
     """Entries, the latest first; `before` in the answer is where the next page begins."""
-    if action is not None and action not in ACTIONS:
-        raise VaultError(f"no entry is about {action!r}; {nearest(action, ACTIONS)}")
-    query = Entries(
-        dataset=dataset,
-        recipient=recipient,
-        action=action,
-        since=since and start_of(since),
-        until=moment(until),
-        last=limit,
-        before=before,
-    )
+    query = asked(dataset, recipient, action, since, until, limit, before)
     found = desk_of(request).vault.log(query)[::-1]
     following = found[-1].number if len(found) == limit and found[-1].number > 1 else None
     return shapes.Page(entries=[shown(entry) for entry in found], before=following)
@@ -82,7 +70,7 @@ def trace(request: Request, dataset: shapes.Name, leaked: shapes.Table, who: Wri
     return {"job": desk.jobs.start("trace", dataset, who.actor, work)}
 
 
-def shown(entry: Entry) -> shapes.Entry:
+def shown(entry: Entry) -> shapes.Told:
     """An entry, with what it says in words; what is secret about an account stays in the vault."""
-    said = {**entry.__dict__, "body": {name: value for name, value in entry.body.items() if name != "hash"}}
-    return shapes.Entry(**said, sentence=sentence(entry))
+    body = {name: value for name, value in entry.body.items() if name != "hash"}
+    return shapes.Told(**{**entry.__dict__, "body": body}, sentence=sentence(entry))

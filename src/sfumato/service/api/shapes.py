@@ -1,11 +1,14 @@
-"""What goes over the wire."""
+"""What goes over the wire, where it is not one of the vault's own records."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
+
+from sfumato.ledger.chain import Entry
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
@@ -21,27 +24,17 @@ class Body(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Entry(BaseModel):
-    """An entry of the ledger."""
+@dataclass(frozen=True)
+class Told(Entry):
+    """An entry of the ledger, and what it says in words."""
 
-    number: int
-    at: str
-    actor: str
-    action: str
-    kind: str
-    dataset: str
-    recipient: str
-    body: dict[str, Any]
-    generation: int
-    hash: str
-    mac: str
-    sentence: str
+    sentence: str = ""
 
 
 class Page(BaseModel):
     """Some entries, the latest first, and where older ones begin."""
 
-    entries: list[Entry]
+    entries: list[Told]
     before: int | None
 
 
@@ -114,17 +107,6 @@ class NewToken(Body):
     note: Annotated[str, Field(max_length=200)] = ""
 
 
-class Token(BaseModel):
-    """What is known of a token."""
-
-    id: str
-    holder: str
-    scopes: list[str]
-    until: str
-    note: str
-    withdrawn: bool
-
-
 class Handed(BaseModel):
     """A new token; it is shown here and never again."""
 
@@ -140,18 +122,6 @@ class NewGrant(Body):
     columns: Annotated[list[Text], Field(max_length=5000)] | None = None
     where: Text | None = None
     until: Annotated[str, Field(max_length=40)] | None = None
-
-
-class Grant(BaseModel):
-    """Which level of which dataset a recipient may have."""
-
-    recipient: str
-    dataset: str
-    level: str | float
-    fidelity: float
-    columns: list[str] | None
-    where: str | None
-    until: str | None
 
 
 class MyGrant(BaseModel):
@@ -191,21 +161,6 @@ class NewCheck(Body):
 
     contains: Annotated[str, Field(max_length=64)] | None = None
     files: bool = True
-
-
-class Job(BaseModel):
-    """Long work, and what became of it."""
-
-    id: str
-    kind: str
-    dataset: str
-    actor: str
-    state: Literal["waiting", "running", "done", "failed", "lost"]
-    stage: str
-    rows: int
-    result: dict[str, Any]
-    begun: str
-    has_report: bool
 
 
 class Upload(BaseModel):

@@ -13,7 +13,7 @@ from sfumato.service.desk import desk_of
 from sfumato.service.identity import Reader, Writer
 from sfumato.service.problems import Refused, documented
 from sfumato.vault import tokens
-from sfumato.vault.grants import known
+from sfumato.vault.grants import Grant, known
 
 router = APIRouter(prefix="/api/v1", tags=["sharing"], responses=documented(404))
 
@@ -26,22 +26,22 @@ def recipients(request: Request, who: Reader) -> list[shapes.Recipient]:  # noqa
 
 
 @router.post("/recipients", status_code=201)
-def register(request: Request, new: shapes.NewRecipient, who: Writer) -> shapes.Entry:
+def register(request: Request, new: shapes.NewRecipient, who: Writer) -> shapes.Told:
     """Register a recipient; one that is registered already stays as it is."""
     return shown(desk_of(request).vault.acting_as(who.actor).recipient(new.recipient, note=new.note))
 
 
 @router.patch("/recipients/{recipient}")
-def switch(request: Request, recipient: shapes.Name, change: shapes.Switch, who: Writer) -> shapes.Entry:
+def switch(request: Request, recipient: shapes.Name, change: shapes.Switch, who: Writer) -> shapes.Told:
     """Let a recipient receive nothing more, or again."""
     vault = desk_of(request).vault.acting_as(who.actor)
     return shown(vault.enable(recipient) if change.enabled else vault.disable(recipient))
 
 
 @router.get("/recipients/{recipient}/tokens")
-def listed(request: Request, recipient: shapes.Name, who: Reader) -> list[shapes.Token]:  # noqa: ARG001
+def listed(request: Request, recipient: shapes.Name, who: Reader) -> list[tokens.Token]:  # noqa: ARG001
     """A recipient's tokens; what they are is never shown again."""
-    return [_token(one) for one in tokens.listed(desk_of(request).vault, recipient)]
+    return tokens.listed(desk_of(request).vault, recipient)
 
 
 @router.post("/recipients/{recipient}/tokens", status_code=201)
@@ -53,9 +53,9 @@ def hand_out(request: Request, recipient: shapes.Name, new: shapes.NewToken, who
 
 
 @router.get("/tokens")
-def all_tokens(request: Request, who: Reader) -> list[shapes.Token]:  # noqa: ARG001
+def all_tokens(request: Request, who: Reader) -> list[tokens.Token]:  # noqa: ARG001
     """All tokens, the owner's own among them."""
-    return [_token(one) for one in tokens.listed(desk_of(request).vault)]
+    return tokens.listed(desk_of(request).vault)
 
 
 @router.post("/tokens", status_code=201)
@@ -70,7 +70,7 @@ def hand_out_own(request: Request, new: shapes.NewToken, who: Writer) -> shapes.
 
 
 @router.delete("/tokens/{token}")
-def withdraw(request: Request, token: Annotated[str, Path(max_length=40)], who: Writer) -> shapes.Entry:
+def withdraw(request: Request, token: Annotated[str, Path(max_length=40)], who: Writer) -> shapes.Told:
     """Let a token open nothing any more."""
     return shown(tokens.withdraw(desk_of(request).vault.acting_as(who.actor), token))
 
@@ -81,23 +81,22 @@ def grants(
     who: Reader,  # noqa: ARG001
     dataset: shapes.Filter = None,
     recipient: shapes.Filter = None,
-) -> list[shapes.Grant]:
+) -> list[Grant]:
     """The grants that were not revoked."""
-    found = desk_of(request).vault.grants(dataset or "", recipient or "")
-    return [shapes.Grant(**{**one.__dict__, "columns": one.columns and list(one.columns)}) for one in found]
+    return desk_of(request).vault.grants(dataset or "", recipient or "")
 
 
 @router.put("/grants/{dataset}/{recipient}")
 def grant(
     request: Request, dataset: shapes.Name, recipient: shapes.Name, new: shapes.NewGrant, who: Writer
-) -> shapes.Entry:
+) -> shapes.Told:
     """Let a recipient have a dataset at a level."""
     vault = desk_of(request).vault.acting_as(who.actor)
     return shown(vault.grant(recipient, dataset, new.level, columns=new.columns, where=new.where, until=new.until))
 
 
 @router.delete("/grants/{dataset}/{recipient}")
-def revoke(request: Request, dataset: shapes.Name, recipient: shapes.Name, who: Writer) -> shapes.Entry:
+def revoke(request: Request, dataset: shapes.Name, recipient: shapes.Name, who: Writer) -> shapes.Told:
     """Let a recipient have a dataset no more."""
     vault = desk_of(request).vault.acting_as(who.actor)
     with vault.ledger.reading() as reading:
@@ -107,7 +106,3 @@ def revoke(request: Request, dataset: shapes.Name, recipient: shapes.Name, who: 
 
 def _recipient(entry: Entry) -> shapes.Recipient:
     return shapes.Recipient(recipient=entry.recipient, note=entry.body["note"], enabled=entry.action != "disabled")
-
-
-def _token(token: tokens.Token) -> shapes.Token:
-    return shapes.Token(**{**token.__dict__, "scopes": list(token.scopes)})

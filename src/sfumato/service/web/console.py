@@ -12,8 +12,9 @@ from sfumato.ledger.ledger import Query as Entries
 from sfumato.service.api import shapes
 from sfumato.service.api.datasets import shown
 from sfumato.service.desk import desk_of
+from sfumato.service.identity import Caller
 from sfumato.service.web.ladder import Ladder
-from sfumato.service.web.rendering import here, render, signed_in
+from sfumato.service.web.rendering import Owner, here, render
 from sfumato.vault import tokens
 from sfumato.vault.grants import Grant, known
 from sfumato.vault.words import ACTIONS, sentence
@@ -24,11 +25,8 @@ _PAGE = 50
 
 
 @router.get("")
-def overview(request: Request) -> Response:
+def overview(request: Request, who: Owner) -> Response:
     """All datasets, and what happened last."""
-    who = signed_in(request, "owner")
-    if isinstance(who, Response):
-        return who
     desk = desk_of(request)
     with desk.vault.ledger.reading() as reading:
         datasets = [shown(entry) for entry in reading.current("dataset")]
@@ -39,34 +37,30 @@ def overview(request: Request) -> Response:
 
 
 @router.get("/datasets/new")
-def new(request: Request) -> Response:
+def new(who: Owner) -> Response:
     """Upload a table, with a draft of its policy."""
-    who = signed_in(request, "owner")
-    return who if isinstance(who, Response) else render("new.html", who)
+    return render("new.html", who)
 
 
 @router.get("/datasets/{dataset}")
-def dataset(request: Request, dataset: shapes.Name) -> Response:
+def dataset(request: Request, dataset: shapes.Name, who: Owner) -> Response:
     """One dataset: its ladder with recipients on it, its grants, versions and audits."""
-    return _about(request, dataset, "dataset.html")
+    return _about(request, who, dataset, "dataset.html")
 
 
 @router.get("/datasets/{dataset}/levels")
-def levels(request: Request, dataset: shapes.Name) -> Response:
+def levels(request: Request, dataset: shapes.Name, who: Owner) -> Response:
     """The level chooser."""
-    return _about(request, dataset, "levels.html")
+    return _about(request, who, dataset, "levels.html")
 
 
 @router.get("/datasets/{dataset}/collusion")
-def collusion(request: Request, dataset: shapes.Name) -> Response:
+def collusion(request: Request, dataset: shapes.Name, who: Owner) -> Response:
     """The collusion explorer."""
-    return _about(request, dataset, "collusion.html")
+    return _about(request, who, dataset, "collusion.html")
 
 
-def _about(request: Request, dataset: str, template: str) -> Response:
-    who = signed_in(request, "owner")
-    if isinstance(who, Response):
-        return who
+def _about(request: Request, who: Caller, dataset: str, template: str) -> Response:
     desk = desk_of(request)
     try:
         with desk.vault.ledger.reading() as reading:
@@ -93,11 +87,8 @@ def _about(request: Request, dataset: str, template: str) -> Response:
 
 
 @router.get("/recipients")
-def recipients(request: Request) -> Response:
+def recipients(request: Request, who: Owner) -> Response:
     """All recipients."""
-    who = signed_in(request, "owner")
-    if isinstance(who, Response):
-        return who
     desk = desk_of(request)
     with desk.vault.ledger.reading() as reading:
         entries = reading.current("recipient")
@@ -105,11 +96,8 @@ def recipients(request: Request) -> Response:
 
 
 @router.get("/recipients/{recipient}")
-def recipient(request: Request, recipient: shapes.Name) -> Response:
+def recipient(request: Request, recipient: shapes.Name, who: Owner) -> Response:
     """One recipient: tokens, grants and history."""
-    who = signed_in(request, "owner")
-    if isinstance(who, Response):
-        return who
     desk = desk_of(request)
     with desk.vault.ledger.reading() as reading:
         entry = reading.latest("recipient", recipient=recipient)
@@ -130,11 +118,8 @@ def recipient(request: Request, recipient: shapes.Name) -> Response:
 
 
 @router.get("/jobs/{job}")
-def job(request: Request, job: str) -> Response:
+def job(request: Request, job: str, who: Owner) -> Response:
     """A job: how far it is, and what came of it."""
-    who = signed_in(request, "owner")
-    if isinstance(who, Response):
-        return who
     found = desk_of(request).state.job(job[:32])
     if found is None:
         return render("missing.html", who, 404, text="There is no such job.")
@@ -144,15 +129,13 @@ def job(request: Request, job: str) -> Response:
 @router.get("/ledger")
 def ledger(
     request: Request,
+    who: Owner,
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     dataset: str = "",
     recipient: str = "",
     action: str = "",
 ) -> Response:
     """What happened, the latest first."""
-    who = signed_in(request, "owner")
-    if isinstance(who, Response):
-        return who
     desk = desk_of(request)
     query = Entries(
         dataset=dataset or None, recipient=recipient or None, action=action or None, last=_PAGE, before=before

@@ -12,15 +12,19 @@ from fastapi.staticfiles import StaticFiles
 from sfumato.service.desk import Desk, desk_of
 from sfumato.service.identity import COOKIE, Caller, by_session
 from sfumato.service.problems import Refused
-from sfumato.service.web.rendering import HERE, render
+from sfumato.service.web.rendering import HERE, SignInFirst, render
 from sfumato.vault import operators, tokens
 
 router = APIRouter()
 
 
 def mount(app: FastAPI) -> None:
-    """Style and scripts."""
+    """Style and scripts, and the way to the entrance for whoever is not signed in."""
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+
+    @app.exception_handler(SignInFirst)
+    async def to_the_entrance(_: Request, __: SignInFirst) -> Response:
+        return RedirectResponse("/signin", 303)
 
 
 @router.get("/")

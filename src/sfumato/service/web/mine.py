@@ -7,17 +7,14 @@ from fastapi.responses import Response
 
 from sfumato.service.api.copies import mine
 from sfumato.service.desk import desk_of
-from sfumato.service.web.rendering import here, render, signed_in
+from sfumato.service.web.rendering import Recipient, here, render
 
 router = APIRouter()
 
 
 @router.get("/mine")
-def page(request: Request) -> Response:
+def page(request: Request, who: Recipient) -> Response:
     """The page."""
-    who = signed_in(request, "recipient")
-    if isinstance(who, Response):
-        return who
     desk = desk_of(request)
     return render(
         "mine.html",

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import Request
-from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from fastapi import Depends, Request
+from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sfumato.service.desk import desk_of
@@ -41,11 +42,21 @@ def here(request: Request) -> str:
     return base.replace("http://", "https://", 1) if desk_of(request).settings.secure else base
 
 
-def signed_in(request: Request, role: str) -> Caller | Response:
-    """Who looks at a page; else the way to the entrance."""
-    kept = request.cookies.get(COOKIE)
-    found = by_session(desk_of(request), kept) if kept else None
-    if found is None or found.role != role:
-        return RedirectResponse("/signin", 303)
-    request.scope["caller"] = found
-    return found
+class SignInFirst(Exception):
+    """Somebody looks at a page that is not for whoever is not signed in."""
+
+
+def _signed_in(role: str) -> Callable[[Request], Caller]:
+    def check(request: Request) -> Caller:
+        kept = request.cookies.get(COOKIE)
+        found = by_session(desk_of(request), kept) if kept else None
+        if found is None or found.role != role:
+            raise SignInFirst
+        request.scope["caller"] = found
+        return found
+
+    return check
+
+
+Owner = Annotated[Caller, Depends(_signed_in("owner"))]
+Recipient = Annotated[Caller, Depends(_signed_in("recipient"))]

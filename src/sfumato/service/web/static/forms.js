@@ -20,6 +20,12 @@ function address(form) {
 
 const then = {
   job: (said) => location.assign(`/console/jobs/${said.job}`),
+  tickets: ({ tickets }) => {
+    const place = document.getElementById("tickets");
+    place.textContent = tickets.map((one) => place.dataset.link + one).join("\n");
+    place.hidden = false;
+    place.focus();
+  },
   token: (said) => {
     document.getElementById("secret").textContent = said.token;
     const card = document.getElementById("handed");
@@ -30,10 +36,10 @@ const then = {
 };
 
 for (const form of document.querySelectorAll("form[data-method]")) {
+  const button = form.querySelector("button:not([type=button])");
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     if (form.dataset.sure && !confirm(form.dataset.sure)) return;
-    const button = form.querySelector("button");
     button.disabled = true;
     try {
       const method = form.dataset.method;
@@ -46,6 +52,7 @@ for (const form of document.querySelectorAll("form[data-method]")) {
       button.disabled = false;
     }
   });
+  button.disabled = false; // pages come with it disabled: a click before this script would have been a plain, lost submit
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {

@@ -1,0 +1,6 @@
+"""Surveys whose answers are blurred on the respondent's own device, after zhang2005."""
+
+from sfumato.survey.definition import Survey
+from sfumato.survey.guidance import Guidance
+
+__all__ = ["Guidance", "Survey"]

@@ -1,0 +1,153 @@
+"""What tests do on a survey's page, and what they see of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import numpy as np
+import pytest
+from playwright.sync_api import BrowserContext, Page, Request
+from tests.serving import Service
+
+from sfumato.survey.respondent import Choice, Line, Respondent
+from sfumato.survey.surveys import Surveys
+
+Array = Any
+
+
+GUIDED = (
+    'title = "Votes"\nconsent = "Answers are blurred."\ndeadline = "{deadline}"\nclass = "party"\nmode = "guided"\n'
+    '[guided]\nbootstrap = 32\n[questions.party]\ntext = "Party"\noptions = ["blue", "red"]\n'
+    + "".join(f'[questions.v{i}]\ntext = "Vote {i}"\noptions = ["no{i}", "yes{i}"]\n' for i in range(8))
+)
+
+KNOWN_BITS = """
+let at = 0;
+crypto.getRandomValues = (array) => {
+  for (let i = 0; i < array.length; i++) array[i] = Math.imul(++at, 2654435761);
+  return array;
+};
+"""
+"""Randomness that a test knows: the i-th word is a multiple of Knuth's number."""
+
+
+class Wire:
+    """What a browser says to anybody."""
+
+    def __init__(self, context: BrowserContext) -> None:
+        self.requests: list[Request] = []
+        context.on("request", self._heard)
+
+    def _heard(self, request: Request) -> None:
+        self.requests.append(request)
+
+    @property
+    def posts(self) -> list[Any]:
+        return [json.loads(one.post_data or "null") for one in self.requests if one.method == "POST"]
+
+    def check_quiet(self, url: str) -> None:
+        """Nothing but pages, scripts, definitions and guidance was asked for, without a word of the respondent's."""
+        asked = r"/(answer/[\w-]+|static/[\w.]+|survey/[\w.-]+|api/v1/respond/[\w-]+(/guidance)?)"
+        for one in self.requests:
+            if one.method != "POST":
+                assert re.fullmatch(re.escape(url) + asked, one.url), one.url
+                assert one.post_data is None
+            assert "cookie" not in one.all_headers()
+
+
+def page_of(context: BrowserContext, name: str) -> Page:
+    page = context.new_page()
+    page.on("pageerror", lambda error: pytest.fail(f"script error: {error}"))
+    page.goto(f"/answer/{name}")
+    return page
+
+
+def answer_commute(page: Page) -> None:
+    page.get_by_label("I agree").check()
+    page.get_by_label("yes").check()
+    page.get_by_label("How far").fill("12")
+    page.get_by_label("bicycle").check()
+    page.get_by_label("some days").check()
+    page.get_by_role("button", name="Show me").click()
+
+
+def answer_votes(page: Page, allowed: int = 3, *, automatic: bool = False) -> None:
+    page.get_by_label("I agree").check()
+    page.get_by_label("blue").check()
+    for i in range(8):
+        page.get_by_label(f"{'yes' if i % 3 else 'no'}{i}").check()
+    page.get_by_label("Less to the left").fill(str(allowed))
+    page.get_by_label("If it asks for more now").set_checked(automatic)
+    page.get_by_role("button", name="Show me").click()
+
+
+def steered(service: Service, *, begun: bool, deadline: str = "2030-01-01") -> str:
+    """A guided survey, with its first guidance if it has begun."""
+    name, surveys = f"votes-{secrets.token_hex(4)}", Surveys(service.vault)
+    surveys.new(name, GUIDED.format(deadline=deadline, i="{i}"))
+    surveys.open(name)
+    if begun:
+        begin(service, name)
+    return name
+
+
+def begin(service: Service, name: str) -> None:
+    rng, line = np.random.default_rng(3), Line(service.url)
+    survey = Respondent(line, name).survey()
+    for _ in range(32):
+        right = rng.random() < 0.5
+        sure = rng.random(8) < 0.8
+        votes = {f"v{i}": f"{'yes' if (right == sure[i]) == bool(i % 2) else 'no'}{i}" for i in range(8)}
+        helper = Respondent(line, name)
+        helper.prepare(survey, {"party": "red" if right else "blue", **votes}, Choice(clear=True))
+        assert helper.send()
+
+
+def words(start: int, count: int) -> Array:
+    return (np.arange(start, start + count, dtype=np.uint64) * np.uint64(2654435761)) & np.uint64(0xFFFFFFFF)
+
+
+def integers(start: int, count: int) -> Array:
+    found = words(start, 2 * count).reshape(-1, 2)
+    return ((found[:, 0] >> np.uint64(11)) * np.uint64(2**32) + found[:, 1]).astype(np.int64)
+
+
+KEPT = """async () => {
+  const database = await new Promise((resolve) => {
+    const opening = indexedDB.open("sfumato-survey", 1);
+    opening.onupgradeneeded = () => ["kept", "keys"].forEach((name) => opening.result.createObjectStore(name));
+    opening.onsuccess = () => resolve(opening.result);
+  });
+  const all = (name) => new Promise((resolve) => {
+    const asking = database.transaction(name).objectStore(name).getAll();
+    asking.onsuccess = () => resolve(asking.result);
+  });
+  const [kept, keys] = [await all("kept"), await all("keys")];
+  database.close();
+  if (keys.some((key) => key.extractable)) throw new Error("a key can leave the browser");
+  return kept.map(({ state, sealed }) => ({ state, sealed: Boolean(sealed) }));
+}"""
+
+
+@contextmanager
+def another_site(folder: Path) -> Iterator[str]:
+    class Quiet(SimpleHTTPRequestHandler):
+        def log_message(self, *_: Any) -> None: ...
+
+        def end_headers(self) -> None:
+            self.send_header("Access-Control-Allow-Origin", "*")
+            super().end_headers()
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder))) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()

@@ -1,0 +1,33 @@
+"""A browser, and a service with surveys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext
+from tests import chromium
+from tests.serving import Service, lone, serving
+
+Array = Any
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("survey")
+    with serving(lone(folder), folder) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    with chromium.running() as found:
+        yield found
+
+
+@pytest.fixture
+def context(browser: Browser, service: Service) -> Iterator[BrowserContext]:
+    found = browser.new_context(base_url=service.url)
+    yield found
+    found.close()

@@ -1,0 +1,336 @@
+"""Answering a survey in a real Chromium: what leaves the browser, and what is kept in it."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Route, expect
+from tests import chromium
+from tests.browser.answering import (
+    GUIDED,
+    KEPT,
+    KNOWN_BITS,
+    Wire,
+    another_site,
+    answer_commute,
+    answer_votes,
+    begin,
+    integers,
+    page_of,
+    steered,
+)
+from tests.browser.test_console import SIZES, Scheme, judge, sign_in
+from tests.serving import Service
+
+from sfumato.survey import Survey
+from sfumato.survey.blurring import bits_of, guided, randomise
+from sfumato.survey.surveys import Surveys
+
+Array = Any
+
+
+def test_what_leaves_is_what_was_shown_and_what_the_twin_would_send(context: BrowserContext, service: Service) -> None:
+    context.add_init_script(KNOWN_BITS)
+    wire = Wire(context)
+    page = page_of(context, "commute")
+    answer_commute(page)
+    expect(page.get_by_role("heading", name="What the collector will be able to tell")).to_be_visible()
+    assert wire.posts == []  # looking at it sends nothing
+    shown = json.loads(page.locator("pre").inner_text())
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("Thank you")).to_be_visible()
+    assert wire.posts == [shown]
+    wire.check_quiet(service.url)
+    known = Surveys(service.vault).known("commute").survey
+    codes = known.code({"car": "yes", "distance": 12, "ways": ["bicycle"], "home": "some days"})
+    ticket, sealing = 16, 12  # words that the ticket and the first seal take
+    draws = integers(1 + ticket + sealing, 2 * len(codes))
+    assert shown["row"] == randomise(codes, known.sizes, known.retention[1], draws)[0].tolist()
+    assert shown["row"] != codes.tolist()
+    page.reload()
+    expect(page.get_by_text("Thank you")).to_be_visible()
+    assert len(wire.posts) == 1
+    assert page.evaluate(KEPT) == [{"state": "sent", "sealed": False}]
+
+
+def test_guided_answers_follow_checked_guidance(context: BrowserContext, service: Service) -> None:
+    name = steered(service, begun=True)
+    context.add_init_script(KNOWN_BITS)
+    wire = Wire(context)
+    page = page_of(context, name)
+    answer_votes(page)
+    expect(page.get_by_text("bits of your 8")).to_be_visible()
+    shown = json.loads(page.locator("pre").inner_text())
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("Thank you")).to_be_visible()
+    assert wire.posts == [shown]
+    wire.check_quiet(service.url)
+    surveys = Surveys(service.vault)
+    known = surveys.known(name)
+    guidance = surveys.epoch(known).guidance
+    assert guidance is not None
+    votes = {f"v{i}": f"{'yes' if i % 3 else 'no'}{i}" for i in range(8)}
+    bits = bits_of(known.survey.code(votes), known.survey.sizes)
+    expected = guided(bits, guidance.matrix[:, :3], 0.1, integers(1 + 16 + 12 + 4, 16))
+    assert shown["row"] == expected[0].tolist()
+    assert surveys.status(name).answers == 1
+
+
+def test_answers_wait_sealed_through_a_closed_browser(browser: Browser, service: Service, tmp_path: Path) -> None:
+    name = steered(service, begun=False)
+    with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
+        wire = Wire(context)
+        page = page_of(context, name)
+        answer_votes(page, automatic=True)
+        expect(page.get_by_text("There is no guidance yet")).to_be_visible()
+        assert wire.posts == []
+        assert page.evaluate(KEPT) == [{"state": "waiting", "sealed": True}]
+    stored = b"".join(path.read_bytes() for path in (tmp_path / "profile").rglob("*") if path.is_file())
+    assert b"sealed" in stored  # it is there,
+    assert b"codes" not in stored  # and cannot be read
+    assert b"yes1" not in stored.replace(b'"yes1"', b"")  # but in the definition, which anybody may read
+    begin(service, name)
+    with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
+        wire = Wire(context)
+        page = page_of(context, name)
+        expect(page.get_by_text("Thank you")).to_be_visible()
+        assert len(wire.posts) == 1
+        assert page.evaluate(KEPT) == [{"state": "sent", "sealed": False}]
+    assert Surveys(service.vault).status(name).answers == 1
+
+
+def test_more_than_is_allowed_waits_or_is_cut(context: BrowserContext, service: Service) -> None:
+    name = steered(service, begun=True)
+    wire = Wire(context)
+    page = page_of(context, name)
+    answer_votes(page, allowed=1)
+    expect(page.get_by_text("more than the 1 that you allow")).to_be_visible()
+    assert wire.posts == []
+    page.get_by_role("button", name="Delete my answers").click()
+    expect(page.get_by_role("button", name="Show me")).to_be_visible()
+    assert page.evaluate(KEPT) == []
+    page.get_by_label("send only what I allow").check()
+    answer_votes(page, allowed=1)
+    shown = json.loads(page.locator("pre").inner_text())
+    assert shown["used"] == 1
+
+
+def test_offline_and_back(context: BrowserContext, service: Service) -> None:
+    page = page_of(context, "commute")
+    wire = Wire(context)
+    before = Surveys(service.vault).status("commute").answers
+    answer_commute(page)
+    shown = json.loads(page.locator("pre").inner_text())
+    context.set_offline(True)
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("You seem to be offline")).to_be_visible()
+    expect(page.get_by_role("button", name="Change my answers")).to_have_count(0)  # it may have left
+    assert page.evaluate(KEPT) == [{"state": "tried", "sealed": True}]
+    context.set_offline(False)
+    expect(page.get_by_text("Thank you")).to_be_visible()
+    assert all(post == shown for post in wire.posts)  # the same row, however often
+    assert Surveys(service.vault).status("commute").answers == before + 1
+
+
+def test_two_clicks_and_two_tabs_count_once(context: BrowserContext, service: Service) -> None:
+    before = Surveys(service.vault).status("commute").answers
+    wire = Wire(context)
+    first = page_of(context, "commute")
+    answer_commute(first)
+    second = page_of(context, "commute")
+    button = second.get_by_role("button", name="Send this")
+    assert second.locator("pre").inner_text() == first.locator("pre").inner_text()
+    first.get_by_role("button", name="Send this").dblclick()
+    button.click()
+    for page in (first, second):
+        expect(page.get_by_text("Thank you")).to_be_visible()
+    assert len(wire.posts) == 1
+    assert Surveys(service.vault).status("commute").answers == before + 1
+
+
+def test_wiped_storage(context: BrowserContext, service: Service) -> None:
+    """What was not sent is gone; what was sent counts once, by its invitation."""
+    surveys, name = Surveys(service.vault), f"invited-{secrets.token_hex(4)}"
+    surveys.new(name, surveys.known("commute").survey, invited=True)
+    surveys.open(name)
+    [ticket] = surveys.invite(name, 1)
+    wipe = "() => new Promise((resolve) => { indexedDB.deleteDatabase('sfumato-survey').onsuccess = resolve; })"
+    for said in ("Your answers were deleted from this device", "It had arrived before, and counts once"):
+        page = page_of(context, f"{name}#ticket={ticket}")
+        answer_commute(page)
+        expect(page.get_by_role("button", name="Send this")).to_be_visible()
+        page.evaluate(wipe)
+        page.reload()
+        expect(page.get_by_role("button", name="Show me")).to_be_visible()  # the answers are gone
+        answer_commute(page)
+        page.get_by_role("button", name="Send this").click()
+        expect(page.get_by_text(said)).to_be_visible()
+        page.evaluate(wipe)
+        page.close()
+    assert surveys.status(name).answers == 1
+
+
+def test_the_deadline_deletes_what_waits(context: BrowserContext, service: Service) -> None:
+    soon = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
+    name = steered(service, begun=False, deadline=soon)
+    page = page_of(context, name)
+    answer_votes(page)
+    expect(page.get_by_text("There is no guidance yet")).to_be_visible()
+    page.wait_for_timeout(6500)
+    page.reload()
+    expect(page.get_by_text("Your answers were deleted, not sent")).to_be_visible()
+    assert page.evaluate(KEPT) == [{"state": "dropped", "sealed": False}]
+
+
+def test_what_may_have_left_is_never_drawn_again(context: BrowserContext, service: Service) -> None:
+    """The reply is lost: the row cannot be changed, not even by another version of the survey, and goes as it is."""
+    before = Surveys(service.vault).status("commute").answers
+    sent: list[Any] = []
+
+    def lose(route: Route) -> None:
+        sent.append(json.loads(route.request.post_data or ""))
+        if len(sent) == 1:
+            route.fetch()
+            route.abort()
+        else:
+            route.continue_()
+
+    context.route("**/answers", lose)
+    page = page_of(context, "commute")
+    answer_commute(page)
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("You seem to be offline")).to_be_visible()
+    code = """async (what) => {
+      const { Respondent } = await import("/survey/sfumato-survey.js");
+      const one = await new Respondent({ server: location.origin, survey: "commute" }).load();
+      try { await what === "forget" ? await one.forget() : await one.prepare({}, { level: 2 }); }
+      catch (error) { return error.message; }
+    }"""
+    for what in ("forget", "prepare"):
+        assert "on its way" in page.evaluate(code, what)
+    page.reload()
+    expect(page.get_by_text("It had arrived before, and counts once")).to_be_visible()
+    assert sent[0] == sent[1]
+    assert Surveys(service.vault).status("commute").answers == before + 1
+
+
+def test_nothing_goes_before_it_was_seen(context: BrowserContext, service: Service) -> None:
+    """With the form's own defaults; and unblurred answers not even later."""
+    wire = Wire(context)
+    page = page_of(context, steered(service, begun=True))
+    answer_votes(page, automatic=True)
+    expect(page.get_by_role("button", name="Send this")).to_be_visible()
+    assert wire.posts == []
+    name = steered(service, begun=False)
+    page = page_of(context, name)
+    page.get_by_label("Help the survey to begin").check()
+    answer_votes(page, automatic=True)
+    expect(page.get_by_text("“no0” is sent as it is")).to_be_visible()
+    page.reload()
+    expect(page.get_by_role("button", name="Send this")).to_be_visible()
+    assert wire.posts == []
+    begin(service, name)  # meanwhile it has begun: an unblurred answer is not wanted any more
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("bits of your 8 can be told")).to_be_visible()
+    expect(page.get_by_text("“no0” is sent as it is")).to_have_count(0)
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("only their blurred form left it")).to_be_visible()
+
+
+def test_what_waits_goes_by_itself_while_the_page_is_open(context: BrowserContext, service: Service) -> None:
+    name = steered(service, begun=False)
+    page = page_of(context, name)
+    answer_votes(page, automatic=True)
+    expect(page.get_by_text("You can close this page")).to_be_visible()
+    begin(service, name)
+    page.evaluate("dispatchEvent(new Event('online'))")
+    expect(page.get_by_text("Thank you")).to_be_visible()
+
+
+def testanother_site_may_ask_the_survey(browser: Browser, service: Service, tmp_path: Path) -> None:
+    """With the tags that the console shows; a module that was tampered with does not run."""
+    from sfumato.service.web.surveys import integrity
+
+    def tags(of: str) -> str:
+        return "".join(
+            f'<script type="module" src="{service.url}/survey/{file}" integrity="{of or integrity(file)}" crossorigin>'
+            "</script>"
+            for file in ("sfumato-law.js", "sfumato-survey.js", "sfumato-form.js")
+        )
+
+    for of, file in (("", "mine.html"), ("sha384-" + "A" * 64, "tampered.html")):
+        body = f'<title>Mine</title>{tags(of)}<sfumato-survey server="{service.url}" survey="commute"></sfumato-survey>'
+        (tmp_path / file).write_text(body)
+    with another_site(tmp_path) as url:
+        context = browser.new_context(base_url=url)
+        page = context.new_page()
+        page.goto("/tampered.html")
+        page.wait_for_timeout(1000)
+        assert page.locator("sfumato-survey form").count() == 0
+        page.goto("/mine.html")
+        answer_commute(page)
+        page.get_by_role("button", name="Send this").click()
+        expect(page.get_by_text("Thank you")).to_be_visible()
+        context.close()
+
+
+@pytest.mark.parametrize("size", ["desktop", "phone"])
+def test_pages_look_right_and_are_accessible(browser: Browser, service: Service, size: str) -> None:
+    name = steered(service, begun=True)
+    schemes: tuple[Scheme, ...] = ("light", "dark")
+    for scheme in schemes:
+        context = browser.new_context(
+            base_url=service.url, viewport=SIZES[size], color_scheme=scheme, is_mobile=size == "phone"
+        )
+        page = page_of(context, name)
+        expect(page.get_by_role("button", name="Show me")).to_be_visible()
+        judge(page, "survey-ask", size, scheme)
+        answer_votes(page)
+        expect(page.get_by_role("heading", name="What the collector")).to_be_visible()
+        judge(page, "survey-review", size, scheme)
+        sign_in(page)
+        page.goto("/console/surveys")
+        judge(page, "surveys", size, scheme)
+        page.goto("/console/surveys/commute")
+        expect(page.locator("svg.share").first).to_be_visible()
+        judge(page, "survey-live", size, scheme)
+        context.close()
+
+
+def test_a_form_waits_for_its_script(context: BrowserContext, service: Service) -> None:
+    """A click before it would be a plain submit, and lost."""
+    page = context.new_page()
+    sign_in(page)
+    page.goto("/console/surveys")
+    expect(page.get_by_role("button", name="Draft it")).to_be_enabled()
+    page.route("**/static/forms.js", lambda route: route.abort())
+    page.reload()
+    expect(page.get_by_role("button", name="Draft it")).to_be_disabled()
+
+
+def test_an_owner_drafts_opens_and_closes_a_survey(context: BrowserContext, service: Service) -> None:
+    page = context.new_page()
+    page.on("dialog", lambda dialog: dialog.accept())
+    sign_in(page)
+    page.get_by_role("link", name="Surveys").click()
+    name = f"new-{secrets.token_hex(3)}"
+    page.get_by_label("Its name here").fill(name)
+    page.get_by_label("Definition").fill("title = 3")
+    page.get_by_role("button", name="Draft it").click()
+    expect(page.get_by_text("must be text")).to_be_visible()
+    page.get_by_label("Definition").fill(Survey.loads(GUIDED.format(deadline="2030-01-01", i="{i}")).dumps())
+    page.get_by_role("button", name="Draft it").click()
+    expect(page.get_by_text(f"{name} · guided")).to_be_visible()
+    page.goto(f"/console/surveys/{name}")
+    expect(page.get_by_text("Prefer the randomised mode")).to_be_visible()
+    page.get_by_role("button", name="Open it").click()
+    expect(page.get_by_text("Where people answer")).to_be_visible()
+    page.get_by_role("button", name="Close it now").click()
+    expect(page.locator("#state")).to_have_text("closed")
+    answering = page_of(context, name)
+    expect(answering.get_by_text("This survey is closed")).to_be_visible()

@@ -1,0 +1,70 @@
+"""The browser's module and its Python twin run the same vectors, and agree."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.debian import installed
+from tests.survey import vectors
+
+from sfumato.survey.blurring import device_draws
+
+
+def _node(file: Path) -> subprocess.CompletedProcess[str]:
+    node = installed(lambda: shutil.which("node"), "nodejs")
+    test = Path(__file__).with_name("module.test.mjs")
+    environment = {**os.environ, "VECTORS": str(file)}
+    return subprocess.run([node, "--test", str(test)], capture_output=True, text=True, env=environment, check=False)
+
+
+def test_both_agree_on_the_committed_vectors() -> None:
+    kept = json.loads(vectors.HERE.read_text())
+    again = vectors.made(kept["seed"], len(kept["cases"]))
+    for one, other in zip(kept["cases"], again["cases"], strict=True):
+        for name in ("randomised", "bits", "chances", "guided", "stream", "digest"):
+            assert one[name] == other[name]
+        assert one["exposures"] == pytest.approx(other["exposures"], abs=1e-12)
+        assert one["bound"] == pytest.approx(other["bound"], abs=1e-12)
+    assert kept["survey"] == again["survey"]
+    found = _node(vectors.HERE)
+    assert found.returncode == 0, found.stdout
+
+
+def test_both_agree_on_new_vectors(tmp_path: Path) -> None:
+    seed = secrets.randbits(32)
+    file = tmp_path / "vectors.json"
+    file.write_text(json.dumps(vectors.made(seed, 12)))
+    found = _node(file)
+    assert found.returncode == 0, f"seed {seed}\n{found.stdout}"
+
+
+@pytest.mark.parametrize("field", ["randomised", "chances", "digest", "bound", "exposures"])
+def test_a_twin_that_differs_is_found(tmp_path: Path, field: str) -> None:
+    planted = vectors.made(1, 2)
+    one = planted["cases"][1]
+    if field == "randomised":
+        one[field][0] = (one[field][0] + 1) % one["sizes"][0]
+    elif field == "chances":
+        one[field][0] = float(np.nextafter(one[field][0], 2))
+    elif field == "exposures":
+        one[field][0] += 1e-6
+    else:
+        one[field] = one[field] + 1e-6 if field == "bound" else "0" * 64
+    file = tmp_path / "vectors.json"
+    file.write_text(json.dumps(planted))
+    assert _node(file).returncode != 0
+
+
+def test_the_twins_own_draws_use_all_their_bits() -> None:
+    draws = device_draws(20_000)
+    assert draws.min() >= 0
+    assert draws.max() < 2**53
+    ones = [int(((draws >> bit) & 1).sum()) for bit in range(53)]
+    assert max(abs(one - 10_000) for one in ones) < 600  # 8.5 standard deviations

@@ -1,0 +1,87 @@
+"""Test vectors for both twins: `python -m tests.survey.vectors` writes the file that is committed."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from sfumato.survey import Survey
+from sfumato.survey.blurring import bits_of, chances, guided, randomise
+from sfumato.survey.checks import exposures, most_bits, stream
+from sfumato.survey.guidance import Guidance
+
+HERE = Path(__file__).with_name("vectors.json")
+
+_DEFINITION = """
+title = "Vectors"
+consent = "Yes."
+deadline = "2030-01-31"
+class = "c"
+[questions.c]
+options = ["a", "b", "ü"]
+[questions.n]
+kind = "number"
+cuts = [-1.5, 0, 2.25]
+unit = "kg"
+[questions.m]
+kind = "multiple"
+options = ["x", "y"]
+"""
+
+
+def _orthonormal(rng: np.random.Generator, width: int, level: int) -> Any:
+    return np.linalg.qr(rng.standard_normal((width, level)))[0]
+
+
+def _case(rng: np.random.Generator) -> dict[str, Any]:
+    sizes = rng.integers(2, 6, rng.integers(2, 9)).tolist()
+    width, level = sum(sizes), int(rng.integers(1, 4))
+    codes = np.array([int(rng.integers(size)) for size in sizes])
+    retention = rng.random(len(sizes)).tolist()
+    matrix, floor = _orthonormal(rng, width, level), float(rng.choice([0.0, 0.1, 0.3]))
+    draws = rng.integers(0, 2**53, 2 * max(width, len(sizes)))
+    digest = Guidance("schema", 3, matrix).digest
+    bits = bits_of(codes, sizes)
+    return {
+        "sizes": sizes,
+        "codes": codes.tolist(),
+        "retention": retention,
+        "draws": draws.tolist(),
+        "matrix": matrix.tolist(),
+        "floor": floor,
+        "digest": digest,
+        "randomised": randomise(codes, sizes, retention, draws[: 2 * len(sizes)])[0].tolist(),
+        "bits": bits[0].tolist(),
+        "chances": chances(bits, matrix, floor)[0].tolist(),
+        "guided": guided(bits, matrix, floor, draws[:width])[0].tolist(),
+        "stream": stream(digest, 5).tolist(),
+        "exposures": list(exposures(matrix, sizes, digest, floor)),
+        "bound": most_bits(matrix, sizes, floor),
+    }
+
+
+def _answers() -> dict[str, Any]:
+    survey = Survey.loads(_DEFINITION)
+    said = [
+        {"c": "a", "n": -1.5, "m": []},
+        {"c": "ü", "n": 2.2499999999999996, "m": ["y"]},
+        {"c": "b", "n": 1e300, "m": ["x", "y"]},
+    ]
+    return {
+        "published": survey.published,
+        "schema": survey.schema,
+        "answers": said,
+        "codes": [survey.code(one).tolist() for one in said],
+    }
+
+
+def made(seed: int, count: int) -> dict[str, Any]:
+    rng = np.random.default_rng(seed)
+    return {"seed": seed, "cases": [_case(rng) for _ in range(count)], "survey": _answers()}
+
+
+if __name__ == "__main__":
+    HERE.write_text(json.dumps(made(2005, 12)))
