@@ -2,10 +2,13 @@
 
 project = "Sfumato"
 copyright = "2026, the Sfumato authors"
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 html_theme = "furo"
 html_title = "Sfumato"
 html_static_path = ["_static"]
+html_css_files = ["wide.css"]
 exclude_patterns = ["_build"]
-myst_enable_extensions = ["dollarmath", "deflist"]
+myst_enable_extensions = ["attrs_inline", "deflist", "dollarmath"]
 myst_heading_anchors = 3
+autodoc_typehints = "description"
+autodoc_member_order = "bysource"

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 os.environ["OMP_NUM_THREADS"] = os.environ["OPENBLAS_NUM_THREADS"] = "1"  # there is a test on every core already
+if (_DATA := Path(__file__).parents[2] / "shared" / "data").is_dir():  # where developers have it
+    os.environ.setdefault("SFUMATO_DATA", str(_DATA))
 
 import numpy as np
 import pyarrow as pa

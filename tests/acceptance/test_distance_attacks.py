@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 from tests import realdata
 
 from sfumato.attacks import ATTACKS
@@ -16,12 +14,11 @@ from sfumato.attacks._axes import Axes
 from sfumato.attacks._linking import Rotated, link
 from sfumato.attacks._signs import by_moments
 from sfumato.attacks.known_input import Span
+from sfumato.experiments import Job, _turning
+from sfumato.experiments import _laboratory as lab
+from sfumato.experiments._turning import COVARIANCE, DIAGONAL, MEAN, Draw, mixed, normal
 from sfumato.kernels.sphere import uniform_breach
 from sfumato.release.advice import advise
-
-MEAN = np.full(3, 10.0)
-COVARIANCE = np.array([[1, 1.5, 0.5], [1.5, 3, 2.5], [0.5, 2.5, 75.0]])
-DIAGONAL = np.diag([0.1, 2.0, 40.0])
 
 
 @pytest.fixture(scope="module")
@@ -33,10 +30,7 @@ def letter() -> lab.Array:
 @pytest.fixture(scope="module")
 def gaussian() -> lab.Array:
     """100,000 x 100, as in footnote 18."""
-    rng = np.random.default_rng(18)
-    root = rng.normal(size=(100, 100))
-    root -= root.mean(axis=0)
-    return rng.normal(size=100) + rng.normal(size=(100_000, 100)) @ root / np.sqrt(99)
+    return _turning.gaussian(100_000)
 
 
 def test_linking_is_perfect_on_gaussian_data(gaussian: lab.Array) -> None:
@@ -181,36 +175,12 @@ def test_invariance_is_the_divergence_of_mirror_images() -> None:
     assert Axes(mean, vectors, values).invariance == pytest.approx(min(every))
 
 
-Draw = Callable[[np.random.Generator, int], Any]
-
-
-def normal(mean: lab.Array, covariance: lab.Array) -> Draw:
-    return lambda rng, rows: rng.multivariate_normal(mean, covariance, rows)
-
-
 def breaches(
-    draw: Draw,
-    seed: int,
-    runs: int,
-    sample: int,
-    epsilon: float,
-    *,
-    shift: bool = False,
-    by: str = "centred",
-    **options: Any,
+    draw: Draw, seed: int, runs: int, sample: int, epsilon: float, *, moved: bool = False, **options: Any
 ) -> float:
     """The mean breach rate of the known-sample attack over some runs, each with its own data and turn."""
-    rng = np.random.default_rng(seed)
-    rates = []
-    for _ in range(runs):
-        real, known = draw(rng, 10_000), draw(rng, sample)
-        size = real.shape[1]
-        rows = real @ lab.orthogonal(rng, size).T + (100 * rng.normal(size=size) if shift else 0)
-        evidence = lab.turned(rows, lab.turned_model(size, translated=shift), sample=known)
-        rates.append(
-            lab.breached(ATTACKS["known-sample"](shift=by, **options).estimate(evidence).values, real, epsilon)
-        )
-    return float(np.mean(rates))
+    [found] = _turning.breaches(draw, runs, 10_000, sample, [epsilon], Job(False, seed), moved=moved, **options)
+    return float(found["rate"])
 
 
 def test_figure_5() -> None:
@@ -239,17 +209,10 @@ def test_figure_9_invariance() -> None:
     assert rates[1] > 0.93
 
 
-def mixed(rng: np.random.Generator, rows: int) -> Any:
-    """The asymmetric mixture of section V-G."""
-    first = rng.random(rows) < 0.2
-    one = rng.multivariate_normal(MEAN, COVARIANCE, rows)
-    return np.where(first[:, None], one, rng.multivariate_normal([20, 30, 40], DIAGONAL, rows))
-
-
 def test_figure_11_differences_cannot_tell_a_turn_from_its_opposite() -> None:
     """The law of a difference is symmetric, whatever the data: half of the runs find `-M`. Centring finds `M`."""
-    paper = breaches(mixed, 8, 60, 1000, 0.05, shift=True, method="energy", by="differences")
-    centred = breaches(mixed, 8, 60, 1000, 0.05, shift=True, method="energy")
+    paper = breaches(mixed, 8, 60, 1000, 0.05, moved=True, method="energy", shift="differences")
+    centred = breaches(mixed, 8, 60, 1000, 0.05, moved=True, method="energy")
     assert 0.3 < paper < 0.7
     assert centred > 0.9
 

@@ -10,9 +10,10 @@ import pytest
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from tests import agrawal, offices, realdata
+from tests import offices, realdata
 
 import sfumato as sf
+from sfumato.experiments import _people as agrawal
 from sfumato.mining import DecisionTree, Density, NaiveBayes
 
 Array = Any

@@ -6,69 +6,27 @@ reproduce every sentence of his sections 7 and 8.2.
 
 from __future__ import annotations
 
-from functools import cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 
-from sfumato.attacks import ATTACKS, Evidence, Knowledge
-
-NOISE = 25.0
-
-
-class World(NamedTuple):
-    real: lab.Array
-    evidence: Evidence
-    eigenvalues: lab.Array
-    noise: lab.Array
-    """Eigenvalues of the noise, on the same axes."""
-    covariance: lab.Array
-    noise_covariance: lab.Array
-
-    def pca_theory(self, kept: int) -> float:
-        """The noise that is kept and the signal that is not (ERRATA, H2)."""
-        return float(np.sqrt((self.noise[:kept].sum() + self.eigenvalues[kept:].sum()) / len(self.noise)))
-
-    def bayes_theory(self) -> float:
-        return float(np.sqrt(np.mean(1 / (1 / self.eigenvalues + 1 / self.noise))))
-
-    def plugin_theory(self) -> float:
-        """What estimating the covariance costs, for white noise (ERRATA, H7)."""
-        size, rows = len(self.noise), len(self.real)
-        share = size / rows
-        extra = share / (1 - share) * NOISE**2 * np.sum(1 / (self.eigenvalues + NOISE)) / size
-        return float(np.sqrt(self.bayes_theory() ** 2 + extra))
-
-
-@cache
-def world(eigenvalues: tuple[float, ...], rows: int = 10_000, noise: tuple[float, ...] = ()) -> World:
-    rng = np.random.default_rng([len(eigenvalues), rows, int(sum(eigenvalues)), int(sum(noise[:1]) * 100)])
-    axes = lab.rotation(rng, len(eigenvalues))
-    real, covariance = lab.spectrum(rng, eigenvalues, rows, axes)
-    spectrum = np.array(noise or [NOISE] * len(eigenvalues))
-    shape = (axes * spectrum) @ axes.T
-    seen = real + rng.normal(size=real.shape) * np.sqrt(spectrum) @ axes.T
-    return World(real, lab.one_copy(seen, shape), np.array(eigenvalues), spectrum, covariance, shape)
-
-
-def experiment1(size: int, small: float = 4.0) -> tuple[float, ...]:
-    return ((100 * size - small * (size - 5)) / 5,) * 5 + (small,) * (size - 5)
-
-
-def experiment2(principal: int) -> tuple[float, ...]:
-    return ((100 * 100 - 4.0 * (100 - principal)) / principal,) * principal + (4.0,) * (100 - principal)
-
-
-def experiment3(small: float) -> tuple[float, ...]:
-    return (400.0,) * 20 + (small,) * 80
+from sfumato.attacks import ATTACKS, Knowledge
+from sfumato.experiments import _laboratory as lab
+from sfumato.experiments._filters import (
+    EIGENVALUES_4,
+    NOISE,
+    World,
+    experiment1,
+    experiment2,
+    experiment3,
+    noise4,
+    world,
+)
 
 
 def experiment4(share: float) -> World:
-    """From noise with the shape of the data, 800/404, to its opposite."""
-    return world((400.0,) * 50 + (4.0,) * 50, noise=(NOISE * share,) * 50 + (NOISE * (2 - share),) * 50)
+    return world(EIGENVALUES_4, noise=noise4(share))
 
 
 def error(name: str, found: World, **options: object) -> float:

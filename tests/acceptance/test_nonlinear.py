@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
-from tests import laboratory as lab
 from tests import realdata
 
 from sfumato.attacks import Estimate, Evidence, score
+from sfumato.experiments import _laboratory as lab
 
 ROWS, NOISE = 20_000, 5.0
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from tests import laboratory as lab
 from tests import realdata
 
 import sfumato as sf
+from sfumato.experiments import _laboratory as lab
 
 ROWS = 100_000
 

@@ -50,6 +50,24 @@ def test_every_option_of_every_role_is_documented() -> None:
             assert f"`{option}" in text, option
 
 
+def test_the_parameters_are_what_levels_say() -> None:
+    text = (ROOT / "docs/parameters.md").read_text()
+    rows = [line.strip("| ").split(" | ") for line in text.splitlines() if re.match(r"\| 0\.\d", line)]
+    numbers = [row for row in rows if len(row) == 6]
+    categories = [row for row in rows if len(row) == 7]
+    assert len(numbers) == len(categories) == 10
+    for row in numbers:
+        level = sf.Level(float(row[0]))
+        left = 1 - level.fidelity
+        said = (level.noise, level.noise**0.5, left, left**0.5, 1 / level.fidelity)
+        assert row[1:] == [f"{value:.{digits}f}" for value, digits in zip(said, (3, 3, 2, 3, 2), strict=True)]
+    for row in categories:
+        level = sf.Level(float(row[0]))
+        epsilons = [level.epsilon(domain=size) for size in (2, 10, 50)]
+        beliefs = [level.rho2(0.1, domain=size) for size in (2, 10, 50)]
+        assert row[1:] == [f"{value:.3f}" for value in (*epsilons, *beliefs)]
+
+
 def test_every_attack_is_documented() -> None:
     from sfumato.attacks import ATTACKS
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, score
 from sfumato.errors import AttackError
+from sfumato.experiments import _laboratory as lab
 from sfumato.models import GaussianNoise, Projection, Rotation, UniformReplacement
 
 ROWS, SIZE = 4000, 6

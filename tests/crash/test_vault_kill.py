@@ -24,8 +24,18 @@ ROOT = Path(__file__).parents[2]
 TOUCHES_FILES = {"add", "update", "release", "release-csv", "backup", "restore"}
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-@pytest.mark.parametrize("operation", OPERATIONS)
+_OFTEN = {("add", "sqlite"), ("grant", "sqlite")}
+"""One of each kind runs always, the others in the sweep."""
+
+
+@pytest.mark.parametrize(
+    ("operation", "kind"),
+    [
+        pytest.param(operation, kind, marks=[] if (operation, kind) in _OFTEN else [pytest.mark.slow])
+        for operation in OPERATIONS
+        for kind in ("sqlite", "postgresql")
+    ],
+)
 def test_killed_at_every_step(operation: str, kind: str, request: pytest.FixtureRequest) -> None:
     """And where no file can grow beyond some bytes."""
     command = [sys.executable, "-m", "tests.crash.zygote", operation]

@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
+from sfumato.experiments import _literal as literal
 
-from . import literal, worlds
 from . import pvalues as p
+from . import worlds
 from .conftest import Verdict
 
 N = 200_000

@@ -8,9 +8,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests.leaks import DAMAGES, POLICY, damaged, patients, two_digits, vault_of
+from tests.leaks import DAMAGES, damaged
 
 import sfumato as sf
+from sfumato.experiments._leaks import POLICY, patients, two_digits, vault_of
 from sfumato.vault.evidence import score
 
 from . import pvalues as p

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from scipy import stats
-from tests import laboratory as lab
 from tests.statistical.conftest import Verdict
 
 import sfumato as sf
 from sfumato.attacks.known_input import Span
 from sfumato.audit.relations import basis, unrelated
 from sfumato.audit.turn_checks import TurnedCopy, turn_checks
+from sfumato.experiments import _laboratory as lab
 from sfumato.kernels.motion import orthogonal
 from sfumato.kernels.sphere import best_breach, cap, uniform_breach
 from sfumato.release.exhibits import exhibit

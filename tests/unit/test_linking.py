@@ -7,13 +7,13 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 
 from sfumato.attacks import ATTACKS
 from sfumato.attacks._distances import link_by_distance
 from sfumato.attacks._linking import Rotated, Search, link, uniquely_valid
 from sfumato.attacks._signs import by_moments
 from sfumato.errors import AttackError
+from sfumato.experiments import _laboratory as lab
 
 FINE = 1e-9
 

@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from tests import wards
 from tests.conftest import Site
 
@@ -77,6 +78,7 @@ def test_sixteen_processes_ask_at_once(site: Site, tmp_path: Path) -> None:
         assert sf.Manifest.of(path).asked <= 0.2 + number / 40 + 1e-9
 
 
+@pytest.mark.slow
 def test_sixteen_processes_make_one_vault(site: Site) -> None:
     location, store = site.new()
     script = (

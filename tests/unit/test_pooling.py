@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 
 from sfumato.attacks import ATTACKS, Evidence, Numbers, pool, simulated, telling
+from sfumato.experiments import _laboratory as lab
 
 SHAPE = np.array([[4.0, 1.0], [1.0, 2.0]])
 

@@ -6,12 +6,12 @@ import itertools
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 
 from sfumato.attacks import ATTACKS, Belief, Categories, Estimate, Evidence, Knowledge, Records, score
 from sfumato.attacks._figures import proportion
 from sfumato.attacks._scoring import breached
 from sfumato.errors import AttackError
+from sfumato.experiments import _laboratory as lab
 from sfumato.models import UniformReplacement
 
 

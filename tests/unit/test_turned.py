@@ -12,7 +12,6 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
-from tests import laboratory as lab
 
 import sfumato as sf
 from sfumato.audit.advising import advise, text
@@ -20,6 +19,7 @@ from sfumato.audit.audit import audit
 from sfumato.audit.docket import Docket
 from sfumato.audit.soundness import soundness
 from sfumato.errors import AttackError, PolicyError, ReleaseError
+from sfumato.experiments import _laboratory as lab
 from sfumato.release.manifest import attach
 from sfumato.release.words import distortion, worst_distortion
 from sfumato.vault import overview

@@ -42,22 +42,11 @@ def log(
     as_json: bool,
 ) -> None:
     """Read the ledger: what was given to whom, and when."""
-    from sfumato.errors import VaultError, nearest
-    from sfumato.ledger.ledger import Query
     from sfumato.vault import Vault
-    from sfumato.vault.names import moment, start_of
-    from sfumato.vault.words import ACTIONS, line
+    from sfumato.vault.asking import asked
+    from sfumato.vault.words import line
 
-    if action is not None and action not in ACTIONS:
-        raise VaultError(f"no entry is about {action!r}; {nearest(action, ACTIONS)}")
-    query = Query(
-        dataset=dataset,
-        recipient=recipient,
-        action=action,
-        since=since and start_of(since),
-        until=moment(until),
-        last=None if everything else last,
-    )
+    query = asked(dataset, recipient, action, since, until, None if everything else last)
     entries = connected(location).log(query) if is_service(location) else Vault.open(location).log(query)
     if as_csv:
         click.echo(_csv([{**entry.__dict__, "body": json.dumps(entry.body)} for entry in entries]), nl=False)
@@ -86,14 +75,13 @@ def verify(contains: str | None, quick: bool, location: str, key_path: Path | No
     vault = open_vault(location, key_path)
     with progress(quiet=as_json, unit="checked") as (stage, advance):
         stage("verifying")
-        found = vault.verify(contains=contains, files=not quick, progress=advance)
-    report = found if isinstance(found, dict) else {**dataclasses.asdict(found), "sound": found.sound}
-    head = f"{report['entries']:,} entries, {report['files']:,} files, {report['copies']:,} copies"
-    text = [f"All is well: {head}." if report["sound"] else f"NOT AS IT SHOULD BE ({head}):"]
-    text += [f"! {problem}" for problem in report["problems"]] + [f"- {note}" for note in report["notes"]]
-    following = "sfumato log" if report["sound"] else "keep this vault as evidence, and restore a backup beside it"
-    say(report, as_json, "\n".join(text), following)
-    if not report["sound"]:
+        report = vault.verify(contains=contains, files=not quick, progress=advance)
+    head = f"{report.entries:,} entries, {report.files:,} files, {report.copies:,} copies"
+    text = [f"All is well: {head}." if report.sound else f"NOT AS IT SHOULD BE ({head}):"]
+    text += [f"! {problem}" for problem in report.problems] + [f"- {note}" for note in report.notes]
+    following = "sfumato log" if report.sound else "keep this vault as evidence, and restore a backup beside it"
+    say({**dataclasses.asdict(report), "sound": report.sound}, as_json, "\n".join(text), following)
+    if not report.sound:
         raise click.exceptions.Exit(1)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any, Protocol
 import click
 
 from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.plain import plain
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
@@ -87,13 +87,4 @@ def new_file(path: Path, endings: tuple[str, ...], ours: str | None = None) -> N
 
 def say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:
     """The result, as JSON or as words with a next step."""
-    click.echo(json.dumps(_plain(data), indent=2, allow_nan=False) if as_json else f"{text}\n\nNext: {following}")
-
-
-def _plain(value: Any) -> Any:
-    """What JSON can hold: it knows no number that is none."""
-    if isinstance(value, dict):
-        return {name: _plain(item) for name, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    click.echo(json.dumps(plain(data), indent=2, allow_nan=False) if as_json else f"{text}\n\nNext: {following}")

@@ -4,7 +4,19 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli import advising, attacking, auditing, copies, mining, owner, serving, sharing, tables
+from sfumato.cli import (
+    advising,
+    attacking,
+    auditing,
+    copies,
+    mining,
+    owner,
+    reproducing,
+    serving,
+    sharing,
+    surveying,
+    tables,
+)
 from sfumato.cli.frame import Group
 
 
@@ -40,6 +52,8 @@ for command in (
     auditing.trace,
     serving.serve,
     serving.operator,
+    surveying.survey,
+    reproducing.reproduce,
     owner.backup,
     owner.restore,
     owner.passphrase,

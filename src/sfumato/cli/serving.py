@@ -21,7 +21,9 @@ from sfumato.errors import ServiceError, VaultError
     "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="More than one on PostgreSQL."
 )
 @click.option(
-    "--tables", type=click.Path(path_type=Path), help="Tables in this folder may be registered by their path."
+    "--tables",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    help="Tables in this folder may be registered by their path.",
 )
 @click.option(
     "--insecure", is_flag=True, help="Plain HTTP, to try it on this machine; else a proxy with TLS is in front."
@@ -52,10 +54,10 @@ def serve(
 ) -> None:
     """Serve a VAULT over HTTP: copies for recipients, and a console for its owner."""
     from sfumato.service.check import check
-    from sfumato.service.server import folder, serve
+    from sfumato.service.server import serve
     from sfumato.service.settings import Settings
 
-    settings = Settings(secure=not insecure, tables=folder(tables), proxied=proxied, rate=rate, tries=tries)
+    settings = Settings(secure=not insecure, tables=tables, proxied=proxied, rate=rate, tries=tries)
     vault = local_vault(location, key_path)
     findings = list(check(vault, settings, host, workers))
     lacking = [one for one in findings if not one.good and one.needed]

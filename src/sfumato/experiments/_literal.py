@@ -21,6 +21,13 @@ def algorithm_1(rng: np.random.Generator, rows: int, variances: Array, k_x: Arra
     return drawn.reshape(rows, len(variances), len(k_x))
 
 
+def algorithm_1_factored(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
+    """Parallel generation by the factors of `Σ_Z ⊗ K_X`, as in the proof of Theorem 6 (Appendix G.2)."""
+    steps = np.sqrt(np.diff(variances, prepend=0.0))
+    drawn = rng.normal(size=(rows, len(variances), len(k_x))) @ np.linalg.cholesky(k_x).T
+    return np.cumsum(drawn * steps[:, None], axis=1)
+
+
 def algorithm_2(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
     """Sequential generation: each noise is the one before plus an independent one."""
     root, before, at, out = np.linalg.cholesky(k_x), np.zeros((rows, len(k_x))), 0.0, []

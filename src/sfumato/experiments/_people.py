@@ -77,7 +77,12 @@ def table(number: int, rows: int, seed: int) -> pa.Table:
 
 def policy(original: pa.Table, privacy: float) -> sf.Policy:
     """Noise under which a value is known to within `privacy` of its range, with 95 % confidence: `3.92·σ`."""
-    wanted = {n: ((b - a) * privacy / 3.92) ** 2 / original.column(n).to_numpy().var() for n, (a, b) in RANGES.items()}
+    return noisy(original, {name: (high - low) * privacy / 3.92 for name, (low, high) in RANGES.items()})
+
+
+def noisy(original: pa.Table, deviations: dict[str, float]) -> sf.Policy:
+    """Noise of a standard deviation for each attribute."""
+    wanted = {name: sd**2 / original.column(name).to_numpy().var() for name, sd in deviations.items()}
     base = min(wanted.values())
     columns = [
         f'{name} = {{ role = "gaussian", scale = {(wanted[name] / base) ** 0.5:.6f}, clip = [{low}, {high}] }}'
@@ -96,3 +101,43 @@ def two_humps(rows: int, seed: int) -> Array:
 
 def triangle(rows: int, seed: int) -> Array:
     return np.random.default_rng(seed).triangular(0, 0.5, 1, rows)
+
+
+def chosen(number: int, of: dict[str, Array]) -> Array:
+    """Group A of the five functions that Agrawal and Srikant (2000) chose, which zhang2005 takes over.
+
+    From memory of that paper: the first two are the generator's own; the third is its fourth with fewer educations;
+    the last two are about what is left to spend, without and with the equity of a house.
+    """
+    if number in (1, 2):
+        return group(number, of)
+    age, salary, level, loan = of["age"], of["salary"], of["elevel"], of["loan"]
+    if number == 3:
+        bands = {(25, 75): [(age < 40, 0, 1), (age >= 60, 1, 1)], (75, 125): [((age >= 40) & (age < 60), 4, 4)]}
+        bands[50, 100] = [(age < 40, 2, 3), ((age >= 40) & (age < 60), 1, 3), (age >= 60, 2, 4)]
+        return np.any(
+            [
+                who & (level >= least) & (level <= most) & (salary >= low * 1e3) & (salary <= high * 1e3)
+                for (low, high), cases in bands.items()
+                for who, least, most in cases
+            ],
+            axis=0,
+        )
+    equity = 0.1 * of["hvalue"] * np.maximum(of["hyears"] - 20, 0) if number == 5 else 0.0
+    return 0.67 * (salary + of["commission"]) - 0.2 * loan + 0.2 * equity - 10e3 > 0
+
+
+QUARTERED = ("salary", "commission", "age", "car", "hvalue", "hyears", "loan")
+"""What zhang2005, section 6, cuts into quartiles; the other two attributes are categories."""
+
+
+def codes(of: dict[str, Array]) -> tuple[Array, tuple[int, ...]]:
+    """People as zhang2005 has them: nine categories, 42 options in all; and how many options each has."""
+    cuts = {name: np.quantile(of[name], (0.25, 0.5, 0.75)) for name in QUARTERED}
+    columns = [
+        np.searchsorted(cuts[name], of[name], side="right" if name != "commission" else "left")
+        if name in cuts
+        else of[name].astype(np.int64)
+        for name in RANGES
+    ]
+    return np.column_stack(columns), tuple({"elevel": 5, "zipcode": 9}.get(name, 4) for name in RANGES)

@@ -1,0 +1,76 @@
+"""li2012, sections 4.2.1 and 4.3: Alice and Bob, with independent and with corner-wave noise."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.attacks import Knowledge
+from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
+from sfumato.experiments import _laboratory as lab
+from sfumato.experiments._drawing import bars, legend
+
+NOISES = (1.0, 4.0)
+EXACT = {"Alice": 0.5, "Bob": 0.8, "both, independent noise": 4 / 9, "both, proposed noise": 0.5}
+
+
+class Example(Experiment):
+    """Two values, two copies, one collusion."""
+
+    title = "li2012, worked example: Alice (σ² = 1) and Bob (σ² = 4) estimate X = [9, 11]"
+    about = (
+        "The mean square error of the LLSE estimate over many draws of the noise, by the attack "
+        "`llse` with exact statistics."
+    )
+    data = "X = [9, 11], mean 10, variance 1"
+    size = (7.2, 3.4)
+
+    def run(self, job: Job) -> pa.Table:
+        """Draw the noise many times, and estimate."""
+        rng, count = job.rng(), job.size(2_000_000, 100_000)
+        real = np.tile([[9.0], [11.0]], (count // 2, 1))
+        one, two = rng.normal(size=(2, count, 1))
+        first = real + one
+        seconds = {"independent": real + 2 * two, "proposed": first + np.sqrt(3) * two}
+        known = Knowledge(statistics=(("c0",), np.array([10.0]), np.eye(1)))
+
+        def error(held: list[Any], times: list[float], *, chained: bool) -> float:
+            evidence = lab.copies(held, np.eye(1), times, chained=chained, knowledge=known)
+            return lab.rmse("llse", evidence, real) ** 2
+
+        found = {
+            "Alice": error([first], [1.0], chained=True),
+            "Bob": error([seconds["independent"]], [4.0], chained=True),
+            "both, independent noise": error([first, seconds["independent"]], [1.0, 4.0], chained=False),
+            "both, proposed noise": error([first, seconds["proposed"]], [1.0, 4.0], chained=True),
+        }
+        return rows_of(
+            {"who": who, "whose": whose, "error": value}
+            for who in EXACT
+            for whose, value in (("paper", EXACT[who]), ("here", found[who]))
+        )
+
+    def draw(self, figure: Any, table: pa.Table) -> None:
+        """Bars."""
+        axis = figure.subplots()
+        bars(axis, table, "who", "error", "whose", "{:.3f}")
+        axis.set_ylabel("mean square error\n(variance of X is 1)")
+        axis.margins(y=0.15)
+        legend(axis, 2, loc="upper right")
+
+    def claims(self, table: pa.Table) -> list[Claim]:
+        """Four errors."""
+        found = {who: cells(table, "error", who=who, whose="here")[0] for who in EXACT}
+        return [
+            claim(
+                f"{who}: average estimation error {EXACT[who]:.4g}",
+                "section 4.2.1" if "proposed" not in who else "section 4.3",
+                "within 1.5 %",
+                f"{found[who]:.4f}",
+                abs(found[who] / EXACT[who] - 1) < 0.015,
+                "L3" if who == "Bob" else "",
+            )
+            for who in EXACT
+        ]

@@ -1,0 +1,143 @@
+"""Every console block of the documentation is run, and what it shows is what a reader gets.
+
+A block whose commands begin with `$` is a transcript: each output is held against the page, with `...` for what differs
+from run to run. Other blocks are commands alone. Pages about a table start in the folder that `sfumato demo` makes.
+"""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.postgres import free_port
+
+ROOT = Path(__file__).parents[2]
+PAGES = {page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "commands.md"}
+TRANSCRIPTS = [name for name, text in PAGES.items() if "```console\n$ " in text]
+ELSEWHERE = {"service.md"}  # tests/service/test_deploying.py
+COMMANDS = [n for n, text in PAGES.items() if "```console\n" in text and n not in ELSEWHERE and n not in TRANSCRIPTS]
+FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
+
+
+def blocks(page: str) -> list[str]:
+    return re.findall(r"```console\n(.*?)```", PAGES[page], re.DOTALL)
+
+
+def steps(page: str) -> Iterator[tuple[str, str]]:
+    """Commands and what they print."""
+    for block in blocks(page):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            command, _, said = part.partition("\n")
+            yield command, said
+
+
+class Shell:
+    """One shell for a page, so that `cd`, `export` and `&` are what they are for a reader."""
+
+    def __init__(self, folder: Path) -> None:
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        environment = {
+            **os.environ,
+            "PATH": path,
+            "COLUMNS": "160",
+            "SFUMATO_OPERATOR_PASSWORD": "correct horse battery",
+        }
+        self.port = str(free_port())
+        self.process = subprocess.Popen(
+            ["bash"],
+            cwd=folder,
+            env=environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            start_new_session=True,
+        )
+
+    def run(self, command: str, *, checked: bool = False) -> str:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        waits = f"for i in $(seq 200); do curl -so /dev/null 127.0.0.1:{self.port}/readyz && break; sleep 0.1; done"
+        after = f"\n{waits}" if command.endswith("&") else "|| echo __failed__" if checked else ""
+        self.process.stdin.write(f"{command.replace('8080', self.port)} {after}\necho; echo __done__\n")
+        self.process.stdin.flush()
+        out = []
+        for line in self.process.stdout:
+            if line.strip() == "__done__":
+                break
+            out.append(line)
+        return "".join(out).replace(self.port, "8080")
+
+    def close(self) -> None:
+        os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.communicate()  # closes its pipes
+
+
+@pytest.fixture
+def shell(tmp_path: Path) -> Iterator[Shell]:
+    made = Shell(tmp_path)
+    yield made
+    made.close()
+
+
+@pytest.mark.parametrize(
+    "page", [pytest.param(page, marks=[pytest.mark.slow] if page.startswith("howto") else []) for page in TRANSCRIPTS]
+)
+def test_a_reader_gets_what_the_page_shows(page: str, shell: Shell) -> None:
+    for command, expected in steps(page):
+        found = shell.run(command)
+        if expected.strip() == "...":
+            assert "sfumato: " not in found, f"{page}: {command}\n{found}"
+            continue
+        match = doctest.OutputChecker().check_output(expected.strip(), found.strip(), FLAGS)
+        assert match, f"{page}: {command}\n--- expected\n{expected}\n--- found\n{found}"
+
+
+@pytest.fixture(scope="session")
+def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("docs")
+    program = Path(sys.executable).with_name("sfumato")
+    subprocess.run([program, "demo", "sfumato-demo", "--rows", "2000"], cwd=folder, check=True, capture_output=True)
+    return folder / "sfumato-demo"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", COMMANDS)
+def test_the_commands_of_a_page_work(page: str, demo: Path, tmp_path: Path) -> None:
+    """In the folder of the demonstration, or, where the page makes a vault, in one of its own."""
+    folder = tmp_path / "page"
+    shutil.copytree(demo, folder)
+    if "sfumato init" in "".join(blocks(page)):
+        shutil.rmtree(folder / "vault")
+        (folder / "vault.key").unlink()
+    shell = Shell(folder)
+    try:
+        for line in "\n".join(blocks(page)).splitlines():
+            command = re.sub(r"\s+# .*", "", line)
+            if command.strip():
+                found = shell.run(command, checked=True)
+                assert "__failed__" not in found, f"{page}: {command}\n{found}"
+    finally:
+        shell.close()
+
+
+def test_no_page_has_commands_that_nothing_runs() -> None:
+    """A block of another kind that holds our commands must say why: it is about a machine that tests do not have."""
+    assert set(TRANSCRIPTS) >= {
+        "tutorial-owner.md",
+        "tutorial-recipient.md",
+        "tutorial-auditor.md",
+        "tutorial-survey.md",
+    }
+    for name, text in PAGES.items():
+        for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL):
+            ours = [line for line in block.splitlines() if line.startswith("sfumato ")]
+            assert not ours or "example" in block or "/backups/" in block, f"{name}: {ours}"
