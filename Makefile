@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test sweep bench docs clean
+.PHONY: demo test sweep bench figures docs clean
 
 demo: $(VENV)/.plot
 	$(BIN)/sfumato demo
@@ -22,6 +22,9 @@ sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is p
 
 bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/benchmarks.md
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py
+
+figures: $(VENV)/.plot  ## every figure of the papers at full size, with verdicts, in sfumato-reproduced
+	$(BIN)/sfumato reproduce --report
 
 docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build

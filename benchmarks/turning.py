@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests import laboratory as lab
 from tests import realdata
 from threadpoolctl import threadpool_limits
 
@@ -16,6 +15,7 @@ from measure import Line
 from sfumato.attacks import ATTACKS
 from sfumato.attacks._distances import link_by_distance
 from sfumato.attacks._linking import Rotated, link
+from sfumato.experiments import _laboratory as lab
 
 
 def _took(work: Any) -> float:

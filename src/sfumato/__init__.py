@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from sfumato.schema.levels import Ladder as Ladder
     from sfumato.schema.levels import Level as Level
     from sfumato.schema.policy import Policy as Policy
+    from sfumato.survey import Survey as Survey
     from sfumato.vault import Vault as Vault
 
 _HOMES = {
@@ -32,6 +33,7 @@ _HOMES = {
     "Policy": "sfumato.schema.policy",
     "SfumatoError": "sfumato.errors",
     "TableScheme": "sfumato.release.plan",
+    "Survey": "sfumato.survey",
     "Vault": "sfumato.vault",
     "attack": "sfumato.audit.attacking",
     "connect": "sfumato.client",
@@ -47,6 +49,7 @@ __all__ = [
     "Manifest",
     "Policy",
     "SfumatoError",
+    "Survey",
     "TableScheme",
     "Vault",
     "attack",

@@ -6,9 +6,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from scipy.special import ndtri
-
 from sfumato.kernels import Floats
+from sfumato.kernels.intervals import deviations, wilson
 
 
 @dataclass(frozen=True)
@@ -38,7 +37,7 @@ def mean(values: Floats, confidence: float, least: float = -math.inf) -> Figure:
     if not len(values):
         return Figure(math.nan, math.nan, math.nan)
     middle = float(values.mean())
-    reach = _deviations(confidence) * float(values.std()) / math.sqrt(len(values))
+    reach = deviations(confidence) * float(values.std()) / math.sqrt(len(values))
     return Figure(middle, max(middle - reach, least), middle + reach)
 
 
@@ -49,15 +48,6 @@ def root(figure: Figure) -> Figure:
 
 def proportion(hits: Any, confidence: float) -> Figure:
     """A rate, with Wilson's interval, which holds near 0 and 1 too."""
-    total = len(hits)
-    if not total:
+    if not len(hits):
         return Figure(math.nan, math.nan, math.nan)
-    rate, z = float(hits.mean()), _deviations(confidence)
-    shrink = 1 + z * z / total
-    middle = (rate + z * z / (2 * total)) / shrink
-    reach = z / shrink * math.sqrt(rate * (1 - rate) / total + z * z / (4 * total * total))
-    return Figure(rate, max(middle - reach, 0.0), min(middle + reach, 1.0))
-
-
-def _deviations(confidence: float) -> float:
-    return float(ndtri((1 + confidence) / 2))
+    return Figure(*wilson(float(hits.sum()), len(hits), confidence))

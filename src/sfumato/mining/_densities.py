@@ -41,11 +41,14 @@ class Chances:
         return values < 0 if self.feature.size else np.zeros(len(values), np.bool_)
 
 
-def chances(feature: Feature, values: Floats, groups: Rows, count: int, shares: Floats | None = None) -> Chances:
+def chances(
+    feature: Feature, values: Floats, groups: Rows, count: int, shares: Floats | None = None, steps: int = STEPS
+) -> Chances:
     """Reconstruct a feature in each of some groups of records.
 
     Args:
         shares: how much a record of each group belongs to each, where groups were themselves replaced at random.
+        steps: the most rounds of a reconstruction.
 
     """
     counts, grid = _counts(feature, values, groups, count)
@@ -62,7 +65,7 @@ def chances(feature: Feature, values: Floats, groups: Rows, count: int, shares: 
         found = counts / rows
         return Chances(feature, grid.edges(0), _floored(found, rows), _floored(found, rows), grid.edges(0))
     blur = Blur(grid)
-    found, _ = reconstruct(blur, counts, STEPS, change=1e-4)
+    found, _ = reconstruct(blur, counts, steps, change=1e-4)
     wide = grid.edges(0, wide=True)
     return Chances(feature, grid.edges(0), _floored(found, rows), _floored(blur.forward(found), rows), wide)
 

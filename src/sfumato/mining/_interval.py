@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from scipy.special import ndtri
-
 from sfumato.errors import MiningError
+from sfumato.kernels.intervals import deviations
 
 
 @dataclass(frozen=True)
@@ -29,4 +28,4 @@ def half_width(confidence: float) -> float:
     """How many standard errors an interval reaches to either side."""
     if not 0 < confidence < 1:
         raise MiningError(f"a confidence must lie between 0 and 1, got {confidence!r}; 0.95 is usual")
-    return float(ndtri(0.5 + confidence / 2))
+    return deviations(confidence)

@@ -9,16 +9,18 @@ from __future__ import annotations
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
-from sfumato.mining._densities import Chances, chances
+from sfumato.mining._densities import STEPS, Chances, chances
 from sfumato.mining._features import Features
 
 
-def restored(features: Features, values: Floats, groups: Rows, count: int, rng: np.random.Generator) -> Floats:
+def restored(
+    features: Features, values: Floats, groups: Rows, count: int, rng: np.random.Generator, steps: int = STEPS
+) -> Floats:
     """The records, each column reconstructed in every group by itself."""
     out = values.copy()
     for i, feature in enumerate(features.columns):
         if feature.deviation or feature.retention < 1:
-            found = chances(feature, values[:, i], groups, count)
+            found = chances(feature, values[:, i], groups, count, steps=steps)
             for group in range(count):
                 rows = np.flatnonzero(groups == group)
                 if len(rows):

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
+from sfumato.mining._densities import STEPS
 from sfumato.mining._features import Lesson, lesson
 from sfumato.mining._joint import class_chances, plan
 from sfumato.mining._local import LocalTree
@@ -35,6 +36,7 @@ class DecisionTree(ClassifierMixin, Miner):
         *,
         manifest: Manifest | None = None,
         reconstruction: str = "joint",
+        steps: int = STEPS,
         criterion: str = "gini",
         max_depth: int | None = None,
         min_samples_leaf: float = 0.002,
@@ -45,6 +47,7 @@ class DecisionTree(ClassifierMixin, Miner):
         Args:
             manifest: of the copy, where records come as a data frame, which has no room for it.
             reconstruction: as above.
+            steps: the most rounds of `global` and `byclass`; few, as the paper stopped, smooth what they find.
             criterion: `gini`, or `entropy` as in ID3.
             max_depth: of the tree.
             min_samples_leaf: records a leaf must have, or their share.
@@ -53,6 +56,7 @@ class DecisionTree(ClassifierMixin, Miner):
         """
         self.manifest = manifest
         self.reconstruction = reconstruction
+        self.steps = steps
         self.criterion = criterion
         self.max_depth = max_depth
         self.min_samples_leaf = min_samples_leaf
@@ -77,7 +81,8 @@ class DecisionTree(ClassifierMixin, Miner):
             alone = self.reconstruction == "byclass"
             groups = taught.labels if alone else np.zeros_like(taught.labels)
             rng = np.random.default_rng(self.random_state)
-            values = restored(taught.features, taught.values, groups, len(taught.classes) if alone else 1, rng)
+            count = len(taught.classes) if alone else 1
+            values = restored(taught.features, taught.values, groups, count, rng, self.steps)
             self.tree_ = self._plain().fit(encoded(taught.features, values), taught.labels)
         return self
 
