@@ -14,6 +14,7 @@
     │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
     ├── ReleaseError     a copy that must not or could not be made
+    │   └── EngineError      an engine that cannot be had, or could not do its work
     ├── ServiceError     an answer of a service, or none
     ├── SurveyError      a survey that cannot be, or an answer that it does not take
     │   ├── GuidanceRefused  guidance that would tell more than was promised
@@ -85,6 +86,10 @@ class ManifestError(SfumatoError):
 
 class ReleaseError(SfumatoError):
     """A copy that must not or could not be made."""
+
+
+class EngineError(ReleaseError):
+    """An engine that cannot be had, or could not do its work."""
 
 
 class ServiceError(SfumatoError):

@@ -17,7 +17,8 @@ import sfumato as sf
 from sfumato.errors import ManifestError, ReleaseError, SourceError
 from sfumato.release.atomic import replacing
 from sfumato.release.dealing import ensure_distinct
-from sfumato.schema.table import BATCH, Source
+from sfumato.schema.reading import BATCH
+from sfumato.schema.table import Source
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 FORMATS = ("parquet", "arrow", "csv")

@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.errors import GrantError, PolicyError, SourceError
 from sfumato.keys.path import PathTree
 from sfumato.models import GaussianNoise, UniformReplacement, narrowed
-from sfumato.schema.table import BATCH
+from sfumato.schema.reading import BATCH
 from sfumato.schema.view import View
 from sfumato.vault.evidence import bridge
 from sfumato.vault.marks import BAND, DIGITS, marked, unmarked

@@ -20,7 +20,8 @@ from sfumato.models import Model, Rotation, Unchanged, UniformReplacement
 from sfumato.release.exhibits import codes_of, exhibit_later, records, together
 from sfumato.release.manifest import Manifest
 from sfumato.schema.domain import Domain
-from sfumato.schema.table import BATCH, Source
+from sfumato.schema.reading import BATCH
+from sfumato.schema.table import Source
 
 LEARN = 2 * BATCH
 """How many records an attack learns from, from the first on; it is then applied to all, a batch at a time."""

@@ -15,7 +15,7 @@ from sfumato.client.wire import Progress, Wire
 from sfumato.release.atomic import replace_text, replacing
 from sfumato.release.formats import encoder
 from sfumato.release.manifest import METADATA, Manifest, sidecar
-from sfumato.schema.table import format_of
+from sfumato.schema.reading import format_of
 
 FORMS = {"parquet": "parquet", "csv": "csv.gz", "arrow": "arrows"}
 """In what form a file of each format travels."""

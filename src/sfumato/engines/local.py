@@ -6,9 +6,11 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
 
-from sfumato.engines import Engine, In, Out
-from sfumato.errors import ReleaseError
+from sfumato.engines import Engine, In, Out, Secret
+from sfumato.errors import EngineError
+from sfumato.keys.key import Key
 
 
 class Local(Engine):
@@ -16,25 +18,34 @@ class Local(Engine):
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
-            raise ReleaseError(f"the number of threads must be at least 1, got {threads}")
-        self._threads = threads or cores()
+            raise EngineError(f"the number of threads must be at least 1, got {threads}")
+        self.threads = threads or cores()
+
+    @classmethod
+    def at(cls, address: str | None, threads: int | None) -> Local:
+        if address is not None:
+            raise EngineError(f"the local engine is on this machine and has no address, got {address!r}; leave it out")
+        return cls(threads)
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
-        if self._threads == 1:
+        if self.threads == 1:
             yield from map(function, items)
             return
-        with ThreadPoolExecutor(self._threads) as pool:
+        with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[Out]] = deque()
             try:
                 for item in items:
                     waiting.append(pool.submit(function, item))
-                    if len(waiting) > 2 * self._threads:
+                    if len(waiting) > 2 * self.threads:
                         yield waiting.popleft().result()
                 while waiting:
                     yield waiting.popleft().result()
             finally:
                 for future in waiting:
                     future.cancel()
+
+    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+        return nullcontext(lambda: key)
 
 
 def cores() -> int:

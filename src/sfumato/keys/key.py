@@ -111,5 +111,8 @@ class Key:
     def __hash__(self) -> int:
         return hash(self.fingerprint())
 
+    def __reduce__(self) -> str:
+        raise CustodyError("a key is not pickled, since nobody knows where the bytes will lie; hand it over by itself")
+
     def __repr__(self) -> str:
         return "Key(…)"

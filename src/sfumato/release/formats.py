@@ -26,7 +26,7 @@ from pyarrow import types
 
 from sfumato.errors import ReleaseError
 from sfumato.release.manifest import METADATA, Manifest
-from sfumato.schema.table import BATCH
+from sfumato.schema.reading import BATCH
 
 _GROUP = 16 * BATCH
 """Rows a row group of a Parquet copy."""

@@ -20,10 +20,14 @@ from sfumato import models
 from sfumato.errors import ManifestError
 from sfumato.models import Model
 from sfumato.release import digest
+from sfumato.schema.places import below, is_file, is_folder, opened
 from sfumato.schema.table import Source
 
 METADATA = b"sfumato"
 """The key of the manifest in the metadata of an Arrow schema or a Parquet file."""
+
+FOLDER = "_sfumato.manifest.json"
+"""The manifest in the folder of a copy that is one."""
 
 VERSION = 1
 
@@ -70,12 +74,22 @@ class Manifest:
     def of(cls, copy: Any) -> Manifest:
         """The manifest of a copy: a pyarrow table or schema, or the path of a file."""
         if isinstance(copy, str | Path):
-            return cls._of_file(Path(copy))
+            return cls._of_folder(str(copy)) if is_folder(copy) else cls._of_file(Path(copy))
         schema = getattr(copy, "schema", copy)
         found = (getattr(schema, "metadata", None) or {}).get(METADATA)
         if found is None:
             raise ManifestError("a copy must carry its manifest in its metadata, and this table has none; ask for it")
         return cls.loads(found)
+
+    @classmethod
+    def _of_folder(cls, place: str) -> Manifest:
+        if not is_file(below(place, FOLDER)):
+            raise ManifestError(
+                f"a copy in a folder must have its manifest in it, and {place} has no {FOLDER}; if you make it, run "
+                "the same command again to finish it, else ask for it again"
+            )
+        with opened(below(place, FOLDER)) as file:
+            return cls.loads(file.read())
 
     @classmethod
     def _of_file(cls, path: Path) -> Manifest:
@@ -132,15 +146,26 @@ class Manifest:
 
     def verify(self, copy: Any) -> None:
         """Refuse a copy that is not the one this manifest was made for."""
-        rows, digests = 0, []
-        for batch in self.source(copy).batches():
-            rows += batch.num_rows
-            digests.append(digest.of_batch(batch))
+        source, rows, digests = self.source(copy), 0, list[bytes]()
+        for part in source.parts:
+            own, found = digested(Source.of(part), [n for n in part.schema.names if n not in dict(part.fixed)])
+            rows, digests = rows + own, [*digests, bytes.fromhex(digest.of_batches(found))]
+        if not source.parts:
+            rows, digests = digested(source)
         if rows != self.rows or digest.of_batches(digests) != self.digest:
             raise ManifestError(
                 f"the copy must be as it was released, {self.rows:,} rows with digest {self.digest[:12]}…, and it has "
                 "been changed; ask for it again"
             )
+
+
+def digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
+    """The number of rows, and the digest of each batch."""
+    rows, digests = 0, []
+    for batch in source.batches(columns):
+        rows += batch.num_rows
+        digests.append(digest.of_batch(batch))
+    return rows, digests
 
 
 def sidecar(path: Path) -> Path:

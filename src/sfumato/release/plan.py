@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
@@ -38,6 +38,9 @@ from sfumato.schema.levels import Level
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source, cut
 from sfumato.schema.view import EVERYTHING, View
+
+Taking = Callable[[int], tuple[Words, pa.Table]]
+"""Takes so many rows of a table, with their places."""
 
 SOFTWARE = f"sfumato {version('sfumato')}"
 
@@ -80,33 +83,39 @@ class TableScheme:
 
     def check(self, source: Source, key: Key) -> None:
         """Refuse a table that does not fit the policy, or that has a repeated record id."""
+        self.check_schema(source.schema, key)
+        if self.ids:
+            ensure_distinct(lambda: self.identities(source, key))
+
+    def check_schema(self, schema: pa.Schema, key: Key) -> None:
+        """Refuse a table that does not fit the policy."""
         if not isinstance(key, Key):
             raise CustodyError(
                 f"a key must be a sfumato.Key, got {type(key).__name__}; see Key.load and Key.from_bytes"
             )
-        if METADATA in (source.schema.metadata or {}):
+        if METADATA in (schema.metadata or {}):
             raise SourceError("a copy must be made from the original, and this table is itself a copy; use its source")
-        check_columns(self.policy, source.schema)
+        check_columns(self.policy, schema)
         for mechanism in self.mechanisms:
-            mechanism.check(source.schema)
+            mechanism.check(schema)
         named = [name for name in self.ids if self.is_published(name)]
         if self.shuffles and named:
             raise PolicyError(
                 f"rows in a secret order must not be named, and the id {named[0]!r} names them; set `publish = false` "
                 "there, or `shuffle = false`, which gives known records to an attacker"
             )
-        self.check_view(source.schema)
-        ids = self.ids
-        if ids:
-            secret = self._dataset(key)
-            ensure_distinct(
-                lambda: (record_ids(batch, ids, _positions(batch), secret) for batch in source.batches(list(ids)))
-            )
+        self.check_view(schema)
+
+    def identities(self, source: Source, key: Key) -> Iterator[Words]:
+        """The ids of all records, as their column says or it hashes to, a batch at a time."""
+        secret = self._dataset(key)
+        for batch in source.batches(list(self.ids)):
+            yield record_ids(batch, self.ids, np.zeros(batch.num_rows, np.uint64), secret)
 
     def check_view(self, source: pa.Schema) -> None:
         """Refuse a view of columns that a copy does not show, or of rows by what it hides."""
         whole = self.seen(EVERYTHING).schema(source).names
-        self.view.check(whole, [name for name in whole if self._role(name) in ("keep", "id")])
+        self.view.check(whole, [name for name in whole if self.role(name) in ("keep", "id")])
         seen = set(whole if self.view.columns is None else self.view.columns)
         for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
             lost = set(scheme.columns) - seen
@@ -117,7 +126,12 @@ class TableScheme:
         self.view.filter(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source], schema=source))
 
     def check_targets(
-        self, source: Source, levels: Sequence[Level], key: Key, beside: Sequence[tuple[Level, Key]] = ()
+        self,
+        source: Source,
+        levels: Sequence[Level],
+        key: Key,
+        beside: Sequence[tuple[Level, Key]] = (),
+        taking: Taking | None = None,
     ) -> None:
         """Refuse levels at which an attack does better than the policy allows; the highest is the most exposed.
 
@@ -126,30 +140,35 @@ class TableScheme:
 
         Args:
             beside: copies that were given under other keys, whose noise is independent of this one's.
+            taking: another way to some of the rows than to read them all here.
 
         """
         if not self.policy.targets or not levels:
             return
         whole = self.seen(EVERYTHING)
-        places, rows = sampled(whole.numbered(source), thresholds.ROWS)
+        places, rows = (taking or whole.taking(source))(thresholds.ROWS)
         if rows.num_rows:
             held = [(max(levels), key), *beside]
             copies = [whole.copies(places, rows, [level], secret)[0] for level, secret in held]
             shown = together([exhibit(copy, Manifest.of(copy)) for copy in copies])
             thresholds.hold_back(self.policy.targets, shown, records(rows, Manifest.of(copies[0]).models))
 
-    def check_motion(self, source: Source) -> None:
+    def taking(self, source: Source) -> Taking:
+        """A way to some rows of a table."""
+        return lambda rows: sampled(self.numbered(source), rows)
+
+    def check_motion(self, source: Source, taking: Taking | None = None) -> None:
         """Refuse turned copies that too few known records undo, unless the policy takes the risk or adds noise."""
         for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
             if isinstance(mechanism, MovedTogether) and mechanism.is_exact and not mechanism.motion.accept:
-                self.advice(source, scheme).hold_back(mechanism.motion.withstand, mechanism.role)
+                self.advice(source, scheme, taking).hold_back(mechanism.motion.withstand, mechanism.role)
 
-    def advice(self, source: Source, scheme: Scheme) -> Advice:
+    def advice(self, source: Source, scheme: Scheme, taking: Taking | None = None) -> Advice:
         """What known records would do to turned copies of a table."""
         model = scheme.model(next(iter(self.policy.ladder)))
         if not isinstance(model, Rotation):
             raise TypeError("there is advice on turned copies alone")
-        _, rows = sampled(self.seen(EVERYTHING).numbered(source), advising.ROWS)
+        _, rows = (taking or self.seen(EVERYTHING).taking(source))(advising.ROWS)
         placed = before_turning(rows, model) if rows.num_rows else np.empty((0, len(model.sources)))
         return advising.advise(placed, model)
 
@@ -206,8 +225,9 @@ class TableScheme:
 
     def numbered(self, source: Source) -> Iterator[tuple[Words, pa.RecordBatch]]:
         """The rows that are seen, a batch at a time, with the columns that are needed and their places in the table."""
-        needed = [name for name in source.schema.names if self._role(name) != "drop"]
-        for batch in cut(self.view.filter(batch) for batch in _placed(source.batches(needed))):
+        needed = [name for name in source.schema.names if self.role(name) != "drop"]
+        placed = (batch.append_column(_PLACE, pa.array(places)) for places, batch in source.placed(needed))
+        for batch in cut(map(self.view.filter, placed)):
             yield batch.column(_PLACE).to_numpy(), batch.select(needed)
 
     def blur(self, positions: Words, batch: pa.RecordBatch, levels: Sequence[Level], key: Key) -> list[pa.RecordBatch]:
@@ -250,7 +270,7 @@ class TableScheme:
         for positions, batch in self.numbered(source):
             rows = record_ids(batch, self.ids, positions, plain)
             drawn = [scheme.draws(batch, rows, plain) for scheme in units]
-            rest = hashed(batch, [name for name in batch.schema.names if self._role(name) == "keep"], plain)
+            rest = hashed(batch, [name for name in batch.schema.names if self.role(name) == "keep"], plain)
             for scheme in self.schemes:
                 rest = rest if scheme in units else rest ^ scheme.draws(batch, rows, plain)
             yield np.column_stack([rows, *drawn, rest])
@@ -260,7 +280,7 @@ class TableScheme:
         blurred: dict[str, list[pa.Field]] = {}
         for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
             blurred |= in_place(mechanism.columns, scheme.fields(source), source)
-        plain = {f.name: [pa.field(f.name, bare_type(f.type))] for f in source if self._role(f.name) in ("keep", "id")}
+        plain = {f.name: [pa.field(f.name, bare_type(f.type))] for f in source if self.role(f.name) in ("keep", "id")}
         shown = [made for field in source for made in blurred.get(field.name, plain.get(field.name, []))]
         hidden = {name for name in self.ids if not self.is_published(name)}
         return pa.schema(
@@ -283,7 +303,7 @@ class TableScheme:
         whole = [scheme.model(level) for scheme in self.schemes]
         blurred = [model for model in (narrowed(model, names) for model in whole) if model.columns]
         for role in ("id", "keep"):
-            plain = tuple(name for name in names if self._role(name) == role)
+            plain = tuple(name for name in names if self.role(name) == role)
             blurred += [Unchanged(plain, role)] if plain else []
         return tuple(blurred)
 
@@ -347,7 +367,8 @@ class TableScheme:
     def _dataset(self, key: Key) -> Key:
         return key.derive("dataset", self.policy.dataset)
 
-    def _role(self, name: str) -> str | None:
+    def role(self, name: str) -> str | None:
+        """What the policy says of a column."""
         return self.policy.columns[name].role if name in self.policy.columns else self.policy.default
 
 
@@ -363,16 +384,3 @@ def _in_order(manifest: Manifest, rows: int) -> Manifest:
 
 
 _PLACE = "sfumato.place"
-
-
-def _placed(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches with one more column, the place of each row in the table."""
-    first = 0
-    for batch in batches:
-        places = np.arange(first, first + batch.num_rows, dtype=np.uint64)
-        yield batch.append_column(_PLACE, pa.array(places))
-        first += batch.num_rows
-
-
-def _positions(batch: pa.RecordBatch) -> Words:
-    return np.zeros(batch.num_rows, np.uint64)

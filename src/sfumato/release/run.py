@@ -15,7 +15,8 @@ from sfumato.release.copying import Copying, Progress, Seal
 from sfumato.release.manifest import Manifest, attach, sidecar
 from sfumato.release.plan import TableScheme
 from sfumato.schema.levels import Level
-from sfumato.schema.table import Source, format_of
+from sfumato.schema.reading import format_of
+from sfumato.schema.table import Source
 
 
 def release_file(

@@ -3,11 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Rows, Words
+
+
+@dataclass(frozen=True)
+class Sample:
+    """One row in `share`, a power of two, chosen by their places alone; samples of parts merge to that of the whole."""
+
+    kept: tuple[tuple[Words, pa.RecordBatch], ...] = ()
+    """Places and rows."""
+    share: int = 1
+
+    @classmethod
+    def of(cls, batches: Iterable[tuple[Words, pa.RecordBatch]], rows: int) -> Sample:
+        """At most so many of all rows."""
+        found = cls()
+        for places, batch in batches:
+            found = found.merged(cls(((places, batch),)), rows)
+        return found
+
+    def merged(self, other: Sample, rows: int) -> Sample:
+        """At most so many of both, with the smallest share that does."""
+        share = max(self.share, other.share)
+        both = Sample((*self.thinned(share).kept, *other.thinned(share).kept), share)
+        while sum(len(places) for places, _ in both.kept) > rows:
+            both = both.thinned(2 * both.share)
+        return both
+
+    def thinned(self, share: int) -> Sample:
+        """Fewer of its rows."""
+        if share == self.share:
+            return self
+        return Sample(tuple(_thinned(places, batch, share) for places, batch in self.kept), share)
+
+    def rows(self) -> tuple[Words, pa.Table]:
+        """The places, and the rows."""
+        if not self.kept:
+            return np.empty(0, np.uint64), pa.table({})
+        batches = [batch for _, batch in self.kept]
+        return np.concatenate([places for places, _ in self.kept]), pa.Table.from_batches(batches, batches[0].schema)
 
 
 def sampled(batches: Iterable[tuple[Words, pa.RecordBatch]], rows: int) -> tuple[Words, pa.Table]:
@@ -17,22 +56,7 @@ def sampled(batches: Iterable[tuple[Words, pa.RecordBatch]], rows: int) -> tuple
         batches: with the place of each row in the table.
 
     """
-    kept: list[tuple[Words, Words, pa.RecordBatch]] = []
-    seen, share, total = 0, 1, 0
-    schema: pa.Schema | None = None
-    for places, batch in batches:
-        schema = batch.schema
-        lots = _lots(np.arange(seen, seen + batch.num_rows, dtype=np.uint64))
-        seen += batch.num_rows
-        kept.append(_thinned(lots, places, batch, share))
-        total += len(kept[-1][0])
-        while total > rows:
-            share *= 2
-            kept = [_thinned(*part, share) for part in kept]
-            total = sum(len(part[0]) for part in kept)
-    if schema is None:
-        return np.empty(0, np.uint64), pa.table({})
-    return np.concatenate([part[1] for part in kept]), pa.Table.from_batches([part[2] for part in kept], schema)
+    return Sample.of(batches, rows).rows()
 
 
 def one_in(share: int, rows: int) -> Rows:
@@ -55,8 +79,8 @@ def _lots(numbers: Words) -> Words:
     return drawn
 
 
-def _thinned(lots: Words, places: Words, batch: pa.RecordBatch, share: int) -> tuple[Words, Words, pa.RecordBatch]:
-    chosen = np.flatnonzero(lots % np.uint64(share) == 0)
-    if len(chosen) == len(lots):
-        return lots, places, batch
-    return lots[chosen], places[chosen], batch.take(pa.array(chosen))
+def _thinned(places: Words, batch: pa.RecordBatch, share: int) -> tuple[Words, pa.RecordBatch]:
+    chosen = np.flatnonzero(_lots(places) % np.uint64(share) == 0)
+    if len(chosen) == len(places):
+        return places, batch
+    return places[chosen], batch.take(pa.array(chosen))

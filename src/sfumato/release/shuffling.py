@@ -14,7 +14,8 @@ from sfumato.kernels import Words
 from sfumato.keys.identity import record_ids
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
-from sfumato.schema.table import BATCH, Source
+from sfumato.schema.reading import BATCH
+from sfumato.schema.table import Source
 from sfumato.schema.view import EVERYTHING, View
 
 PARTS = 256
@@ -48,10 +49,7 @@ def arranged(
         return pa.Table.from_batches(map(view.filter, source.batches()), source.schema)
 
     def laid() -> Iterator[tuple[Words, pa.RecordBatch]]:
-        first = 0
-        for batch in source.batches():
-            places = np.arange(first, first + batch.num_rows, dtype=np.uint64)
-            first += batch.num_rows
+        for places, batch in source.placed(source.schema.names):
             seen = pa.array(view.holds(batch))
             shown = batch.filter(seen)
             yield lots(record_ids(shown, ids, places[np.asarray(seen)], secret), secret), shown

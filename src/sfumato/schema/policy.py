@@ -172,11 +172,16 @@ class Policy:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def fit(
-        self, table: Any, *, threads: int | None = None, progress: Callable[[int], None] | None = None
+        self,
+        table: Any,
+        *,
+        threads: int | None = None,
+        progress: Callable[[int], None] | None = None,
+        engine: Any = None,
     ) -> TableScheme:
-        """Measure a table, and fix with it the shape of the noise for all its levels."""
+        """Measure a table, and fix with it the shape of the noise for all its levels; on an `engine`, if it is said."""
         fitting = importlib.import_module("sfumato.release.fitting")
-        fitted: TableScheme = fitting.fit(self, table, threads=threads, progress=progress)
+        fitted: TableScheme = fitting.fit(self, table, threads=threads, progress=progress, engine=engine)
         return fitted
 
     def check_target(self, target: Target) -> None:

@@ -13,7 +13,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sfumato.errors import SourceError, UnknownSubject
-from sfumato.schema.table import format_of
+from sfumato.schema.reading import format_of
 from sfumato.service.settings import Settings
 from sfumato.vault.store import Store
 

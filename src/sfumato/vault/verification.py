@@ -14,7 +14,7 @@ from sfumato.ledger.chain import START, Codes, Entry
 from sfumato.ledger.ledger import Head, Ledger, Query, Reading
 from sfumato.ledger.tables import ENTRIES, SUBJECTS
 from sfumato.release.certificate import check
-from sfumato.schema.table import FORMATS
+from sfumato.schema.reading import FORMATS
 from sfumato.vault.store import Store, files_in
 
 _PREFIX = 12

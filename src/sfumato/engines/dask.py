@@ -1,0 +1,78 @@
+"""A Dask cluster: one that is there, or one on this machine."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any
+from urllib.parse import urlsplit
+
+from sfumato.engines import Engine, In, Out, Secret
+from sfumato.engines._desk import desk
+from sfumato.engines.local import cores
+from sfumato.errors import EngineError
+from sfumato.keys.key import Key
+
+
+class Dask(Engine):
+    """The workers of a `dask.distributed` cluster; what a worker did that died, another does again."""
+
+    address_option = "--scheduler"
+
+    def __init__(self, client: Any) -> None:
+        """Use a `distributed.Client`."""
+        self._client = client
+        self._own: list[Any] = []
+
+    @classmethod
+    def at(cls, address: str | None, threads: int | None) -> Dask:
+        try:
+            import distributed  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise EngineError("the Dask engine needs dask; run `pip install 'sfumato[dask]'`") from None
+        own: list[Any] = []
+        if address is None:
+            own = [distributed.LocalCluster(n_workers=threads or cores(), threads_per_worker=1, dashboard_address=None)]
+        try:
+            client = distributed.Client(own[0] if own else address)
+        except (OSError, ValueError, TimeoutError) as error:
+            raise EngineError(f"no Dask scheduler answers at {address}: {error or 'time is out'}") from None
+        engine = cls(client)
+        engine._own = [client, *own]
+        return engine
+
+    def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
+        waiting: deque[Any] = deque()
+        try:
+            for item in items:
+                # never pure: the results are small, and the work is done by its side effects
+                waiting.append(self._client.submit(function, item, pure=False))
+                if len(waiting) > self._ahead():
+                    yield self._result(waiting.popleft())
+            while waiting:
+                yield self._result(waiting.popleft())
+        finally:
+            self._client.cancel(list(waiting))
+
+    def _ahead(self) -> int:
+        """How many items are under way: enough that no worker waits for the next one."""
+        return 3 * max(int(sum(self._client.nthreads().values())), 1)
+
+    def _result(self, future: Any) -> Any:
+        from distributed.scheduler import KilledWorker  # noqa: PLC0415 - an extra
+
+        try:
+            return future.result()
+        except KilledWorker as error:
+            raise EngineError(
+                f"workers died again and again over one file, {error.task}; look at their logs: it is memory, mostly"
+            ) from None
+
+    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+        """At the address by which this process talks to the scheduler."""
+        return desk(urlsplit(self._client.scheduler_comm.comm.local_address).hostname or "127.0.0.1", key)
+
+    def close(self) -> None:
+        for held in self._own:
+            held.close()

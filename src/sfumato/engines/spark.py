@@ -1,0 +1,88 @@
+"""A Spark cluster: one that is there, or one on this machine."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.engines import Engine, In, Out, Secret
+from sfumato.engines._desk import desk
+from sfumato.engines.local import cores
+from sfumato.errors import EngineError, SfumatoError
+from sfumato.keys.key import Key
+
+
+class Spark(Engine):
+    """The executors of a Spark cluster, through `mapInArrow`; what one did that was lost, another does again."""
+
+    address_option = "--master"
+
+    def __init__(self, session: Any) -> None:
+        """Use a `SparkSession`."""
+        self.session = session
+        self._own: list[Any] = []
+
+    @classmethod
+    def at(cls, address: str | None, threads: int | None) -> Spark:
+        try:
+            from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise EngineError("the Spark engine needs pyspark; run `pip install 'sfumato[spark]'`") from None
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # unless said otherwise, workers have what we have
+        builder = SparkSession.builder.appName("sfumato").master(address or f"local[{threads or cores()}]")
+        try:
+            engine = cls(builder.config("spark.ui.showConsoleProgress", "false").getOrCreate())
+        except Exception as error:  # of Java, by many names
+            first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+            raise EngineError(f"no Spark session could be had at {address or 'this machine'}: {first}") from None
+        engine._own = [engine.session]
+        return engine
+
+    def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
+        left = iter(items)
+        while wave := list(islice(left, max(32, 8 * self.session.sparkContext.defaultParallelism))):
+            yield from self._wave(function, wave)
+
+    def _wave(self, function: Callable[[In], Out], wave: list[In]) -> list[Out]:
+        """Each item as a partition of its own, so that Spark deals them out as executors become free."""
+        places = self.session.range(0, len(wave), 1, len(wave))
+        done = places.mapInArrow(_Task(function, wave), "place long, result binary").collect()
+        found = [pickle.loads(row.result) for row in sorted(done, key=lambda row: row.place)]  # noqa: S301 - our own
+        for result in found:
+            if isinstance(result, SfumatoError):
+                raise result
+        return found
+
+    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+        """At the address by which executors talk to the driver."""
+        return desk(self.session.conf.get("spark.driver.host"), key)
+
+    def close(self) -> None:
+        for session in self._own:
+            session.stop()
+
+
+class _Task:
+    """What an executor does with a partition: numbers of items come in, results go out."""
+
+    def __init__(self, function: Callable[[Any], Any], items: list[Any]) -> None:
+        self._function, self._items = function, items
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for place in batch.column(0).to_pylist():
+                result = pickle.dumps(self._result(place))
+                yield pa.RecordBatch.from_pydict({"place": [place], "result": [result]})
+
+    def _result(self, place: int) -> Any:
+        try:
+            return self._function(self._items[place])
+        except SfumatoError as error:  # what is wrong stays wrong, so Spark need not try again
+            return error
