@@ -27,9 +27,11 @@ import numpy as np
 
 from sfumato.attacks._estimate import Belief, Estimate, column_of, joined
 from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records, Turned, size_of
-from sfumato.attacks._pooling import pool, telling
+from sfumato.attacks._pooling import Pool, pool, telling
+from sfumato.attacks._prior import prior_from
 from sfumato.attacks._scoring import Score, breached, record_errors, score
 from sfumato.attacks._simulation import simulated
+from sfumato.attacks._statistics import means_of
 from sfumato.errors import AttackError
 from sfumato.family import Family
 
@@ -43,13 +45,16 @@ __all__ = [
     "Guess",
     "Knowledge",
     "Numbers",
+    "Pool",
     "Records",
     "Score",
     "Turned",
     "breached",
     "column_of",
     "joined",
+    "means_of",
     "pool",
+    "prior_from",
     "record_errors",
     "score",
     "simulated",

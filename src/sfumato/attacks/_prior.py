@@ -20,9 +20,15 @@ def prior_of(best: Categories, knowledge: Knowledge) -> Floats:
         return np.broadcast_to(1 / best.size, best.size)
     if knowledge.sample is not None and name in knowledge.sample.codes:
         return _shares(knowledge.sample.codes[name], best.size, 0.5)
-    kept = best.model.retention
-    found = np.maximum((_shares(best.codes, best.size, 0.0) - (1 - kept) / best.size) / kept, 0)
-    rare = 1 / (2 * max(len(best.codes), 1))  # nothing is impossible
+    codes = best.codes[best.codes >= 0]
+    return prior_from(np.bincount(codes, minlength=best.size).astype(np.float64), best)
+
+
+def prior_from(counts: Floats, best: Categories) -> Floats:
+    """From how often the best copy shows each value, by inverting its perturbation."""
+    kept, rows = best.model.retention, max(float(counts.sum()), 1.0)
+    found = np.maximum((counts / rows - (1 - kept) / best.size) / kept, 0)
+    rare = 1 / (2 * rows)  # nothing is impossible
     estimated: Floats = (found + rare) / (found + rare).sum()
     return estimated
 

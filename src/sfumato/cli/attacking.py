@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from sfumato.cli.engines import engine_of, engine_options
+from sfumato.cli.folders import attack_folders
 from sfumato.cli.frame import as_json_option, new_file, progress, say
 from sfumato.cli.opening import location_option
 from sfumato.errors import AttackError
@@ -49,6 +51,7 @@ if TYPE_CHECKING:
 @click.option("--level", "levels", multiple=True, help="With --predict: a level of the coalition; repeat it.")
 @click.option("--domain", type=click.IntRange(2), default=10, show_default=True, help="With --predict: categories.")
 @click.option("--dataset", help="With --predict: the columns of this dataset in the vault, at --level or all levels.")
+@engine_options
 @location_option
 @as_json_option
 def attack(
@@ -68,6 +71,10 @@ def attack(
     levels: tuple[str, ...],
     domain: int,
     dataset: str | None,
+    engine: str,
+    scheduler: str | None,
+    master: str | None,
+    threads: int | None,
     location: str,
     as_json: bool,
 ) -> None:
@@ -90,6 +97,14 @@ def attack(
         raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` has the attacks")
     if truth is None and (perfect or known is not None):
         raise click.UsageError("--perfect and --known take what the attacker knows from --truth; name the original")
+    if any(copy.is_dir() for copy in copies) or engine != "local":
+        if truth is None or perfect or known is not None or samples or sample or arrange or output:
+            raise click.UsageError(
+                "copies in folders are attacked with --truth, and with no other knowledge or output."
+            )
+        with engine_of(engine, scheduler, master, threads) as where:
+            attack_folders(name, copies, truth, _parsed(options), where, as_json)
+        return
     original = _arranged(truth, copies, *arrange) if truth is not None and arrange else truth
     if truth is not None and not arrange:
         _refuse_shuffled(copies)

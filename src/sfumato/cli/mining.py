@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from sfumato.cli.engines import engine_of, engine_options
 from sfumato.cli.frame import as_json_option, new_file, progress, say
 
 
@@ -22,9 +23,19 @@ from sfumato.cli.frame import as_json_option, new_file, progress, say
     show_default=True,
     help="Of the intervals.",
 )
+@engine_options
 @as_json_option
 def mine(
-    copy: Path, question: str | None, describe: bool, output: Path | None, confidence: float, as_json: bool
+    copy: Path,
+    question: str | None,
+    describe: bool,
+    output: Path | None,
+    confidence: float,
+    engine: str,
+    scheduler: str | None,
+    master: str | None,
+    threads: int | None,
+    as_json: bool,
 ) -> None:
     """Ask a copy about its original: a description, or a QUESTION in SQL.
 
@@ -32,20 +43,21 @@ def mine(
 
         sfumato mine copy.parquet "select region, count(*) from copy where ward = 'A' group by region"
     """
+    from sfumato.mining import on
     from sfumato.release.manifest import Manifest
 
     if question is not None and (describe or output is not None):
         raise click.UsageError("either ask a QUESTION or have a description with --describe and -o, not both")
     if output is not None:
         new_file(output, (".html",), ours="What a copy tells of")
-    with progress(quiet=as_json, unit="") as (stage, _):
+    with progress(quiet=as_json, unit="") as (stage, _), engine_of(engine, scheduler, master, threads) as where:
         stage("checking the copy")
-        Manifest.of(copy).verify(copy)
+        Manifest.of(copy).verify(copy, where)
         if question is not None:
             stage("counting")
             answer = _asked(copy, question, confidence)
         else:
-            described = _described(copy, confidence, output, stage)
+            described = _described(on(where, copy) if copy.is_dir() else copy, confidence, output, stage)
     if question is not None:
         say({"answer": answer.to_pylist()}, as_json, _table(answer), f"sfumato mine {copy} --describe -o profile.html")
         return
@@ -59,7 +71,7 @@ def _asked(copy: Path, question: str, confidence: float) -> Any:
     return ask(copy, question, confidence=confidence)
 
 
-def _described(copy: Path, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:
+def _described(copy: Any, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:
     from sfumato.mining import profile
     from sfumato.mining._page import page, text
     from sfumato.release.atomic import replace_text

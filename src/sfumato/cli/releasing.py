@@ -17,6 +17,9 @@ from sfumato.errors import PolicyError
 if TYPE_CHECKING:
     from sfumato.client import Remote
     from sfumato.engines import Engine
+    from sfumato.keys.key import Key
+    from sfumato.release.manifest import Manifest
+    from sfumato.schema.table import Source
     from sfumato.vault import Vault
 
 
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Without a vault: a fitted scheme; read if it exists, else fitted and kept here for later versions.",
 )
+@click.option("--format", "form", help="With --engine spark: read TABLE by Spark's own reader (delta, iceberg, ...).")
 @engine_options
 @vault_options
 @as_json_option
@@ -44,6 +48,7 @@ def release(
     level: str | None,
     policy_path: Path | None,
     scheme_path: Path | None,
+    form: str | None,
     engine: str,
     scheduler: str | None,
     master: str | None,
@@ -54,8 +59,8 @@ def release(
 ) -> None:
     """Make a copy: of a vault's DATASET for a RECIPIENT, or without a vault of TABLE to OUT at a --level.
 
-    The copy is written as Parquet, CSV or Arrow, by the ending of its name. TABLE may be a folder of files, here or at a
-    URL (s3://...); then OUT may be a folder too, and the work may be done by a cluster.
+    The copy is written as Parquet, CSV or Arrow, by the ending of its name. TABLE may be a folder of files, here or at
+    a URL (s3://...); then OUT may be a folder too, and the work may be done by a cluster.
     """
     from sfumato.schema.reading import FORMATS
 
@@ -74,8 +79,10 @@ def release(
         raise click.UsageError("a release without a vault is written to its second argument, not to --out.")
     if policy_path is None and (scheme_path is None or not scheme_path.exists()):
         raise click.UsageError("a release needs --policy, or --scheme with a scheme that exists.")
+    if form is not None and engine != "spark":
+        raise click.UsageError("--format names one of Spark's readers; add --engine spark.")
     with engine_of(engine, scheduler, master, threads) as where:
-        _of_table(first, second, level, key_path, policy_path, scheme_path, where, as_json)
+        _of_table(first, second, form, level, key_path, policy_path, scheme_path, where, as_json)
 
 
 def _from_vault(
@@ -104,6 +111,7 @@ def _from_vault(
 def _of_table(
     table: str,
     out: str,
+    form: str | None,
     level: str,
     key_path: Path,
     policy_path: Path | None,
@@ -111,27 +119,20 @@ def _of_table(
     engine: Engine,
     as_json: bool,
 ) -> None:
-    from sfumato.engines.local import Local
     from sfumato.keys.key import Key
-    from sfumato.release.folders import release_folder
-    from sfumato.release.run import release_file
-    from sfumato.schema.reading import FORMATS
     from sfumato.schema.table import Source
 
     secret = Key.load(key_path)
-    source = Source.of(table)
-    to_folder = bool(source.parts) and Path(out).suffix.lower() not in FORMATS
-    if not to_folder and not isinstance(engine, Local):
-        raise click.UsageError("a cluster makes copies from a folder to a folder, and TABLE or OUT is none.")
     with progress(quiet=as_json) as (stage, advance):
         stage("measuring")
-        scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
-        stage("blurring", source.rows)
-        if to_folder:
-            manifest = release_folder(scheme, source, out, level, secret, engine=engine, progress=advance)
+        if form is None:
+            source = Source.of(table)
+            _check_engine(source, out, engine)
+            scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
+            stage("blurring", source.rows)
+            manifest = _written(scheme, source, out, level, secret, engine, advance)
         else:
-            threads = engine.threads if isinstance(engine, Local) else None
-            manifest = release_file(scheme, source, Path(out), level, secret, threads=threads, progress=advance)
+            scheme, fresh, manifest = _read_by_spark(table, out, form, level, secret, policy_path, scheme_path, engine)
     if scheme_path is not None and fresh:
         scheme.save(scheme_path)
     name = f" ({manifest.level})" if manifest.level else ""
@@ -146,6 +147,50 @@ def _of_table(
     say({"path": str(out), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato show {out}")
 
 
+def _check_engine(source: Source, out: str, engine: Engine) -> None:
+    from sfumato.engines.local import Local
+
+    if not _to_folder(source, out) and not isinstance(engine, Local):
+        raise click.UsageError("a cluster makes copies from a folder to a folder, and TABLE or OUT is none.")
+
+
+def _to_folder(source: Source, out: str) -> bool:
+    from sfumato.schema.reading import FORMATS
+
+    return bool(source.parts) and Path(out).suffix.lower() not in FORMATS
+
+
+def _written(
+    scheme: Any, source: Source, out: str, level: str, secret: Key, engine: Engine, advance: Callable[[int], None]
+) -> Manifest:
+    from sfumato.engines.local import Local
+    from sfumato.release.folders import release_folder
+    from sfumato.release.run import release_file
+
+    if _to_folder(source, out):
+        return release_folder(scheme, source, out, level, secret, engine=engine, progress=advance)
+    threads = engine.threads if isinstance(engine, Local) else None
+    return release_file(scheme, source, Path(out), level, secret, threads=threads, progress=advance)
+
+
+def _read_by_spark(
+    table: str,
+    out: str,
+    form: str,
+    level: str,
+    secret: Key,
+    policy_path: Path | None,
+    scheme_path: Path | None,
+    engine: Any,
+) -> tuple[Any, bool, Manifest]:
+    """A copy of whatever one of Spark's readers reads."""
+    from sfumato.release.dataframes import release_read
+
+    frame = engine.session.read.format(form).load(table)
+    scheme, fresh = _scheme(frame, policy_path, scheme_path, engine, lambda _: None)
+    return scheme, fresh, release_read(scheme, engine, frame, out, level, secret)
+
+
 def _scheme(
     source: Any,
     policy_path: Path | None,
@@ -156,9 +201,12 @@ def _scheme(
     """The scheme to use, the kept one or else one fitted now, and whether it is fresh."""
     from sfumato.release.plan import TableScheme
     from sfumato.schema.policy import Policy
+    from sfumato.schema.table import Source
 
     policy = None if policy_path is None else Policy.load(policy_path)
     if policy is not None and (scheme_path is None or not scheme_path.exists()):
+        if not isinstance(source, Source):
+            return policy.fit_spark(source), True
         return policy.fit(source, engine=engine, progress=advance), True
     scheme = TableScheme.load(str(scheme_path))
     if policy is not None and policy.digest() != scheme.policy.digest():

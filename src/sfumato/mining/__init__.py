@@ -24,6 +24,7 @@ from sfumato.family import Family
 
 if TYPE_CHECKING:
     from sfumato.mining._asking import ask as ask
+    from sfumato.mining._copy import on as on
     from sfumato.mining._expression import column as column
     from sfumato.mining._expression import count as count
     from sfumato.mining._profile import profile as profile
@@ -52,6 +53,7 @@ _HOMES = {
     "ask": "_asking",
     "column": "_expression",
     "count": "_expression",
+    "on": "_copy",
     "profile": "_profile",
 }
 
@@ -71,6 +73,7 @@ __all__ = [
     "ask",
     "column",
     "count",
+    "on",
     "profile",
 ]
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -61,6 +62,10 @@ class Replaced:
         """Of some rows; -1 where missing."""
         return copy.codes(table, self.model)
 
+    def places(self, other: Axis) -> Rows:
+        """Where the codes of another count of the same attribute are here."""
+        return np.arange(other.size)
+
 
 @dataclass(frozen=True)
 class Shown:
@@ -94,6 +99,10 @@ class Shown:
         index = pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1)
         codes: Rows = places[index.to_numpy(zero_copy_only=False)]
         return codes
+
+    def places(self, other: Axis) -> Rows:
+        """Where the codes of another count of the same column are here; what is new to this one is added."""
+        return np.array([self.found.setdefault(value, len(self.found)) for (value,) in other.labels], np.int64)
 
 
 Axis = Replaced | Shown
@@ -147,6 +156,17 @@ class Counts:
         for cell, count in zip(zip(*np.unravel_index(keys, tuple(sizes)), strict=True), counts, strict=True):
             self._cells[cell] = self._cells.get(cell, 0.0) + float(count)
 
+    def __add__(self, other: Counts) -> Counts:
+        """Of both; values are told by their labels, since each found its own as they came."""
+        if self._dense is not None and other._dense is not None:
+            self._dense += other._dense
+            return self
+        places = [one.places(two) for one, two in zip(self.axes, other.axes, strict=True)]
+        for cell, count in other._cells.items():
+            ours = tuple(int(place[code]) for place, code in zip(places, cell, strict=True))
+            self._cells[ours] = self._cells.get(ours, 0.0) + count
+        return self
+
     def table(self) -> Floats:
         """The counts, an axis an attribute."""
         if self._dense is not None:
@@ -155,6 +175,23 @@ class Counts:
         for cell, count in self._cells.items():
             out[cell] = count
         return out
+
+
+def counted(copy: Copy, wanted: Sequence[Sequence[str]]) -> list[Counts]:
+    """The tables of counts of some groups of columns, in one pass."""
+    return copy.fold(
+        [name for names in wanted for name in names],
+        partial(_counts_of, wanted=wanted),
+        lambda one, other: [a + b for a, b in zip(one, other, strict=True)],
+    )
+
+
+def _counts_of(copy: Copy, tables: Iterable[pa.Table], *, wanted: Sequence[Sequence[str]]) -> list[Counts]:
+    counts = [Counts(axes_of(copy, names)) for names in wanted]
+    for table in tables:
+        for part in counts:
+            part.add(copy, table)
+    return counts
 
 
 def _checked(shape: Sequence[int]) -> tuple[int, ...]:

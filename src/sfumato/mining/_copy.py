@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +17,11 @@ from sfumato.release.exhibits import codes_of, numbers_of
 from sfumato.release.manifest import Manifest
 
 if TYPE_CHECKING:
+    from sfumato.engines import Engine
+    from sfumato.schema.folder import Part
     from sfumato.schema.table import Source
+
+Found = TypeVar("Found")
 
 
 @dataclass(frozen=True)
@@ -26,6 +30,8 @@ class Copy:
 
     manifest: Manifest
     source: Source
+    engine: Engine | None = None
+    """What reads a copy in many files, if it is not this process."""
 
     @classmethod
     def of(cls, copy: Any, manifest: Manifest | None = None) -> Copy:
@@ -122,8 +128,30 @@ class Copy:
         for batch in self.source.batches(list(dict.fromkeys(columns))):
             count += batch.num_rows
             yield pa.Table.from_batches([batch])
-        if self.source.path is not None and count != self.manifest.rows:
+        if self.source.place and count != self.manifest.rows:
             raise _unfit(self.manifest)
+
+    def fold(
+        self,
+        columns: Sequence[str],
+        measure: Callable[[Copy, Iterable[pa.Table]], Found],
+        merge: Callable[[Found, Found], Found],
+    ) -> Found:
+        """What is measured of the rows, some at a time; of a copy in many files that of each, merged in their order.
+
+        So the result is the same to the last bit by any engine.
+        """
+        measuring = _Measuring(self.manifest, tuple(dict.fromkeys(columns)), measure)
+        parts = self.source.parts
+        if not parts:
+            return measure(self, self.tables(columns))
+        results = self.engine.map(measuring, parts) if self.engine else map(measuring, parts)
+        rows, total = next(iter(results))
+        for count, found in results:
+            rows, total = rows + count, merge(total, found)
+        if rows != self.manifest.rows:
+            raise _unfit(self.manifest)
+        return total
 
     def values(self, table: pa.Table, names: Sequence[str]) -> Floats:
         """Columns of numbers, a record a row; NaN where missing."""
@@ -138,6 +166,32 @@ class Copy:
             return codes_of(table, model)
         except SourceError:
             raise _unfit(self.manifest) from None
+
+
+@dataclass(frozen=True)
+class _Measuring(Generic[Found]):
+    """Measures one file of a copy, wherever it is called, and counts its rows."""
+
+    manifest: Manifest
+    columns: tuple[str, ...]
+    measure: Callable[[Copy, Iterable[pa.Table]], Found]
+
+    def __call__(self, part: Part) -> tuple[int, Found]:
+        source, rows = self.manifest.source(part), 0
+
+        def tables() -> Iterator[pa.Table]:
+            nonlocal rows
+            for batch in source.batches(list(self.columns)):
+                rows += batch.num_rows
+                yield pa.Table.from_batches([batch])
+
+        found = self.measure(Copy(self.manifest, source), tables())
+        return rows, found
+
+
+def on(engine: Engine, copy: Any) -> Copy:
+    """A copy in a folder, to be read by an engine: `Moments().fit(on(engine, "copy/"))`."""
+    return replace(Copy.of(copy), engine=engine)
 
 
 def opened(copies: Sequence[Any], columns: Sequence[str] | None = None) -> list[Copy]:

@@ -51,7 +51,14 @@ def chances(
         steps: the most rounds of a reconstruction.
 
     """
-    counts, grid = _counts(feature, values, groups, count)
+    grid = None if feature.size else grid_of(feature, values)
+    return chances_from(feature, counts_by_group(feature, grid, values, groups, count), grid, shares, steps)
+
+
+def chances_from(
+    feature: Feature, counts: Floats, grid: Grid | None, shares: Floats | None = None, steps: int = STEPS
+) -> Chances:
+    """The same from the counts of each group, a row a group, of categories or on a grid."""
     if shares is not None:
         counts = np.maximum(np.tensordot(shares, counts, (0, 0)), 0)
     rows = np.maximum(counts.sum(axis=1, keepdims=True), 1e-300)
@@ -70,25 +77,30 @@ def chances(
     return Chances(feature, grid.edges(0), _floored(found, rows), _floored(blur.forward(found), rows), wide)
 
 
-def _counts(feature: Feature, values: Floats, groups: Rows, count: int) -> tuple[Floats, Grid | None]:
-    if feature.size:
+def counts_by_group(feature: Feature, grid: Grid | None, values: Floats, groups: Rows, count: int) -> Floats:
+    """How many records of each group have each category, or lie in each bin."""
+    if grid is None:
         keys = groups * feature.size + values.astype(np.int64)
-        return np.bincount(keys, minlength=count * feature.size).reshape(count, feature.size).astype(np.float64), None
-    grid = grid_of(feature, values)
+        return np.bincount(keys, minlength=count * feature.size).reshape(count, feature.size).astype(np.float64)
     if feature.deviation:
-        return np.stack([grid.count(values[groups == group, None]) for group in range(count)]), grid
+        return np.stack([grid.count(values[groups == group, None]) for group in range(count)])
     edges = grid.edges(0)
     places = np.clip(np.searchsorted(edges, values, side="right") - 1, 0, len(edges) - 2)
     keys = groups * (len(edges) - 1) + places
-    return np.bincount(keys, minlength=count * (len(edges) - 1)).reshape(count, -1).astype(np.float64), grid
+    return np.bincount(keys, minlength=count * (len(edges) - 1)).reshape(count, -1).astype(np.float64)
 
 
 def grid_of(feature: Feature, values: Floats) -> Grid:
     """Bins over a feature's values: the more, the more there are."""
-    low, high = feature.ends or (float(values.min()), float(values.max()))
+    return grid_over(feature, float(values.min()), float(values.max()), float(values.var()), len(values))
+
+
+def grid_over(feature: Feature, least: float, most: float, variance: float, rows: int) -> Grid:
+    """The same, for values of which no more is known."""
+    low, high = feature.ends or (least, most)
     slack = 0.0 if feature.ends else min(feature.deviation, (high - low) / 4)
-    spread = np.sqrt(max(float(values.var()) - feature.deviation**2, 0.05 * float(values.var())))
-    bins = int(np.clip(2 * len(values) ** (1 / 3), *_BINS))
+    spread = np.sqrt(max(variance - feature.deviation**2, 0.05 * variance))
+    bins = int(np.clip(2 * rows ** (1 / 3), *_BINS))
     ends = np.array([[low + slack], [high - slack if high > low else low + 1]])
     return Grid(ends[0], ends[1], (bins,), np.array([[feature.deviation**2]]), np.array([spread or 1.0]))
 

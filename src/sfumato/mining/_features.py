@@ -205,8 +205,8 @@ def _columns(copy: Copy, table: pa.Table, names: Sequence[str]) -> tuple[Feature
             raise MiningError(f"{name!r} is turned; classify turned columns with scikit-learn as they are")
         if copy.is_number(name):
             values.append(copy.values(table, [name])[:, 0])
-            columns.append(_number(name, model))
-            _check_lattice(values[-1], columns[-1])
+            columns.append(number(name, model))
+            check_lattice(values[-1], columns[-1])
             continue
         axis = axes_of(copy, [name])[0]
         codes = axis.codes(copy, table)
@@ -219,7 +219,8 @@ def _columns(copy: Copy, table: pa.Table, names: Sequence[str]) -> tuple[Feature
     return Features(tuple(columns), noise, True), np.column_stack(values)
 
 
-def _number(name: str, model: Any) -> Feature:
+def number(name: str, model: Any) -> Feature:
+    """A column of numbers, as its model tells."""
     if not isinstance(model, GaussianNoise):
         return Feature(name)
     clip: Any = model.clip[0]  # of moments it is text
@@ -227,7 +228,7 @@ def _number(name: str, model: Any) -> Feature:
     return Feature(name, float(np.sqrt(model.covariance[0][0])), step=float(model.step[0]), ends=ends)
 
 
-def _check_lattice(values: Floats, column: Feature) -> None:
+def check_lattice(values: Floats, column: Feature) -> None:
     """Refuse numbers that were scaled or moved: their noise is no longer what the manifest says."""
     off = values / (column.step or 1.0) if column.deviation else np.zeros(1)
     if np.nanmax(np.abs(off - np.rint(off)), initial=0) > 1e-6:

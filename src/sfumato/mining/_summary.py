@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
@@ -31,19 +34,11 @@ class Summary:
     @classmethod
     def of(cls, copy: Copy, names: list[str]) -> Summary:
         """Read a copy."""
-        sums: Sums | None = None
-        bins: list[Bins] = []
-        counts: list[tuple[int, Floats] | None] = []
-        for table in copy.tables(names):
-            values = copy.values(table, names)
-            if sums is None:
-                bins = _bins(copy, names, values)
-            part = Sums.of(values - np.array([b.origin for b in bins]))
-            here = [b.count(values[:, i]) for i, b in enumerate(bins)]
-            counts = [added(a, b) for a, b in zip(counts, here, strict=True)] if counts else here
-            sums = part if sums is None else sums + part
-        if sums is None:
+        first = next(copy.tables(names), None)
+        if first is None:
             raise MiningError("moments need at least two records, and the copy has none")
+        bins = _bins(copy, names, copy.values(first, names))
+        sums, counts = copy.fold(names, partial(_measured, names=names, bins=bins), _merged)
         return cls(copy, names, np.array([b.origin for b in bins]), sums, bins, counts)
 
     @property
@@ -108,6 +103,22 @@ class Summary:
         if counts is None:
             raise MiningError(f"{name!r} has values very far apart, so that it has no quantiles to tell; clip it")
         return Shares.of(self.bins[place], counts)
+
+
+_Measured = tuple[Sums, list[tuple[int, Floats] | None]]
+
+
+def _measured(copy: Copy, tables: Iterable[pa.Table], *, names: list[str], bins: list[Bins]) -> _Measured:
+    origin = np.array([b.origin for b in bins])
+    total: _Measured = Sums.of(np.empty((0, len(names)))), [b.count(np.empty(0)) for b in bins]
+    for table in tables:
+        values = copy.values(table, names)
+        total = _merged(total, (Sums.of(values - origin), [b.count(values[:, i]) for i, b in enumerate(bins)]))
+    return total
+
+
+def _merged(one: _Measured, other: _Measured) -> _Measured:
+    return one[0] + other[0], [added(a, b) for a, b in zip(one[1], other[1], strict=True)]
 
 
 def _bins(copy: Copy, names: list[str], first: Floats) -> list[Bins]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
@@ -110,11 +112,15 @@ def _counted(copy: Copy, names: list[str], bins: int, *, middles: bool) -> tuple
         raise MiningError(f"{bins} bins a column are {math.prod(grid.shape):,} cells with the noise; take fewer bins")
     if len(names) == 1:
         return grid, _rebinned(summary, grid)
+    return grid, copy.fold(names, partial(_on_grid, names=names, grid=grid), np.add)
+
+
+def _on_grid(copy: Copy, tables: Iterable[pa.Table], *, names: list[str], grid: Grid) -> Floats:
     counts = np.zeros(grid.shape)
-    for table in copy.tables(names):
+    for table in tables:
         values = copy.values(table, names)
         counts += grid.count(values[~np.isnan(values).any(axis=1)])
-    return grid, counts
+    return counts
 
 
 def _ends(copy: Copy, summary: Summary, place: int) -> tuple[float, float]:

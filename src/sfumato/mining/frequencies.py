@@ -12,7 +12,7 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.kernels.inversion import em_frequencies, inversion_variance, inverted, likeliest
 from sfumato.mining import Miner
-from sfumato.mining._axes import Counts, Replaced, axes_of
+from sfumato.mining._axes import Counts, Replaced, counted
 from sfumato.mining._copy import Copy
 from sfumato.mining._interval import half_width
 
@@ -59,11 +59,8 @@ class Frequencies(Miner):
         wanted = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in asked]
         if not wanted:
             raise MiningError("a column of categories must be named: no column of this copy is perturbed")
-        counts = {names: Counts(axes_of(best, names)) for names in wanted}
-        for table in best.tables([name for names in wanted for name in names]):
-            for part in counts.values():
-                part.add(best, table)
-        self.tables_ = {names: self._table(part, width) for names, part in counts.items()}
+        counts = counted(best, wanted)
+        self.tables_ = {names: self._table(part, width) for names, part in zip(wanted, counts, strict=True)}
         return self
 
     def table(self, *columns: str) -> pa.Table:

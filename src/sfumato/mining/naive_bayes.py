@@ -11,8 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining._densities import chances, class_shares
+from sfumato.mining._densities import chances_from, class_shares
 from sfumato.mining._features import lesson
+from sfumato.mining._tally import in_files, tally_in_memory, tally_of
 from sfumato.release.manifest import Manifest
 
 
@@ -36,21 +37,21 @@ class NaiveBayes(ClassifierMixin, Miner):
         self.on = on
 
     def fit(self, X: Any, y: Any) -> NaiveBayes:
-        """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes."""
+        """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes.
+
+        A copy in many files is counted as it lies, in memory that does not grow with it.
+        """
         if self.on not in {"original", "copy"}:
             raise MiningError(f"`on` must be 'original' or 'copy', got {self.on!r}")
-        taught = lesson(self, X, y)
-        count = len(taught.classes)
-        shares = class_shares(count, taught.retention) if taught.retention < 1 else None
-        seen = np.bincount(taught.labels, minlength=count).astype(np.float64)
-        prior = np.maximum(seen if shares is None else seen @ shares, 0.5)
-        self.classes_ = taught.classes
-        self.features_ = taught.features
+        folder = in_files(X)
+        tally = tally_of(self, folder, y) if folder else tally_in_memory(lesson(self, X, y))
+        shares = class_shares(len(tally.classes), tally.retention) if tally.retention < 1 else None
+        prior = np.maximum(tally.seen if shares is None else tally.seen @ shares, 0.5)
+        self.classes_ = tally.classes
+        self.features_ = tally.features
         self.prior_ = prior / prior.sum()
-        self.chances_ = [
-            chances(feature, taught.values[:, i], taught.labels, count, shares)
-            for i, feature in enumerate(taught.features.columns)
-        ]
+        parts = zip(tally.features.columns, tally.counts, tally.grids, strict=True)
+        self.chances_ = [chances_from(feature, counts, grid, shares) for feature, counts, grid in parts]
         return self
 
     def predict_log_proba(self, X: Any) -> Floats:

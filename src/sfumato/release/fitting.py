@@ -17,6 +17,9 @@ from sfumato.schema.folder import Part
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source
 
+Due = list[tuple[Mechanism, Summary | None]]
+"""Mechanisms that need a pass, each with what it knows from the pass before."""
+
 
 def fit(
     policy: Policy,
@@ -31,17 +34,21 @@ def fit(
     Merging what was measured is exact, so that the scheme is the same, to the last bit, however the table lies and
     wherever it is measured.
     """
-    source = Source.of(table)
-    check_columns(policy, source.schema)
+    source, where = Source.of(table), engine or Local(threads)
+    return fitted(policy, source.schema, lambda due: _summarise(where, source, due, progress))
+
+
+def fitted(policy: Policy, schema: pa.Schema, one_pass: Callable[[Due], list[Summary]]) -> TableScheme:
+    """The scheme for a table with this schema, which `one_pass` measures for all mechanisms that need it."""
+    check_columns(policy, schema)
     tree, mechanisms = parts_of(policy)
     for mechanism in mechanisms:
-        mechanism.check(source.schema)
-    engine = engine or Local(threads)
+        mechanism.check(schema)
     summaries: list[Summary | None] = [None] * len(mechanisms)
     for turn in range(max((mechanism.passes for mechanism in mechanisms), default=0)):
         due = [i for i, mechanism in enumerate(mechanisms) if turn < mechanism.passes]
-        merged = _summarise(engine, source, [(mechanisms[i], summaries[i]) for i in due], progress)
-        for i, summary in zip(due, merged, strict=True):
+        measured = one_pass([(mechanisms[i], summaries[i]) for i in due])
+        for i, summary in zip(due, measured, strict=True):
             summaries[i] = summary
     schemes = [m.fit(s, tree) for m, s in zip(mechanisms, summaries, strict=True) if s is not None]
     return TableScheme(policy, mechanisms, tuple(schemes), tree)
@@ -50,18 +57,17 @@ def fit(
 def _summarise(
     engine: Engine,
     source: Source,
-    due: list[tuple[Mechanism, Summary | None]],
+    due: Due,
     progress: Callable[[int], None] | None,
 ) -> list[Summary]:
-    """One pass over a table for all mechanisms that need it, each with what it knows from the pass before.
+    """One pass over a table.
 
     A cluster is given the files of a folder, one machine the batches.
     """
-    names = [name for mechanism, _ in due for name in mechanism.columns]
-    measure = _Measure(due, names)
-    total = measure(_empty(source.schema, names))  # so that an empty table is summarised too
+    measure = Measure(due)
+    total = measure.nothing(source.schema)  # so that an empty table is summarised too
     away = bool(source.parts) and not isinstance(engine, Local)
-    for summaries in engine.map(measure, source.parts if away else source.batches(names)):
+    for summaries in engine.map(measure, source.parts if away else source.batches(measure.names)):
         total = total.merged(summaries)
         if progress:
             progress(summaries.rows)
@@ -69,33 +75,39 @@ def _summarise(
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Measured:
     """Of some rows, by mechanism."""
 
     rows: int
     summaries: list[Summary]
 
-    def merged(self, other: _Measured) -> _Measured:
+    def merged(self, other: Measured) -> Measured:
+        """Of both."""
         both = zip(self.summaries, other.summaries, strict=True)
-        return _Measured(self.rows + other.rows, [ours.merge(theirs) for ours, theirs in both])
+        return Measured(self.rows + other.rows, [ours.merge(theirs) for ours, theirs in both])
 
 
 @dataclass(frozen=True)
-class _Measure:
+class Measure:
     """Measures a batch, or a file."""
 
-    due: list[tuple[Mechanism, Summary | None]]
-    names: list[str]
+    due: Due
 
-    def __call__(self, table: pa.RecordBatch | Part) -> _Measured:
+    @property
+    def names(self) -> list[str]:
+        """The columns it needs."""
+        return [name for mechanism, _ in self.due for name in mechanism.columns]
+
+    def nothing(self, schema: pa.Schema) -> Measured:
+        """Of no rows."""
+        fields = [schema.field(name) for name in self.names]
+        return self(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in fields], schema=pa.schema(fields)))
+
+    def __call__(self, table: pa.RecordBatch | Part) -> Measured:
+        """Of all mechanisms that need this pass."""
         if not isinstance(table, Part):
-            return _Measured(table.num_rows, [mechanism.summarise(table, before) for mechanism, before in self.due])
-        total = self(_empty(table.schema, self.names))
+            return Measured(table.num_rows, [mechanism.summarise(table, before) for mechanism, before in self.due])
+        total = self.nothing(table.schema)
         for batch in Source.of(table).batches(self.names):
             total = total.merged(self(batch))
         return total
-
-
-def _empty(schema: pa.Schema, names: list[str]) -> pa.RecordBatch:
-    fields = [schema.field(name) for name in names]
-    return pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], schema=pa.schema(fields))

@@ -17,9 +17,12 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from sfumato import models
+from sfumato.engines import Engine
+from sfumato.engines.local import Local
 from sfumato.errors import ManifestError
 from sfumato.models import Model
 from sfumato.release import digest
+from sfumato.schema.folder import Part
 from sfumato.schema.places import below, is_file, is_folder, opened
 from sfumato.schema.table import Source
 
@@ -144,14 +147,10 @@ class Manifest:
     def _types(self) -> pa.Schema:
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.schema)))
 
-    def verify(self, copy: Any) -> None:
-        """Refuse a copy that is not the one this manifest was made for."""
-        source, rows, digests = self.source(copy), 0, list[bytes]()
-        for part in source.parts:
-            own, found = digested(Source.of(part), [n for n in part.schema.names if n not in dict(part.fixed)])
-            rows, digests = rows + own, [*digests, bytes.fromhex(digest.of_batches(found))]
-        if not source.parts:
-            rows, digests = digested(source)
+    def verify(self, copy: Any, engine: Engine | None = None) -> None:
+        """Refuse a copy that is not the one this manifest was made for; one in many files is read by an engine."""
+        source = self.source(copy)
+        rows, digests = digested_parts(source.parts, engine) if source.parts else _digested(source)
         if rows != self.rows or digest.of_batches(digests) != self.digest:
             raise ManifestError(
                 f"the copy must be as it was released, {self.rows:,} rows with digest {self.digest[:12]}…, and it has "
@@ -159,8 +158,18 @@ class Manifest:
             )
 
 
-def digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
-    """The number of rows, and the digest of each batch."""
+def digested_parts(parts: tuple[Part, ...], engine: Engine | None) -> tuple[int, list[bytes]]:
+    """The number of rows of a copy in many files, and the digest of each."""
+    found = list((engine or Local()).map(_digested_part, parts))
+    return sum(rows for rows, _ in found), [one for _, one in found]
+
+
+def _digested_part(part: Part) -> tuple[int, bytes]:
+    rows, digests = _digested(Source.of(part), [name for name in part.schema.names if name not in dict(part.fixed)])
+    return rows, bytes.fromhex(digest.of_batches(digests))
+
+
+def _digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
     rows, digests = 0, []
     for batch in source.batches(columns):
         rows += batch.num_rows

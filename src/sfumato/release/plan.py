@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import importlib
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -63,6 +64,10 @@ class TableScheme:
     def release(self, table: Any, level: Level | float | str, key: Key, *, threads: int | None = None) -> pa.Table:
         """A copy at a level, as a pyarrow table with its manifest."""
         return self.release_levels(table, [level], key, threads=threads)[0]
+
+    def release_spark(self, frame: Any, level: Level | float | str, key: Key) -> Any:
+        """A copy of a Spark data frame, as one: see `release.dataframes`."""
+        return importlib.import_module("sfumato.release.dataframes").release_dataframe(self, frame, level, key)
 
     def release_levels(
         self, table: Any, levels: Sequence[Level | float | str], key: Key, *, threads: int | None = None
@@ -157,6 +162,12 @@ class TableScheme:
         """A way to some rows of a table."""
         return lambda rows: sampled(self.numbered(source), rows)
 
+    @property
+    def is_tested(self) -> bool:
+        """Whether some rows are attacked before a copy is given."""
+        moved = [m for m in self.mechanisms if isinstance(m, MovedTogether)]
+        return bool(self.policy.targets) or any(m.is_exact and not m.motion.accept for m in moved)
+
     def check_motion(self, source: Source, taking: Taking | None = None) -> None:
         """Refuse turned copies that too few known records undo, unless the policy takes the risk or adds noise."""
         for mechanism, scheme in zip(self.mechanisms, self.schemes, strict=True):
@@ -203,7 +214,7 @@ class TableScheme:
         def lay(item: tuple[Words, pa.RecordBatch]) -> tuple[Words, pa.RecordBatch]:
             copies = self.blur(*item, levels, key)
             columns = [column for copy in copies for column in copy.columns]
-            return self._lots(*item, key), pa.RecordBatch.from_arrays(columns, schema=wide)
+            return self.lots(*item, key), pa.RecordBatch.from_arrays(columns, schema=wide)
 
         for batch in cut(shuffled(Local(threads).map(lay, self.numbered(source)), wide)):
             parts = [batch.columns[i * len(schema) : (i + 1) * len(schema)] for i in range(len(levels))]
@@ -219,7 +230,8 @@ class TableScheme:
         """The table itself, with its rows in the order that they have in a copy: what an attack is scored against."""
         return arranged(Source.of(table), self.ids, self._dataset(key), shuffle=self.shuffles, view=self.view)
 
-    def _lots(self, places: Words, batch: pa.RecordBatch, key: Key) -> Words:
+    def lots(self, places: Words, batch: pa.RecordBatch, key: Key) -> Words:
+        """What puts rows into the secret order of a copy."""
         secret = self._dataset(key)
         return lots(record_ids(batch, self.ids, places, secret), secret)
 

@@ -184,6 +184,11 @@ class Policy:
         fitted: TableScheme = fitting.fit(self, table, threads=threads, progress=progress, engine=engine)
         return fitted
 
+    def fit_spark(self, frame: Any) -> TableScheme:
+        """The same for a Spark data frame, measured where it lies."""
+        fitted: TableScheme = importlib.import_module("sfumato.release.dataframes").fit_dataframe(self, frame)
+        return fitted
+
     def check_target(self, target: Target) -> None:
         """Refuse a target that does not fit its column's role."""
         column = self.columns.get(target.column)
