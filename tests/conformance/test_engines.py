@@ -1,34 +1,32 @@
-"""What every engine must do."""
+"""What every engine must do. Those of clusters are held to it in tests/scale, where there are clusters."""
 
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
+from tests import engines
 
-from sfumato.engines import ENGINES, Engine
+from sfumato.engines import ENGINES
 from sfumato.engines.local import Local
+from sfumato.errors import EngineError
 
 
-@pytest.fixture(params=[(name, threads) for name in ENGINES.names() for threads in (1, 2, 5)], ids=str)
-def engine(request: pytest.FixtureRequest) -> Engine:
-    name, threads = request.param
-    made: Engine = ENGINES[name](threads)
-    return made
+def test_every_engine_is_tested() -> None:
+    assert ENGINES.names() == ["dask", "local", "spark"]
 
 
-def test_order_is_kept(engine: Engine) -> None:
-    def slow(i: int) -> int:
-        time.sleep(0.002 * (i % 3))
-        return i * i
-
-    assert list(engine.map(slow, range(40))) == [i * i for i in range(40)]
-    assert engine.fold(str, lambda a, b: a + b, range(12)) == "01234567891011"
+@pytest.fixture(params=[1, 2, 5])
+def engine(request: pytest.FixtureRequest) -> Local:
+    return Local.at(None, request.param)
 
 
-def test_few_items_are_held_at_a_time(engine: Engine) -> None:
+def test_it_keeps_its_promises(engine: Local) -> None:
+    engines.keeps_its_promises(engine)
+
+
+def test_few_items_are_held_at_a_time(engine: Local) -> None:
     taken = done = most = 0
     lock = threading.Lock()
 
@@ -46,7 +44,7 @@ def test_few_items_are_held_at_a_time(engine: Engine) -> None:
     assert most <= 14
 
 
-def test_an_error_ends_the_work(engine: Engine) -> None:
+def test_an_error_ends_the_work(engine: Local) -> None:
     asked = []
 
     def fail(i: int) -> int:
@@ -60,14 +58,9 @@ def test_an_error_ends_the_work(engine: Engine) -> None:
     assert len(asked) < 50
 
 
-def test_an_error_in_the_items_is_passed_on(engine: Engine) -> None:
-    def items() -> Iterator[int]:
-        yield 1
-        raise OSError("unreadable")
-
-    with pytest.raises(OSError, match="unreadable"):
-        list(engine.map(lambda i: i, items()))
-
-
 def test_all_cores_are_used_by_default() -> None:
-    assert Local()._threads >= 1
+    assert Local().threads >= 1
+    with pytest.raises(EngineError, match="at least 1, got 0"):
+        Local(0)
+    with pytest.raises(EngineError, match="has no address"):
+        Local.at("tcp://somewhere", None)

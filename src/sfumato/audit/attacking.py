@@ -73,7 +73,8 @@ class Opened:
     def names(self, rows: int | None = None) -> pa.Table:
         """What names the records, or the first of them."""
         kept = self.sources[0].batches(self.ids)
-        named = pa.Table.from_batches(kept if rows is None else islice(kept, -(-rows // BATCH)))
+        schema = pa.schema([self.sources[0].schema.field(name) for name in self.ids])
+        named = pa.Table.from_batches(kept if rows is None else islice(kept, -(-rows // BATCH)), schema)
         return named.slice(0, rows)
 
     @property

@@ -28,7 +28,7 @@ from sfumato.schema.places import below
 from sfumato.schema.policy import Policy
 from sfumato.schema.table import Source
 
-_LOT = "sfumato.lot"
+_LOT = "sfumato_lot"
 
 _lent = ExitStack()
 """A data frame is computed when it is asked for, so that its key is lent until this process ends."""

@@ -161,7 +161,8 @@ def _check_layout(scheme: TableScheme, source: Source) -> None:
 
 
 def _begin(target: str) -> None:
-    """From now on the copy is not whole."""
+    """From now on the folder is known to be ours, and the copy not to be whole."""
+    store_text(below(target, f"{_RECEIPTS}/begun"), "")
     if is_file(below(target, FOLDER)):
         remove([below(target, FOLDER)])
 

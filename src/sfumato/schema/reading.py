@@ -48,6 +48,8 @@ def format_of(path: str | Path) -> str:
 
 def read_file(place: str | Path, schema: pa.Schema | None = None) -> Reading:
     """A file; a schema gives the types of CSV, which has none of its own."""
+    if not Path(place).suffix and not is_file(place):
+        raise SourceError(f"a table must be a file or a folder that exists, and {str(place)!r} is none")
     kind = format_of(place)
     try:
         if not is_file(place):
