@@ -18,8 +18,10 @@ import pyarrow as pa
 import audits
 import files
 import kernels
+import limits
 import mining
 import peers
+import scale
 import serving
 import turning
 import vaults
@@ -31,9 +33,15 @@ ALL = [
     kernels.uniform,
     kernels.many_levels,
     kernels.algorithm_3,
+    limits.floors,
     peers.gaussian,
+    peers.replacement,
+    peers.attack,
     files.speed,
     files.memory,
+    scale.rows,
+    scale.threads,
+    scale.clusters,
     vaults.answers,
     audits.whole,
     audits.joint,
@@ -79,7 +87,7 @@ def main() -> None:
     for benchmark in ALL:
         if not chosen or benchmark.__module__ in chosen:
             for line in benchmark():
-                lines[line.what] = line
+                lines[line.what, line.against] = line
                 print(_row(line), flush=True)
     facts = {
         "machine": f"{platform.machine()} {_model()}".strip(),
@@ -94,10 +102,11 @@ def main() -> None:
     sys.exit(0 if all(line.met for line in lines.values()) else "some targets were missed")
 
 
-def _kept() -> dict[str, Line]:
+def _kept() -> dict[tuple[str, str], Line]:
     """The rows of the last run."""
     held = json.loads((ROOT / "benchmarks/results.json").read_text())["lines"]
-    return {row["what"]: Line(**{name: value for name, value in row.items() if name != "ratio"}) for row in held}
+    rows = [Line(**{name: value for name, value in row.items() if name != "ratio"}) for row in held]
+    return {(row.what, row.against): row for row in rows}
 
 
 def _row(line: Line) -> str:

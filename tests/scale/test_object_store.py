@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from moto.server import ThreadedMotoServer
@@ -16,6 +17,7 @@ from sfumato.mining import Moments, on
 from sfumato.release import folders, storing
 from sfumato.release.folders import release_folder
 from sfumato.release.manifest import FOLDER, Manifest
+from sfumato.schema.places import system
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the store's client
 
@@ -43,13 +45,13 @@ def bucket() -> Iterator[str]:
 
 
 def _put(folder: Path, url: str) -> str:
-    files, place = storing.system(url)
+    files, place = system(url)
     files.put(str(folder), place, recursive=True)
     return url
 
 
 def _got(url: str, folder: Path) -> dict[str, bytes]:
-    files, place = storing.system(url)
+    files, place = system(url)
     files.get(place, str(folder), recursive=True)
     return lakes.files_of(folder)
 
@@ -86,8 +88,12 @@ def test_an_interrupted_run_goes_on_there(
     with pytest.raises(ManifestError, match="run the same command again"):
         Manifest.of(target)
     written: list[str] = []
-    real = folders.storing
-    monkeypatch.setattr(folders, "storing", lambda place: written.append(place) or real(place))
+
+    def watched(place: str) -> Any:
+        written.append(place)
+        return storing.storing(place)
+
+    monkeypatch.setattr(folders, "storing", watched)
     release_folder(scheme, folder, target, "high", key)
     assert len(written) == 3  # of six
     release_folder(scheme, folder, tmp_path / "copy", "high", key)
@@ -96,14 +102,13 @@ def test_an_interrupted_run_goes_on_there(
 
 def test_a_file_is_whole_or_not_there(bucket: str, key: sf.Key) -> None:
     place = f"{bucket}/half/file"
-    with pytest.raises(ZeroDivisionError):  # noqa: PT012 - the block is what is tested
-        with storing.storing(place) as file:
-            file.write(b"x" * 6_000_000)  # more than one piece of an upload
-            raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), storing.storing(place) as file:  # noqa: PT012 - the block is what is tested
+        file.write(b"x" * 6_000_000)  # more than one piece of an upload
+        raise ZeroDivisionError
     assert storing.stored_text(place) is None
     storing.store_text(place, "whole")
     assert storing.stored_text(place) == "whole"
-    files, _ = storing.system(bucket)
+    files, _ = system(bucket)
     files.pipe_file("lake/foreign/thesis.parquet", b"mine")
     scheme = lakes.POLICIES["gaussian"].fit(WHOLE)
     with pytest.raises(ReleaseError, match="made of a table in a folder"):

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hmac
 import pickle
 import socket
 from dataclasses import replace
 
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import sfumato as sf
 from sfumato.engines import _desk
@@ -46,10 +48,10 @@ def test_who_listens_learns_nothing() -> None:
     key, seen = sf.Key.generate(), []
     with desk("127.0.0.1", key) as ticket:
         for _ in range(2):
-            own = _desk.X25519PrivateKey.generate()
+            own = X25519PrivateKey.generate()
             public = own.public_key().public_bytes_raw()
             with socket.create_connection((ticket.host, ticket.port), timeout=5) as line:
-                line.sendall(public + _desk.hmac.digest(ticket.token, public, "sha256"))
+                line.sendall(public + hmac.digest(ticket.token, public, "sha256"))
                 seen.append(_desk._received(line, _desk._SEALED))
     assert seen[0][32:] != seen[1][32:]
     assert all(key.expose() not in answer for answer in seen)

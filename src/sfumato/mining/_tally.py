@@ -22,7 +22,6 @@ from sfumato.mining._copy import Copy
 from sfumato.mining._densities import counts_by_group, grid_of, grid_over
 from sfumato.mining._features import Feature, Features, Lesson, check_lattice, number
 from sfumato.models import Rotation, Unchanged, UniformReplacement
-from sfumato.schema.places import is_folder
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class Tally:
 
 def in_files(X: Any) -> Copy | None:
     """A copy that lies in many files."""
-    if isinstance(X, str | Path) and is_folder(X):
+    if isinstance(X, str | Path):
         X = Copy.of(X)
     return X if isinstance(X, Copy) and X.source.parts else None
 

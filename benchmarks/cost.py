@@ -1,0 +1,148 @@
+"""What a cell costs: a model fitted to small runs, checked on a large one, and followed to 10^12 cells.
+
+`python benchmarks/cost.py` writes docs/cost-model.md, which docs/scale.md shows.
+"""
+
+from __future__ import annotations
+
+import resource
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from scipy.optimize import nnls
+
+import lake
+import sfumato as sf
+from sfumato.engines.local import Local
+from sfumato.keys.path import ancestry
+from sfumato.release.folders import release_folder
+from sfumato.release.run import release_file
+
+ROOT = Path(__file__).parents[1]
+KEY = sf.Key.from_bytes(bytes(32))
+CELLS = 4_000_000
+CHECK_ROWS, CHECK_COLUMNS = 25_000_000, 4
+PARTS = ("a row", "a cell", "a draw of a cell", "a cell times the columns blurred together")
+FORMATS = ("parquet", "arrow", "csv")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One release from file to file, measured."""
+
+    rows: int
+    columns: int
+    draws: int
+    cpu: float
+    """Seconds, of all threads."""
+
+    @property
+    def parts(self) -> list[float]:
+        cells = self.rows * self.columns
+        return [self.rows, cells, cells * self.draws, cells * self.columns]
+
+
+def measured(columns: int, level: float | str, form: str = "parquet", cells: int = CELLS) -> tuple[Run, float, float]:
+    """A run, and the bytes a cell that were read and written."""
+    rows = cells // columns
+    rng = np.random.default_rng(columns)
+    numbers = {f"c{k}": rng.normal(size=rows) for k in range(columns)}
+    table = pa.table({"id": np.arange(rows), **numbers})
+    scheme = lake.policy(columns).fit(table)
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder, f"in.{form}"), Path(folder, f"out.{form}")
+        _write(table, source, form)
+        cpu = _cpu(lambda: release_file(scheme, source, out, level, KEY, threads=1))
+        read, written = (path.stat().st_size / rows / columns for path in (source, out))
+    draws = len(ancestry([scheme.tree.locate(scheme.policy.ladder.level(level)).node]))
+    return Run(rows, columns, draws, cpu), read, written
+
+
+def _write(table: pa.Table, path: Path, form: str) -> None:
+    if form == "csv":
+        pa.csv.write_csv(table, path)
+    elif form == "arrow":
+        with pa.ipc.new_file(path, table.schema) as file:
+            file.write_table(table)
+    else:
+        pa.parquet.write_table(table, path)
+
+
+def _cpu(work: Callable[[], object], rounds: int = 4) -> float:
+    work()
+    best = np.inf
+    for _ in range(rounds):
+        before = resource.getrusage(resource.RUSAGE_SELF)
+        work()
+        after = resource.getrusage(resource.RUSAGE_SELF)
+        best = min(best, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime)
+    return float(best)
+
+
+def model() -> tuple[np.ndarray, list[Run]]:
+    """Seconds by part, never negative, that fit all runs best in relative terms."""
+    runs = [measured(columns, level)[0] for columns in (1, 2, 4, 8, 16) for level in ("a", 0.7, 0.123456)]
+    weighed = np.array([[part / run.cpu for part in run.parts] for run in runs])
+    found, _ = nnls(weighed, np.ones(len(runs)))
+    return found, runs
+
+
+def check(found: np.ndarray) -> tuple[float, float]:
+    """CPU seconds predicted and measured for 10^8 cells in 32 files, 25 times as many as in any run before."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = lake.lay(Path(folder, "in"), CHECK_ROWS, CHECK_COLUMNS, 32)
+        scheme = lake.policy(CHECK_COLUMNS).fit(source)
+
+        def release() -> None:
+            shutil.rmtree(Path(folder, "out"), ignore_errors=True)
+            release_folder(scheme, source, Path(folder, "out"), "a", KEY, engine=Local(1))
+
+        cpu = _cpu(release, rounds=2)
+    said = Run(CHECK_ROWS, CHECK_COLUMNS, 1, cpu)
+    return float(np.dot(found, said.parts)), cpu
+
+
+def page() -> Iterator[str]:
+    found, runs = model()
+    yield "| part | nanoseconds |"
+    yield "|---|---:|"
+    yield from (f"| {name} | {1e9 * value:.2f} |" for name, value in zip(PARTS, found, strict=True))
+    worst = max(abs(float(np.dot(found, run.parts)) / run.cpu - 1) for run in runs)
+    yield ""
+    yield (
+        f"Fitted to {len(runs)} releases of {CELLS:,} cells from Parquet to Parquet (1 to 16 columns, 1 to "
+        f"{max(run.draws for run in runs)} draws a cell) on one thread; the worst of them is off by {worst:.0%}."
+    )
+    predicted, cpu = check(found)
+    yield ""
+    yield (
+        f"Checked on 100,000,000 cells (25,000,000 x 4 in 32 files): predicted {predicted:.1f} CPU seconds, measured "
+        f"{cpu:.1f}, a ratio of {predicted / cpu:.2f}."
+    )
+    yield ""
+    yield "| format | CPU ns a cell (4 columns, 1 draw) | bytes a cell read | written |"
+    yield "|---|---:|---:|---:|"
+    for form in FORMATS:
+        run, read, written = measured(4, "a", form)
+        yield f"| {form} | {1e9 * run.cpu / CELLS:.1f} | {read:.1f} | {written:.1f} |"
+        if form == "parquet":
+            each, moved = cpu / 1e8, read + written
+    yield ""
+    yield "| cells | CPU hours | bytes read and written | hours on 100 cores | on 1,000 cores |"
+    yield "|---:|---:|---:|---:|---:|"
+    for power in (8, 9, 10, 11, 12):
+        hours, terabytes = each * 10**power / 3600, moved * 10**power / 1e12
+        yield f"| 10^{power} | {hours:,.3g} | {terabytes:,.3g} TB | {hours / 100:,.3g} | {hours / 1000:,.3g} |"
+
+
+if __name__ == "__main__":
+    lines = list(page())
+    print("\n".join(lines))
+    (ROOT / "docs/cost-model.md").write_text("\n".join(lines) + "\n")
