@@ -12,9 +12,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from sfumato.audit.attacking import attack as attack
     from sfumato.audit.attacking import score as score
+    from sfumato.audit.folding import attack_folder as attack_folder
     from sfumato.client import connect as connect
     from sfumato.errors import SfumatoError as SfumatoError
     from sfumato.keys.key import Key as Key
+    from sfumato.release.folders import release_folder as release_folder
     from sfumato.release.manifest import Manifest as Manifest
     from sfumato.release.plan import TableScheme as TableScheme
     from sfumato.release.run import read_copy as read_copy
@@ -36,9 +38,11 @@ _HOMES = {
     "Survey": "sfumato.survey",
     "Vault": "sfumato.vault",
     "attack": "sfumato.audit.attacking",
+    "attack_folder": "sfumato.audit.folding",
     "connect": "sfumato.client",
     "read_copy": "sfumato.release.run",
     "release_file": "sfumato.release.run",
+    "release_folder": "sfumato.release.folders",
     "score": "sfumato.audit.attacking",
 }
 
@@ -53,9 +57,11 @@ __all__ = [
     "TableScheme",
     "Vault",
     "attack",
+    "attack_folder",
     "connect",
     "read_copy",
     "release_file",
+    "release_folder",
     "score",
 ]
 

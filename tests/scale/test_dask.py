@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 import urllib.request
@@ -137,6 +139,20 @@ def test_a_file_that_cannot_be_read_is_told_of(engine: Dask, tmp_path: Path) -> 
         release_folder(scheme, folder, tmp_path / "copy", "high", KEY, engine=engine)
     with pytest.raises(EngineError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:1"):
         Dask.at("tcp://127.0.0.1:1", None)
+
+
+def test_the_command_uses_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
+    policy = lakes.POLICIES["together"]
+    (tmp_path / "policy.toml").write_text(policy.dumps())
+    KEY.save(tmp_path / "key")
+    words = ["release", "lake", "copy", "--policy", "policy.toml", "--key-file", "key", "--level", "high"]
+    where = ["--engine", "dask", "--scheduler", cluster.address]
+    command = [sys.executable, "-m", "sfumato.cli", *words, *where]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "Wrote copy: 3,000 rows at fidelity 0.8 (high)" in done.stdout
+    release_folder(policy.fit(folder), folder, tmp_path / "expected", "high", KEY)
+    assert lakes.files_of(tmp_path / "copy") == lakes.files_of(tmp_path / "expected")
 
 
 def test_a_killed_worker_changes_nothing(tmp_path: Path) -> None:

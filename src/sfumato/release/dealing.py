@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
+from itertools import pairwise
 
 import numpy as np
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Words
+from sfumato.schema.folder import Part
 
 PARTS = 256
 _SPOOL = 1 << 18  # bytes a part may hold in memory before it goes to disk
@@ -52,6 +54,24 @@ def ensure_distinct(read: Callable[[], Iterable[Words]]) -> None:
             raise SourceError(
                 f"a record id must occur once, and {int(held[twice[0]].astype(np.int64))} (an integer id, or the "
                 "hash of another one) occurs again; remove the repeated record, or add a column to the id"
+            )
+
+
+def ensure_apart(parts: Sequence[Part], rows: Iterable[int]) -> None:
+    """Refuse files whose rows' places overlap: they begin at a hash of the file's name, and nothing is left to chance.
+
+    Args:
+        rows: how many each file has.
+
+    """
+    found = zip((part.start for part in parts), rows, (part.name for part in parts), strict=True)
+    spans = sorted(found)
+    around = [*spans, (spans[0][0] + 2**64, *spans[0][1:])]
+    for (start, count, name), (following, _, other) in pairwise(around):
+        if start + count > following:
+            raise SourceError(
+                f"the places of rows must not overlap, and those of {name!r} and {other!r} do, by chance; rename one "
+                "of the files"
             )
 
 

@@ -11,9 +11,8 @@ import pyarrow as pa
 
 from sfumato.engines import Engine, Secret
 from sfumato.engines.local import Local
-from sfumato.errors import SourceError
 from sfumato.kernels import Words
-from sfumato.release.dealing import ensure_distinct
+from sfumato.release.dealing import ensure_apart, ensure_distinct
 from sfumato.release.plan import TableScheme, Taking
 from sfumato.release.sampling import Sample
 from sfumato.schema.folder import Part
@@ -24,7 +23,7 @@ from sfumato.schema.view import EVERYTHING
 def ensure_named(scheme: TableScheme, source: Source, engine: Engine, secret: Secret) -> None:
     """Refuse a folder of which two records have one name: the same id or, without ids, the same place."""
     if not scheme.ids:
-        _ensure_apart(source.parts, engine)
+        ensure_apart(source.parts, engine.map(Part.rows, source.parts))
     elif isinstance(engine, Local):
         ensure_distinct(lambda: scheme.identities(source, secret()))
     elif not _rise(engine.map(_Span(scheme, secret), source.parts)):
@@ -42,26 +41,6 @@ def taking(scheme: TableScheme, source: Source, engine: Engine) -> Taking | None
         return found.rows()
 
     return take
-
-
-def _ensure_apart(parts: tuple[Part, ...], engine: Engine) -> None:
-    """Places begin at a hash of the file's name: two files' overlap by chance only, which is not left to chance."""
-    found = zip(parts, engine.map(_rows, parts), strict=True)
-    spans = sorted(((part.start, rows, part) for part, rows in found), key=lambda span: span[:2])
-    around = [*spans, (spans[0][0] + 2**64, *spans[0][1:])]
-    for (start, rows, part), (following, _, other) in pairwise(around):
-        if start + rows > following:
-            raise SourceError(
-                f"the places of rows must not overlap, and those of {part.name!r} and {other.name!r} do, by chance; "
-                "rename one of the files"
-            )
-
-
-def _rows(part: Part) -> int:
-    source = Source.of(part)
-    if source.rows is not None:
-        return source.rows
-    return sum(batch.num_rows for batch in source.batches(source.schema.names[:1]))
 
 
 def _rise(spans: Iterable[tuple[bool, int, int]]) -> bool:

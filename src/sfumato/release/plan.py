@@ -30,7 +30,7 @@ from sfumato.release import digest, thresholds, words
 from sfumato.release.advice import Advice
 from sfumato.release.atomic import replace_text
 from sfumato.release.columns import bare, bare_type, check_columns, in_place
-from sfumato.release.dealing import ensure_distinct
+from sfumato.release.dealing import ensure_apart, ensure_distinct
 from sfumato.release.exhibits import before_turning, exhibit, records, together
 from sfumato.release.manifest import METADATA, Manifest, attach
 from sfumato.release.sampling import sampled
@@ -91,6 +91,8 @@ class TableScheme:
         self.check_schema(source.schema, key)
         if self.ids:
             ensure_distinct(lambda: self.identities(source, key))
+        elif source.parts:
+            ensure_apart(source.parts, (part.rows() for part in source.parts))
 
     def check_schema(self, schema: pa.Schema, key: Key) -> None:
         """Refuse a table that does not fit the policy."""

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import SourceError
-from sfumato.schema.folder import Part, parts_of
+from sfumato.schema.folder import Part, parts_of, rows_of
 from sfumato.schema.places import is_folder, is_remote
 from sfumato.schema.reading import BATCH, Reading, brief, read_file, viewless
 
@@ -102,9 +102,11 @@ def _plain(table: pa.Table) -> pa.Table:
 
 def _chained(parts: tuple[Part, ...]) -> Reading:
     """The files of a folder, one after the other."""
-    return Reading(
-        parts[0].schema, None, lambda names: (batch for part in parts for batch in part.reading().batches(names))
-    )
+
+    def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+        return (batch for part in parts for batch in part.reading().batches(names))
+
+    return Reading(parts[0].schema, rows_of(parts), batches)
 
 
 def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
