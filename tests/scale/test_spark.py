@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterable, Iterator
@@ -58,6 +61,28 @@ def test_every_mechanism_level_and_layout(engine: Spark, tmp_path: Path) -> None
     for layout in lakes.LAYOUTS:
         _same_files(engine, tmp_path / layout, layout, lakes.POLICIES, lakes.LEVELS)
     _same_frames(engine, tmp_path, lakes.POLICIES)
+
+
+@pytest.mark.slow
+def test_the_command_uses_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    """Files, and what only Spark reads."""
+    folder = lakes.lay(WHOLE, tmp_path / "lake", "many")
+    policy = lakes.POLICIES["together"]
+    (tmp_path / "policy.toml").write_text(policy.dumps())
+    KEY.save(tmp_path / "key")
+    said = ["--policy", "policy.toml", "--key-file", "key", "--level", "high"]
+    where = ["--engine", "spark", "--master", cluster.address]
+    for out, more in (("copy", []), ("read", ["--format", "parquet"])):
+        command = [sys.executable, "-m", "sfumato.cli", "release", "lake/*" if more else "lake", out, *said]
+        environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
+        done = subprocess.run(
+            [*command, *where, *more], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
+        )
+        assert f"Wrote {out}: 3,000 rows at fidelity 0.8 (high)" in done.stdout, done.stderr
+    scheme = policy.fit(folder)
+    release_folder(scheme, folder, tmp_path / "expected", "high", KEY)
+    assert lakes.files_of(tmp_path / "copy") == lakes.files_of(tmp_path / "expected")
+    assert lakes.rows_of(tmp_path / "read").equals(lakes.ordered(scheme.release(WHOLE, "high", KEY)))
 
 
 def _same_files(engine: Spark, folder: Path, layout: str, names: Iterable[str], levels: Iterable[float | str]) -> None:

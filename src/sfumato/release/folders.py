@@ -51,7 +51,8 @@ def release_folder(
         engine: where the work is done; on this machine, if none is said.
 
     """
-    source, target, where = Source.of(table), str(target), engine or Local()
+    source, where = Source.of(table), engine or Local()
+    target = str(target) if is_remote(target) else str(Path(target).absolute())
     _check_places(source, target)
     asked = scheme.policy.ladder.level(level)
     scheme.check_schema(source.schema, key)

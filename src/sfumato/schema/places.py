@@ -72,8 +72,8 @@ def below(folder: str | Path, name: str) -> str:
 
 
 def listed(folder: str | Path) -> list[Found]:
-    """All files of a folder and its folders, in the order of their names."""
-    found = _remote(str(folder)) if is_remote(folder) else _local(Path(folder))
+    """All files of a folder and its folders, in the order of their names; their places hold wherever they are read."""
+    found = _remote(str(folder)) if is_remote(folder) else _local(Path(folder).absolute())
     return sorted(found, key=lambda file: file.name)
 
 
