@@ -65,6 +65,7 @@ def test_the_transition_of_the_gaussian_data(gaussian: lab.Array) -> None:
     assert 30 < (found.enough() or 0) < 80
 
 
+@pytest.mark.slow
 def test_rho_of_the_gaussian_data(gaussian: lab.Array) -> None:
     """Of the most endangered of 100,000 records at ε = 0.15, and of the best guess (notes, section 4)."""
     rng = np.random.default_rng(6)
@@ -183,6 +184,7 @@ def breaches(
     return float(found["rate"])
 
 
+@pytest.mark.slow
 def test_figure_5() -> None:
     """Three-dimensional Gaussian, a sample of 2 %: the paper's attack, and the likeliest turn, which is better."""
     draw = normal(MEAN, COVARIANCE)
@@ -194,6 +196,7 @@ def test_figure_5() -> None:
     assert breaches(draw, 3, 20, 200, 0.05, components=1) > 0.95
 
 
+@pytest.mark.slow
 def test_figure_8_eigen_ratio() -> None:
     near, far = (normal(MEAN, np.diag([0.1, 2.0, b])) for b in (2.0, 40.0))
     assert breaches(near, 4, 100, 200, 0.05, method="energy") < 0.2
@@ -209,6 +212,7 @@ def test_figure_9_invariance() -> None:
     assert rates[1] > 0.93
 
 
+@pytest.mark.slow
 def test_figure_11_differences_cannot_tell_a_turn_from_its_opposite() -> None:
     """The law of a difference is symmetric, whatever the data: half of the runs find `-M`. Centring finds `M`."""
     paper = breaches(mixed, 8, 60, 1000, 0.05, moved=True, method="energy", shift="differences")
@@ -249,6 +253,7 @@ def test_signs_in_many_dimensions(kind: str, size: int) -> None:
     assert np.median(took) < 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "shift"),
     [pytest.param(1000, False, marks=pytest.mark.slow), pytest.param(1000, True, marks=pytest.mark.slow), (400, False)],
@@ -268,6 +273,7 @@ def test_the_likeliest_turn_breaches_letter(size: int, shift: bool) -> None:
     assert np.mean(rates) >= 0.9
 
 
+@pytest.mark.slow
 def test_a_projection_is_no_remedy() -> None:
     """Section VI says that the known-sample attack fails. Good distances, good attack: .06, .57, .89, 1.00."""
     rates = []
@@ -287,6 +293,7 @@ def test_a_projection_is_no_remedy() -> None:
     assert rates[3] > 0.97
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("orthogonal", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_independent_components(orthogonal: bool) -> None:
     """Guo and Wu's attack undoes any invertible matrix where columns mix skewed parts; normal ones it cannot tell."""

@@ -73,6 +73,7 @@ def fresh() -> dict[str, Array]:
     return agrawal.people(5000, 99)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "least"),
     [

@@ -74,6 +74,7 @@ def test_a_breach_means_nothing_without_its_baseline() -> None:
     assert found.breaches["cosine"].baseline.value == pytest.approx(0.51, abs=0.01)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("deviation", "linear", "mixed"),
     [pytest.param(1, 0.840, 0.715, marks=pytest.mark.slow), (2, 1.332, 1.182), (4, 1.819, 1.763)],
@@ -85,6 +86,7 @@ def test_letters(deviation: float, linear: float, mixed: float) -> None:
     assert lab.rmse("mixture", evidence, real, components=20, rows=20_000) < mixed * 1.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("deviation", "linear", "mixed", "single"), [(5, 4.04, 3.83, 3.86), (10, 6.63, 6.36, 6.45)])
 def test_adults(deviation: float, linear: float, mixed: float, single: float) -> None:
     real = realdata.adult()

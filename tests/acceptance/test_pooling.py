@@ -99,6 +99,7 @@ def salaries() -> tuple[pa.Table, list[pa.Table], list[pa.Table]]:
     return table, made[0], made[1]
 
 
+@pytest.mark.slow
 def test_figure_7_of_xiao2009(salaries: tuple[pa.Table, list[pa.Table], list[pa.Table]]) -> None:
     """Independent perturbation gives nearly all tuples away after thirty releases, ours what the best copy does."""
     table, ours, apart = salaries

@@ -131,6 +131,7 @@ def test_the_papers_bound_and_what_rows_tell(rng: np.random.Generator) -> None:
     assert told == pytest.approx(0.24, abs=0.03)
 
 
+@pytest.mark.slow
 def test_accuracies(rng: np.random.Generator) -> None:
     found = {name: float(values.mean()) for name, values in means().items()}
     assert found["original"] == pytest.approx(0.900, abs=0.006)

@@ -22,6 +22,7 @@ from tests.postgres import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = {page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "commands.md"}
 TRANSCRIPTS = [name for name, text in PAGES.items() if "```console\n$ " in text]
+OFTEN = {"tutorial-owner.md"}  # the others in the sweep
 ELSEWHERE = {"service.md"}  # tests/service/test_deploying.py
 COMMANDS = [n for n, text in PAGES.items() if "```console\n" in text and n not in ELSEWHERE and n not in TRANSCRIPTS]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -89,7 +90,7 @@ def shell(tmp_path: Path) -> Iterator[Shell]:
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[pytest.mark.slow] if page.startswith("howto") else []) for page in TRANSCRIPTS]
+    "page", [pytest.param(page, marks=[] if page in OFTEN else [pytest.mark.slow]) for page in TRANSCRIPTS]
 )
 def test_a_reader_gets_what_the_page_shows(page: str, shell: Shell) -> None:
     for command, expected in steps(page):
