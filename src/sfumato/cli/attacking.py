@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.engines import engine_of, engine_options
+from sfumato.cli.engines import Where, engine_options
 from sfumato.cli.folders import attack_folders
 from sfumato.cli.frame import as_json_option, new_file, progress, say
 from sfumato.cli.opening import location_option
@@ -71,10 +71,7 @@ def attack(
     levels: tuple[str, ...],
     domain: int,
     dataset: str | None,
-    engine: str,
-    scheduler: str | None,
-    master: str | None,
-    threads: int | None,
+    where: Where,
     location: str,
     as_json: bool,
 ) -> None:
@@ -97,13 +94,9 @@ def attack(
         raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` has the attacks")
     if truth is None and (perfect or known is not None):
         raise click.UsageError("--perfect and --known take what the attacker knows from --truth; name the original")
-    if any(copy.is_dir() for copy in copies) or engine != "local":
-        if truth is None or perfect or known is not None or samples or sample or arrange or output:
-            raise click.UsageError(
-                "copies in folders are attacked with --truth, and with no other knowledge or output."
-            )
-        with engine_of(engine, scheduler, master, threads) as where:
-            attack_folders(name, copies, truth, _parsed(options), where, as_json)
+    if any(copy.is_dir() for copy in copies) or not where.is_local:
+        alone = None if perfect or known is not None or samples or sample or arrange or output else truth
+        attack_folders(name, copies, alone, _parsed(options), where, as_json)
         return
     original = _arranged(truth, copies, *arrange) if truth is not None and arrange else truth
     if truth is not None and not arrange:

@@ -4,22 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import click
+
+from sfumato.cli.engines import Where
 from sfumato.cli.frame import progress, say
-
-if TYPE_CHECKING:
-    from sfumato.engines import Engine
 
 
 def attack_folders(
-    name: str, copies: Sequence[Path], truth: Path, options: dict[str, Any], engine: Engine, as_json: bool
+    name: str, copies: Sequence[Path], truth: Path | None, options: dict[str, Any], where: Where, as_json: bool
 ) -> None:
     """Attack copies in folders, and say how right the attack was."""
+    if truth is None:
+        raise click.UsageError("copies in folders are attacked with --truth, and no other knowledge or output.")
     from sfumato.audit.folding import attack_folder
     from sfumato.audit.words import table
 
-    with progress(quiet=as_json) as (stage, advance):
+    with where.open() as engine, progress(quiet=as_json) as (stage, advance):
         stage(f"attacking with {name}")
         found = attack_folder(name, copies, truth, engine=engine, progress=advance, **options)
     rows = [[f"{column}: root mean square error", f"{value:.6g}"] for column, value in found.rmse.items()]

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from sfumato.cli.engines import engine_of, engine_options
+from sfumato.cli.engines import Where, engine_options
 from sfumato.cli.frame import as_json_option, new_file, progress, say
 
 
@@ -31,10 +31,7 @@ def mine(
     describe: bool,
     output: Path | None,
     confidence: float,
-    engine: str,
-    scheduler: str | None,
-    master: str | None,
-    threads: int | None,
+    where: Where,
     as_json: bool,
 ) -> None:
     """Ask a copy about its original: a description, or a QUESTION in SQL.
@@ -50,14 +47,14 @@ def mine(
         raise click.UsageError("either ask a QUESTION or have a description with --describe and -o, not both")
     if output is not None:
         new_file(output, (".html",), ours="What a copy tells of")
-    with progress(quiet=as_json, unit="") as (stage, _), engine_of(engine, scheduler, master, threads) as where:
+    with progress(quiet=as_json, unit="") as (stage, _), where.open() as engine:
         stage("checking the copy")
-        Manifest.of(copy).verify(copy, where)
+        Manifest.of(copy).verify(copy, engine)
         if question is not None:
             stage("counting")
             answer = _asked(copy, question, confidence)
         else:
-            described = _described(on(where, copy) if copy.is_dir() else copy, confidence, output, stage)
+            described = _described(on(engine, copy) if copy.is_dir() else copy, confidence, output, stage)
     if question is not None:
         say({"answer": answer.to_pylist()}, as_json, _table(answer), f"sfumato mine {copy} --describe -o profile.html")
         return

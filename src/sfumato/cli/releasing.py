@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.engines import engine_of, engine_options
+from sfumato.cli.engines import Where, engine_options
 from sfumato.cli.frame import as_json_option, progress, say
 from sfumato.cli.opening import open_vault, vault_options
 from sfumato.errors import PolicyError
@@ -49,10 +49,7 @@ def release(
     policy_path: Path | None,
     scheme_path: Path | None,
     form: str | None,
-    engine: str,
-    scheduler: str | None,
-    master: str | None,
-    threads: int | None,
+    where: Where,
     location: str,
     key_path: Path | None,
     as_json: bool,
@@ -65,11 +62,11 @@ def release(
     from sfumato.schema.reading import FORMATS
 
     if policy_path is None and scheme_path is None:
-        if engine != "local":
+        if not where.is_local:
             raise click.UsageError("an --engine makes copies of tables in folders; give --policy or --scheme.")
         if Path(first).suffix.lower() in FORMATS:
             raise click.UsageError("a release of a table, without a vault, needs --policy or --scheme.")
-        _from_vault(open_vault(location, key_path), first, second, out, level, threads, as_json)
+        _from_vault(open_vault(location, key_path), first, second, out, level, where.threads, as_json)
         return
     if level is None:
         raise click.UsageError("a release with --policy or --scheme needs --level.")
@@ -79,10 +76,10 @@ def release(
         raise click.UsageError("a release without a vault is written to its second argument, not to --out.")
     if policy_path is None and (scheme_path is None or not scheme_path.exists()):
         raise click.UsageError("a release needs --policy, or --scheme with a scheme that exists.")
-    if form is not None and engine != "spark":
+    if form is not None and where.engine != "spark":
         raise click.UsageError("--format names one of Spark's readers; add --engine spark.")
-    with engine_of(engine, scheduler, master, threads) as where:
-        _of_table(first, second, form, level, key_path, policy_path, scheme_path, where, as_json)
+    with where.open() as engine:
+        _of_table(first, second, form, level, key_path, policy_path, scheme_path, engine, as_json)
 
 
 def _from_vault(
