@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import hmac
 import pickle
 import socket
@@ -39,7 +40,8 @@ def test_a_wrong_ticket_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
             with socket.create_connection((ticket.host, ticket.port), timeout=5) as line:
                 line.sendall(nonsense)
                 line.shutdown(socket.SHUT_WR)
-                assert line.recv(1) == b""
+                with contextlib.suppress(ConnectionResetError):  # who says too much is not heard to the end
+                    assert line.recv(1) == b""
         ticket()  # the desk is still there
 
 

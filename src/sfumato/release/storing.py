@@ -28,6 +28,7 @@ def storing(place: str) -> Iterator[Any]:
             yield file
         except BaseException:
             file.discard()
+            file.closed = True  # else it would be written after all when it is forgotten
             raise
         file.close()
     except OSError as error:
