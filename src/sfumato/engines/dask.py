@@ -35,7 +35,7 @@ class Dask(Engine):
         if address is None:
             own = [distributed.LocalCluster(n_workers=threads or cores(), threads_per_worker=1, dashboard_address=None)]
         try:
-            client = distributed.Client(own[0] if own else address)
+            client = distributed.Client(own[0] if own else address, timeout="10s")
         except (OSError, ValueError, TimeoutError) as error:
             raise EngineError(f"no Dask scheduler answers at {address}: {error or 'time is out'}") from None
         engine = cls(client)
