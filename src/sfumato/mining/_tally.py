@@ -6,7 +6,7 @@ Of a copy in many files it is counted in three passes, by any engine, in memory 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -164,7 +164,7 @@ class _Ranges:
         squares = self.squares + other.squares + apart**2 * self.rows * other.rows / rows
         least, most = np.minimum(self.least, other.least), np.maximum(self.most, other.most)
         merged = _Ranges(self.rows + other.rows, least, most, self.mean + apart * other.rows / rows, squares)
-        return merged if self.rows else replace(other)
+        return merged if self.rows else other
 
     def grid(self, place: int, feature: Feature) -> Grid | None:
         if feature.size:
