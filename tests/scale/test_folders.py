@@ -167,9 +167,12 @@ def test_receipts_hold_for_this_request_alone(key: sf.Key, tmp_path: Path) -> No
         with pytest.raises(KeyboardInterrupt):
             release_folder(scheme, folder, tmp_path / "copy", level, secret, progress=stop)
 
-    interrupted("low", key)
-    assert not (tmp_path / "copy" / FOLDER).exists()
-    interrupted("high", sf.Key.generate())
+    release_folder(scheme, folder, tmp_path / "first", "high", key)
+    for level, secret in (("low", key), ("high", sf.Key.generate())):
+        interrupted(level, secret)
+        assert not (tmp_path / "copy" / FOLDER).exists()
+        release_folder(scheme, folder, tmp_path / "copy", "high", key)
+        assert lakes.files_of(tmp_path / "copy") == lakes.files_of(tmp_path / "first")
     interrupted("high", key)
     changed = folder / "y1" / "part-1.parquet"
     rows = pq.read_table(changed)
