@@ -11,6 +11,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv
@@ -22,6 +23,7 @@ from tests import lakes
 import sfumato as sf
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, PolicyError, ReleaseError, SourceError
+from sfumato.mining import Frequencies, Moments, NaiveBayes
 from sfumato.release.folders import release_folder
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.schema.folder import Part
@@ -119,6 +121,7 @@ def test_places_that_meet_are_refused(key: sf.Key, tmp_path: Path, monkeypatch: 
 _RUN = """
 import sys
 import sfumato as sf
+from sfumato.mining import Frequencies, Moments, NaiveBayes
 from sfumato.release.folders import release_folder
 source, target = sys.argv[1:]
 scheme = sf.TableScheme.load(source + ".scheme")
@@ -285,3 +288,24 @@ def test_the_command_makes_folders(tmp_path: Path) -> None:
         assert run("release", "lake", "other", *said, *words).returncode == 2
     assert folder.exists()
     assert not (tmp_path / "other").exists()
+
+
+def test_many_files_say_what_one_says(key: sf.Key, tmp_path: Path) -> None:
+    """Mining and attacks, against the same copy in one file; values are found in another order in each file."""
+    folder = lakes.lay(WHOLE, tmp_path / "lake", "many")
+    scheme = lakes.POLICIES["together"].fit(folder)
+    release_folder(scheme, folder, tmp_path / "copy", "high", key)
+    whole = scheme.release(WHOLE, "high", key)
+    many, one = (Moments().fit(copy) for copy in (str(tmp_path / "copy"), whole))
+    np.testing.assert_allclose(many.covariance_, one.covariance_, rtol=1e-9)
+    asked = [("region",), ("ward", "region")]
+    many, one = (Frequencies(columns=asked).fit(copy) for copy in (str(tmp_path / "copy"), whole))
+    for names in asked:
+        keys = [(name, "ascending") for name in names]
+        assert many.table(*names).sort_by(keys).equals(one.table(*names).sort_by(keys))
+    many, one = (NaiveBayes().fit(copy, "region") for copy in (str(tmp_path / "copy"), whole))
+    np.testing.assert_allclose(many.prior_, one.prior_, rtol=1e-9)
+    np.testing.assert_allclose(many.chances_[0].original, one.chances_[0].original, atol=1e-6)
+    score = sf.score(sf.attack("llse", [whole]), WHOLE)
+    found = sf.attack_folder("llse", [tmp_path / "copy"], folder)
+    assert found.rmse["income"] == pytest.approx(score.number("income").rmse.attack.value, rel=1e-2)
