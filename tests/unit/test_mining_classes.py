@@ -63,7 +63,8 @@ def fresh() -> pa.Table:
 CLASSIFIERS = [
     NaiveBayes(),
     LogisticRegression(),
-    *(DecisionTree(reconstruction=name) for name in ("joint", "byclass", "global", "local")),
+    *(DecisionTree(reconstruction=name) for name in ("byclass", "global", "local")),
+    DecisionTree(together=1),
 ]
 
 
@@ -120,7 +121,7 @@ def test_frames_pipelines_and_searches(copy: pa.Table) -> None:
     X, y = frame.drop(columns="kind"), frame["kind"]
     pipeline = make_pipeline(FunctionTransformer(), NaiveBayes(manifest=manifest, on="copy"))
     assert cross_val_score(pipeline, X, y, cv=3).mean() > 0.75
-    search = GridSearchCV(DecisionTree(manifest=manifest), {"reconstruction": ["byclass", "joint"]}, cv=2).fit(X, y)
+    search = GridSearchCV(DecisionTree(manifest=manifest), {"together": [1, 3]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.6
     assert list(search.best_estimator_.feature_names_in_) == ["x", "z", "ward", "plain"]
 

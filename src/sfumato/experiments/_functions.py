@@ -103,7 +103,10 @@ def byclass(number: int, seed: int, rows: int = 100_000) -> dict[int, float]:
     key = Key.from_bytes((seed - 1).to_bytes(32, "big"))
     copy = people_of.noisy(table, sds).fit(table).release(table, "only", key)
     truth = np.where(people_of.chosen(number, fresh), "A", "B")
-    trees = {steps: MINERS["tree"](reconstruction="byclass", criterion="entropy", steps=steps) for steps in (8, 400)}
+    trees = {
+        steps: MINERS["tree"](reconstruction="byclass", together=1, criterion="entropy", steps=steps)
+        for steps in (8, 400)
+    }
     return {
         steps: float(np.mean(tree.fit(copy, "group").predict(pa.table(fresh)) == truth))
         for steps, tree in trees.items()

@@ -4,7 +4,8 @@ The step `g ← g·Kᵀ(c/(K·g))/n` is the Bayesian iteration of Agrawal and Sr
 density of the noise between the middles of bins, and the EM of Agrawal and Aggarwal (2001) where it holds its mean
 over them. Iterated for long it fits the noise as well. So each step ends by mixing every bin a little with its
 neighbours (EMS: Silverman, Jones, Wilson and Nychka 1990), which keeps what the data say and forgets what they do not:
-it converges, and what it converges to does not overfit.
+it converges, and what it converges to does not overfit. Mixing forgets everything but where the iteration started: a
+flat distribution, or one that is simple and fits already (`humps`).
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from sfumato.kernels import Floats
 _APART = 0.02
 """Correlations of the noise up to which its columns are taken one by one, which is much faster."""
 STEPS = 2000
-_MIXING = 0.01
+MIXING = 0.01
 """How far a step lets values wander, in standard deviations of the original."""
+_SHARE, _ROUNDS = 0.25, 40
+"""The most of a bin that goes to each neighbour at once, and how often it may."""
 
 
 @dataclass(frozen=True)
@@ -104,14 +107,14 @@ class Grid:
 class Blur:
     """`K` and its transpose, of one distribution or of a stack of them."""
 
-    def __init__(self, grid: Grid) -> None:
+    def __init__(self, grid: Grid, mixing: float = MIXING) -> None:
         self._bins, self._shape = grid.bins, grid.shape
         self._axes = tuple(range(-len(grid.bins), 0))
         if grid.is_separable:
             self._columns = [grid.column(axis) for axis in range(len(grid.bins))]
         else:
             self._columns, self._spectrum = [], fft.rfftn(grid.kernel(), self._shape)
-        self._mixing = np.minimum((_MIXING * grid.spread / grid.steps) ** 2 / 2, 0.25)
+        self._mixing = (mixing * grid.spread / grid.steps) ** 2 / 2
 
     def forward(self, chances: Floats) -> Floats:
         """Where values are seen that lie where `chances` says."""
@@ -126,16 +129,18 @@ class Blur:
         if self._columns:
             return _along([column.T for column in self._columns], ratios)
         whole = fft.irfftn(fft.rfftn(ratios, self._shape, self._axes) * self._spectrum.conj(), self._shape, self._axes)
-        part = whole[(..., *(slice(0, n) for n in self._bins))]
-        means: Floats = np.maximum(part, 0.0)
+        means: Floats = whole[(..., *(slice(0, n) for n in self._bins))]
         return means
 
-    def step(self, chances: Floats, counts: Floats) -> Floats:
-        """One iteration; a stack of counts has one of chances."""
+    def step(self, chances: Floats, counts: Floats, start: Floats) -> Floats:
+        """One iteration, mixed towards the start; a stack of counts has one of chances."""
         total = counts.sum(axis=self._axes, keepdims=True)
-        found = chances * self.backward(counts / self.forward(chances)) / np.maximum(total, 1e-300)
+        shares = np.maximum(self.backward(counts / self.forward(chances)), 0.0)
+        found = chances * shares / np.maximum(total, 1e-300)
         for axis, share in zip(self._axes, self._mixing, strict=True):
-            found = _mixed(found, axis, float(share))
+            rounds = min(int(np.ceil(share / _SHARE)), _ROUNDS)
+            for _ in range(rounds):
+                found = _mixed(found, start, axis, min(float(share) / rounds, _SHARE))
         mixed: Floats = found
         return mixed
 
@@ -153,23 +158,26 @@ def _along(matrices: list[Floats], values: Floats) -> Floats:
     return values
 
 
-def _mixed(chances: Floats, axis: int, share: float) -> Floats:
-    """Every bin with a share of its two neighbours; at the ends it is its own neighbour."""
-    flow = share * np.diff(chances, axis=axis)
+def _mixed(chances: Floats, start: Floats, axis: int, share: float) -> Floats:
+    """Every bin with a share of its two neighbours, as far as they differ from the start by unlike factors."""
+    before, after = (np.take(start, np.arange(i, i + start.shape[axis] - 1), axis=axis) for i in (0, 1))
+    flow = share * np.minimum(before, after) * np.diff(chances / start, axis=axis)
     none = np.zeros_like(np.take(chances, [0], axis=axis))
     inward, outward = np.concatenate([flow, none], axis=axis), np.concatenate([none, flow], axis=axis)
     mixed: Floats = chances + inward - outward
     return mixed
 
 
-def reconstruct(blur: Blur, counts: Floats, steps: int = STEPS, change: float = 0.0) -> tuple[Floats, int]:
+def reconstruct(
+    blur: Blur, counts: Floats, steps: int = STEPS, change: float = 0.0, start: Floats | None = None
+) -> tuple[Floats, int]:
     """The distribution after that many steps, or when one step moves less than `change` of it; and how many there were.
 
-    A stack of counts is reconstructed together.
+    A stack of counts is reconstructed together. Where no start is given, it is flat.
     """
-    found = blur.start(counts)
+    found = start = blur.start(counts) if start is None else start
     for step in range(1, steps + 1):
-        last, found = found, blur.step(found, counts)
+        last, found = found, blur.step(found, counts, start)
         if change and np.abs(found - last).sum() < change:
             return found, step
     return found, steps

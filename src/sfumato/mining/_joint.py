@@ -1,35 +1,28 @@
-"""The chance of each class over a few columns at once, reconstructed.
+"""A few columns cut into cells, and the density of all records over them.
 
-A column at a time, as Agrawal and Srikant reconstruct, loses how columns work together in a class. Here the chance
-`η(x)` of each class is found on a grid over the columns that tell most, by expectation maximisation for
-
-    P(class, y) = Σ_x η(x)·g(x)·K(y | x)
-
-with the density `g` of all records, reconstructed first: as `η` lies between 0 and 1, noise has little room.
+A column at a time, as Agrawal and Srikant reconstruct, loses how columns work together. Here up to three columns are
+looked at together: records are counted on a grid over them, as the copy shows them, and their density in the original
+is found by expectation maximisation from the product of the columns' own.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import combinations
+from dataclasses import dataclass, replace
+from functools import reduce
 
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.humps import Start
 from sfumato.kernels.inversion import em_frequencies, replaced
-from sfumato.kernels.reconstruction import Blur, Grid
+from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
+from sfumato.kernels.shear import Shear
 from sfumato.mining._densities import grid_of
 from sfumato.mining._features import Features, Lesson
 
-_BINS = (64, 32, 22)
-_STEPS = 1500
+_TOGETHER = 30
+"""Rounds that columns are reconstructed together: enough to find how they hang together, too few to fit the noise."""
 _STILL = 2e-5
-_COARSE = 8
-_GROUPS, _ROUGH, _FEW_STEPS = 8, 12, 60
-"""How many groups are reconstructed to choose among them, in how many bins and steps."""
-_FEW = 12
-"""Columns of which every group is looked at; of more, the best are widened by one."""
-_MOST = 3
 
 
 @dataclass(frozen=True)
@@ -40,8 +33,10 @@ class Plan:
     exact: tuple[int, ...]
     """Columns of categories, and of numbers without noise: an axis each, in front."""
     noisy: tuple[int, ...]
-    grid: Grid | None
-    """Of the columns with noise."""
+    shear: Shear | None
+    """The noise of the columns that have some."""
+    alone: tuple[Grid, ...]
+    """Each of them by itself."""
     edges: tuple[Floats, ...]
     """Of every axis; of categories, their codes and one more."""
 
@@ -51,6 +46,16 @@ class Plan:
         return self.exact + self.noisy
 
     @property
+    def shape(self) -> tuple[int, ...]:
+        """How many cells there are along each axis."""
+        return tuple(len(edges) - 1 for edges in self.edges)
+
+    @property
+    def are_categories(self) -> list[bool]:
+        """Of every axis, whether its cells have no order."""
+        return [self.features.columns[i].size > 0 for i in self.columns]
+
+    @property
     def retentions(self) -> list[float]:
         """Of the axes in front."""
         return [self.features.columns[i].retention for i in self.exact]
@@ -58,121 +63,66 @@ class Plan:
     def count(self, values: Floats, labels: Rows, classes: int) -> Floats:
         """Counts by class, and along every axis."""
         places = [np.clip(_bins(self.edges[k], values[:, i]), 0, None) for k, i in enumerate(self.exact)]
-        sizes = [len(self.edges[k]) - 1 for k in range(len(self.exact))]
+        sizes = list(self.shape[: len(self.exact)])
         places = [np.minimum(p, size - 1) for p, size in zip(places, sizes, strict=True)]
-        if self.grid is not None:
-            seen = np.floor((values[:, list(self.noisy)] - self.grid.low) / self.grid.steps).astype(np.int64)
-            seen = np.clip(seen + np.array(self.grid.margin), 0, np.array(self.grid.shape) - 1)
-            places += list(seen.T)
-            sizes += list(self.grid.shape)
+        if self.shear is not None:
+            places += list(self.shear.places(values[:, list(self.noisy)]).T)
+            sizes += list(self.shear.shape)
         shape = (classes, *sizes)
         keys = np.ravel_multi_index((labels, *places), shape)
         return np.bincount(keys, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
 
 
-class _Channel:
+class Channel:
     """From where records are to where they are seen, and back."""
 
     def __init__(self, plan: Plan) -> None:
-        self._kept = [1.0, *plan.retentions]
-        self._blur = None if plan.grid is None else Blur(plan.grid)
+        self._kept, self._shear = plan.retentions, plan.shear
 
     def forward(self, chances: Floats) -> Floats:
-        seen = chances if self._blur is None else self._blur.forward(chances)
+        """How likely records are seen where, that are where `chances` says."""
+        seen = chances if self._shear is None else self._shear.forward(chances)
         return np.maximum(replaced(seen, self._kept), 1e-12)
 
     def backward(self, ratios: Floats) -> Floats:
+        """The mean of `ratios` over where a record of each cell is seen."""
         mixed = replaced(ratios, self._kept)
-        return mixed if self._blur is None else self._blur.backward(mixed)
+        return mixed if self._shear is None else self._shear.backward(mixed)
 
 
-def class_chances(lesson: Lesson, plan: Plan, steps: int = _STEPS) -> tuple[Floats, Floats]:
-    """`g`, and `η` with an axis for the classes in front."""
-    counts = plan.count(lesson.values, lesson.labels, len(lesson.classes))
-    channel = _Channel(plan)
-    total = counts.sum(axis=0, keepdims=True)
-    everyone = _everyone(plan, total, channel)
-    seen = counts.sum(axis=tuple(range(1, counts.ndim)), keepdims=True) + 0.5
-    found = np.broadcast_to(seen / seen.sum(), (len(seen), *everyone.shape[1:]))
-    for _ in range(steps):
-        share = found * channel.backward(counts / channel.forward(found * everyone))
-        last, found = found, share / np.maximum(share.sum(axis=0), 1e-300)
-        if np.abs(found - last).mean() < _STILL:
-            break
-    return everyone[0], found
+def everyone(plan: Plan, values: Floats, counts: Floats, channel: Channel) -> Floats:
+    """The density of all records, from their values and from how many were seen where."""
+    found: Floats = reduce(np.multiply.outer, (_alone(plan, axis, values, counts) for axis in range(counts.ndim)))
+    for _ in range(_TOGETHER if counts.ndim > 1 else 0):
+        found = found * channel.backward(counts / channel.forward(found)) / counts.sum()
+    whole: Floats = found / found.sum()
+    return whole
 
 
-def _everyone(plan: Plan, total: Floats, channel: _Channel) -> Floats:
-    """The density of all records, times their number."""
-    if plan.grid is None:
-        exact: Floats = em_frequencies(total, [1.0, *plan.retentions], steps=500) * total.sum()
-        return exact
-    start = (*total.shape[: 1 + len(plan.exact)], *plan.grid.bins)
-    found = np.full(start, total.sum() / np.prod(start))
-    for _ in range(200):
-        found = found * channel.backward(total / channel.forward(found))
+def _alone(plan: Plan, axis: int, values: Floats, counts: Floats) -> Floats:
+    """The distribution along one axis by itself."""
+    if axis < len(plan.exact):
+        seen = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
+        return em_frequencies(seen + 1e-9, [plan.retentions[axis]], steps=500)
+    grid = plan.alone[axis - len(plan.exact)]
+    seen = grid.count(values[:, plan.columns[axis], None])
+    start = Start(grid, seen)
+    found, _ = reconstruct(Blur(grid, start.mixing), seen, change=_STILL, start=start.of(seen[None])[0])
     return found
 
 
-def plan(lesson: Lesson) -> Plan:
-    """The one to three columns that tell the classes apart best in the original, as far as the copy shows it.
-
-    Some groups look best in the copy; of these, the one is taken whose classes, reconstructed, are purest.
-    """
-    lesson.features.check_apart()
-    groups = _telling(lesson)
-    return _cut(lesson, max(groups, key=lambda group: _purity(lesson, group)), _BINS[len(groups[0]) - 1])
-
-
-def _purity(lesson: Lesson, group: tuple[int, ...]) -> float:
-    everyone, found = class_chances(lesson, _cut(lesson, group, _ROUGH), steps=_FEW_STEPS)
-    return float((everyone * found.max(axis=0)).sum() / everyone.sum())
-
-
-def _cut(lesson: Lesson, chosen: tuple[int, ...], bins: int) -> Plan:
+def cut(lesson: Lesson, chosen: tuple[int, ...], bins: int) -> Plan:
+    """Some columns, each of numbers in so many cells."""
     features = lesson.features
     exact = tuple(i for i in chosen if not features.columns[i].deviation)
     noisy = tuple(i for i in chosen if features.columns[i].deviation)
-    cut = {i: grid_of(features.columns[i], lesson.values[:, i]) for i in noisy}
-    grid = None
-    if noisy:
-        low, high, spread = (np.concatenate([getattr(cut[i], k) for i in noisy]) for k in ("low", "high", "spread"))
-        grid = Grid(low, high, (bins,) * len(noisy), features.noise[np.ix_(noisy, noisy)], spread, reach=2.5)
-    edges = [_edges(features.columns[i].size, lesson.values[:, i], bins) for i in exact]
-    edges += [] if grid is None else [grid.edges(axis) for axis in range(len(noisy))]
-    return Plan(features, exact, noisy, grid, tuple(edges))
-
-
-def _telling(lesson: Lesson) -> list[tuple[int, ...]]:
-    """Groups of columns in which classes differ most, beyond chance: by likelihood ratio less degrees of freedom."""
-    places = [_coarse(column.size, lesson.values[:, i]) for i, column in enumerate(lesson.features.columns)]
-    every, best = range(len(places)), -np.inf
-    found: list[tuple[int, ...]] = []
-    for size in range(1, min(_MOST, len(places)) + 1):
-        wider = combinations(every, size)
-        if len(places) > _FEW and found:
-            wider = ((*group, i) for group in found for i in every if i not in group)  # type: ignore[assignment]
-        scored = sorted(((_told(lesson, [places[i] for i in group]), tuple(group)) for group in wider), reverse=True)
-        if scored[0][0] <= best:
-            break
-        best, found = scored[0][0], [group for _, group in scored[:_GROUPS]]
-    return found
-
-
-def _told(lesson: Lesson, places: list[Rows]) -> float:
-    shape = (len(lesson.classes), *(int(p.max()) + 1 for p in places))
-    seen = np.bincount(np.ravel_multi_index((lesson.labels, *places), shape), minlength=int(np.prod(shape)))
-    counts = seen.reshape(shape[0], -1).astype(np.float64)
-    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
-    ratio = counts[counts > 0] * np.log(counts[counts > 0] / expected[counts > 0])
-    return float(2 * ratio.sum() - (shape[0] - 1) * ((counts.sum(axis=0) > 0).sum() - 1))
-
-
-def _coarse(size: int, values: Floats) -> Rows:
-    if size:
-        return values.astype(np.int64)
-    cuts = np.unique(np.quantile(values, np.linspace(0, 1, _COARSE + 1)[1:-1]))
-    return np.searchsorted(cuts, values)
+    alone = tuple(replace(grid_of(features.columns[i], lesson.values[:, i]), bins=(bins,)) for i in noisy)
+    edges = tuple(_edges(features.columns[i].size, lesson.values[:, i], bins) for i in exact)
+    if not noisy:
+        return Plan(features, exact, noisy, None, alone, edges)
+    low, high = (np.concatenate([getattr(grid, end) for grid in alone]) for end in ("low", "high"))
+    shear = Shear(low, high, bins, features.noise[np.ix_(noisy, noisy)])
+    return Plan(features, exact, noisy, shear, alone, edges + shear.edges)
 
 
 def _edges(size: int, values: Floats, bins: int) -> Floats:

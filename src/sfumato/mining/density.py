@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
+from sfumato.kernels.humps import Start
 from sfumato.kernels.reconstruction import STEPS, Blur, Grid, reconstruct
 from sfumato.mining import Miner
 from sfumato.mining._copy import Copy
@@ -30,8 +31,9 @@ _STILL = 2e-5
 class Density(Miner):
     """The density of one column of the original, or of two or three together.
 
-    It is smoothed as much as keeps it from fitting the noise; a sharp edge is therefore told only as sharply as the
-    noise lets it. The band, from resampled counts, tells how much of what is seen is chance.
+    Of one column, it starts from the fewest humps that fit, and departs from them as far as the copy tells. It is
+    smoothed as much as keeps it from fitting the noise; a sharp edge is therefore told only as sharply as the noise
+    lets it. The band, from resampled counts, tells how much of what is seen is chance.
     """
 
     reference = "Agrawal and Srikant 2000, section 3; Agrawal and Aggarwal 2001, sections 3 and 4"
@@ -71,14 +73,15 @@ class Density(Miner):
             raise MiningError(f"a method must be one of {', '.join(METHODS)}, got {self.method!r}")
         names = best.numbers(self.columns, most=3)
         grid, counts = _counted(best, names, self.bins or _BINS[len(names) - 1], middles=self.method == "bayes")
-        blur = Blur(grid)
+        start = Start(grid, counts)
+        blur = Blur(grid, start.mixing)
         self.columns_ = names
         self.edges_ = [grid.edges(axis) for axis in range(len(names))]
-        self.probabilities_, self.steps_ = reconstruct(blur, counts, self.steps, change=_STILL)
+        self.probabilities_, self.steps_ = reconstruct(blur, counts, self.steps, _STILL, start.of(counts[None])[0])
         self.density_ = self.probabilities_ / np.prod(grid.steps)
         inner = tuple(slice(m, m + n) for m, n in zip(grid.margin, grid.bins, strict=True))
         self.seen_ = counts[inner] / max(counts.sum(), 1.0)
-        self.band_ = self._band(blur, counts) / np.prod(grid.steps)
+        self.band_ = self._band(blur, counts, start) / np.prod(grid.steps)
         self.privacy_ = _privacy(grid, self.probabilities_, blur.forward(self.probabilities_))
         return self
 
@@ -90,12 +93,13 @@ class Density(Miner):
         below = np.interp([low, high], self.edges_[0], total / total[-1])
         return float(below[1] - below[0])
 
-    def _band(self, blur: Blur, counts: Floats) -> Floats:
+    def _band(self, blur: Blur, counts: Floats, start: Start) -> Floats:
         """What resampled counts lead to, between the quantiles of the confidence."""
         half_width(self.confidence)  # refuses what is none
         rng = np.random.default_rng(self.random_state)
-        again = rng.multinomial(int(counts.sum()), (counts / counts.sum()).ravel(), size=_REPEATS)
-        found, _ = reconstruct(blur, again.reshape(_REPEATS, *counts.shape).astype(np.float64), self.steps_)
+        drawn = rng.multinomial(int(counts.sum()), (counts / counts.sum()).ravel(), size=_REPEATS)
+        stack = drawn.reshape(_REPEATS, *counts.shape).astype(np.float64)
+        found, _ = reconstruct(blur, stack, self.steps_, start=start.of(stack))
         ends: Floats = np.quantile(found, [(1 - self.confidence) / 2, (1 + self.confidence) / 2], axis=0)
         return ends
 

@@ -12,21 +12,24 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
+from sfumato.mining._choosing import choose
 from sfumato.mining._densities import STEPS
 from sfumato.mining._features import Lesson, lesson
-from sfumato.mining._joint import class_chances, plan
 from sfumato.mining._local import LocalTree
+from sfumato.mining._planes import Sight
 from sfumato.mining._restoring import encoded, restored
 from sfumato.release.manifest import Manifest
 
-RECONSTRUCTIONS = ("joint", "byclass", "global", "local")
+RECONSTRUCTIONS = ("byclass", "global", "local")
+TOGETHER = 3
 
 
 class DecisionTree(ClassifierMixin, Miner):
     """A decision tree for the original, learnt from a copy.
 
-    `global`, `byclass` and `local` are the paper's: a column at a time, over all records, in each class, or in each
-    class and node. `joint` reconstructs the columns that tell most together, which loses much less.
+    Columns are reconstructed in each class (`byclass`), over all records (`global`), or in each class and node
+    (`local`). The paper takes a column at a time, and loses how columns work together; so `byclass` takes the few
+    that tell most together, unless it is told not to.
     """
 
     reference = "Agrawal and Srikant 2000, section 4"
@@ -35,7 +38,8 @@ class DecisionTree(ClassifierMixin, Miner):
         self,
         *,
         manifest: Manifest | None = None,
-        reconstruction: str = "joint",
+        reconstruction: str = "byclass",
+        together: int = TOGETHER,
         steps: int = STEPS,
         criterion: str = "gini",
         max_depth: int | None = None,
@@ -47,7 +51,8 @@ class DecisionTree(ClassifierMixin, Miner):
         Args:
             manifest: of the copy, where records come as a data frame, which has no room for it.
             reconstruction: as above.
-            steps: the most rounds of `global` and `byclass`; few, as the paper stopped, smooth what they find.
+            together: how many columns `byclass` reconstructs together, at most 3; with 1 it is the paper's.
+            steps: the most rounds where columns are taken one at a time; few, as the paper stopped, smooth them.
             criterion: `gini`, or `entropy` as in ID3.
             max_depth: of the tree.
             min_samples_leaf: records a leaf must have, or their share.
@@ -56,6 +61,7 @@ class DecisionTree(ClassifierMixin, Miner):
         """
         self.manifest = manifest
         self.reconstruction = reconstruction
+        self.together = together
         self.steps = steps
         self.criterion = criterion
         self.max_depth = max_depth
@@ -66,6 +72,8 @@ class DecisionTree(ClassifierMixin, Miner):
         """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes."""
         if self.reconstruction not in RECONSTRUCTIONS:
             raise MiningError(f"a reconstruction is one of {', '.join(RECONSTRUCTIONS)}, got {self.reconstruction!r}")
+        if self.together not in range(1, TOGETHER + 1):
+            raise MiningError(f"1 to {TOGETHER} columns can be reconstructed together, got {self.together!r}")
         taught = lesson(self, X, y)
         if taught.retention < 1:
             raise MiningError("a tree needs classes that are not perturbed, and these are; use NaiveBayes")
@@ -73,7 +81,7 @@ class DecisionTree(ClassifierMixin, Miner):
         blurred = any(column.deviation or column.retention < 1 for column in taught.features.columns)
         if not blurred:
             self.tree_ = self._plain().fit(encoded(taught.features, taught.values), taught.labels)
-        elif self.reconstruction == "joint":
+        elif self.reconstruction == "byclass" and self.together > 1:
             self._fit_jointly(taught)
         elif self.reconstruction == "local":
             self.tree_ = LocalTree(self._plain(), taught, np.random.default_rng(self.random_state))
@@ -96,8 +104,9 @@ class DecisionTree(ClassifierMixin, Miner):
 
     def _fit_jointly(self, taught: Lesson) -> None:
         """A tree for the cells of the grid, each as heavy as it is likely; columns that are not on it stay unused."""
-        cut = plan(taught)
-        everyone, chances = class_chances(taught, cut)
+        choice = choose(taught, self.together, self.random_state)
+        cut, sight = choice.plan, Sight.of(taught, choice.plan)
+        everyone, chances = sight.density, sight.chances(choice.price)
         middles = np.meshgrid(*((edges[1:] + edges[:-1]) / 2 for edges in cut.edges), indexing="ij")
         cells = np.zeros((everyone.size, len(taught.features.columns)))
         for place, column in enumerate(cut.columns):

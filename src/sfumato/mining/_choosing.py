@@ -1,0 +1,119 @@
+"""Which columns tell classes apart in the original, as far as a copy shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import combinations
+
+import numpy as np
+
+from sfumato.kernels import Floats, Rows
+from sfumato.mining._features import Lesson
+from sfumato.mining._joint import Plan, cut
+from sfumato.mining._planes import PRICES, Sight
+
+_BINS = (64, 48, 24)
+_COARSE = 8
+_GROUPS, _ROUGH = 4, 12
+"""How many groups, with all groups within them, are reconstructed to choose among them, and in how many bins."""
+_WORTH = 0.02
+"""The share of records that one more column must tell: it costs bins, and what chance makes of it."""
+_APART = 0.05
+"""The same for columns that are wholly correlated."""
+_ENOUGH = 300_000
+"""Records to choose by."""
+_FEW = 12
+"""Columns of which every group is looked at; of more, the best are widened by one."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Columns, and how much is asked of a change along them."""
+
+    plan: Plan
+    price: float
+
+
+def choose(lesson: Lesson, most: int, seed: int) -> Choice:
+    """The few columns that tell the classes apart best in the original, as far as the copy shows it.
+
+    Some groups look best in the copy. Of these and of what is within them, the one is taken whose classes,
+    reconstructed, are purest, unless fewer columns, or such as hang together less, do nearly as well: behind noise it
+    is hardly told how those lie that do. The price is the one at which half of the records make the others likeliest.
+    """
+    lesson.features.check_apart()
+    every = -(-len(lesson.labels) // _ENOUGH)
+    some = replace(lesson, values=lesson.values[::every], labels=lesson.labels[::every])
+    widest, alike = _telling(some, most), _alike(some)
+    groups = {part for group in widest for size in range(1, len(group) + 1) for part in combinations(group, size)}
+    seen = {group: Sight.of(some, cut(some, group, _ROUGH)) for group in sorted(groups)}
+
+    def worth(group: tuple[int, ...]) -> float:
+        return _told(seen[group], seed) - _WORTH * len(group) - _APART * float(alike[np.ix_(group, group)].max())
+
+    best = max(seen, key=worth)
+    price = max(PRICES, key=lambda price: _foretold(seen[best], price, seed))
+    return Choice(cut(lesson, best, _BINS[len(best) - 1]), price)
+
+
+def _alike(lesson: Lesson) -> Floats:
+    """How strongly columns of numbers are correlated in the original; 0 for a column with itself."""
+    covariance = np.atleast_2d(np.cov(lesson.values.T)) - lesson.features.noise
+    spread = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    found = np.clip(np.abs(covariance / np.outer(spread, spread)), 0, 1)
+    known = np.array([column.size == 0 for column in lesson.features.columns])
+    apart: Floats = np.where(np.outer(known, known) & ~np.eye(len(known), dtype=np.bool_), found, 0.0)
+    return apart
+
+
+def _told(sight: Sight, seed: int) -> float:
+    """The share of records that would be put in their own class by whoever knew the columns.
+
+    Too much by what chance adds if the same records say which class is likeliest where and how likely it is, and too
+    little if either half says one and the other half the other: half way between.
+    """
+    every = sight.chances(PRICES[0], rounds=1)
+    one, other = (half.chances(PRICES[0], rounds=1) for half in sight.halves(np.random.default_rng(seed)))
+    pairs = ((every, every, 0.5), (one, other, 0.25), (other, one, 0.25))
+    return sum(
+        share * float((sight.density * np.take_along_axis(judge, said.argmax(axis=0)[None], axis=0)[0]).sum())
+        for said, judge, share in pairs
+    )
+
+
+def _foretold(sight: Sight, price: float, seed: int) -> float:
+    """How likely each half of the records makes the other."""
+    one, other = sight.halves(np.random.default_rng(seed))
+    return one.likelihood(other.chances(price)) + other.likelihood(one.chances(price))
+
+
+def _telling(lesson: Lesson, most: int) -> list[tuple[int, ...]]:
+    """Groups of columns in which classes differ most, beyond chance: by likelihood ratio less degrees of freedom."""
+    places = [_coarse(column.size, lesson.values[:, i]) for i, column in enumerate(lesson.features.columns)]
+    every, best = range(len(places)), -np.inf
+    found: list[tuple[int, ...]] = []
+    for size in range(1, min(most, len(places)) + 1):
+        wider = combinations(every, size)
+        if len(places) > _FEW and found:
+            wider = ((*group, i) for group in found for i in every if i not in group)  # type: ignore[assignment]
+        scored = sorted(((_differ(lesson, [places[i] for i in group]), tuple(group)) for group in wider), reverse=True)
+        if scored[0][0] <= best:
+            break
+        best, found = scored[0][0], [group for _, group in scored[:_GROUPS]]
+    return found
+
+
+def _differ(lesson: Lesson, places: list[Rows]) -> float:
+    shape = (len(lesson.classes), *(int(p.max()) + 1 for p in places))
+    seen = np.bincount(np.ravel_multi_index((lesson.labels, *places), shape), minlength=int(np.prod(shape)))
+    counts = seen.reshape(shape[0], -1).astype(np.float64)
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    ratio = counts[counts > 0] * np.log(counts[counts > 0] / expected[counts > 0])
+    return float(2 * ratio.sum() - (shape[0] - 1) * ((counts.sum(axis=0) > 0).sum() - 1))
+
+
+def _coarse(size: int, values: Floats) -> Rows:
+    if size:
+        return values.astype(np.int64)
+    cuts = np.unique(np.quantile(values, np.linspace(0, 1, _COARSE + 1)[1:-1]))
+    return np.searchsorted(cuts, values)
