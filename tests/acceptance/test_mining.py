@@ -14,10 +14,14 @@ from tests import offices, realdata
 
 import sfumato as sf
 from sfumato.experiments import _people as agrawal
+from sfumato.kernels.humps import Start
+from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
 from sfumato.mining import DecisionTree, Density, NaiveBayes
 
 Array = Any
 ROWS = 100_000
+FEWER = {1: 0.9, 3: 0.9, 4: 0.7, 5: 0.6}
+"""What 100,000 rows win back of the functions; a million win back 0.8 of each."""
 
 
 def apart(x: Array, privacy: float) -> tuple[float, float]:
@@ -33,26 +37,34 @@ def apart(x: Array, privacy: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize("privacy", [0.25, 0.5, 1.0])
-def test_the_triangle_is_reconstructed(privacy: float) -> None:
-    ours, copy = apart(agrawal.triangle(ROWS, 1), privacy)
+@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("draw", [agrawal.triangle, agrawal.two_humps])
+def test_the_densities_are_reconstructed(draw: Any, seed: int, privacy: float) -> None:
+    ours, copy = apart(draw(ROWS, seed), privacy)
+    print(f"{draw.__name__}, noise {privacy} of the range: ours {ours:.3f}, the copy itself {copy:.3f}")
     assert ours <= 0.05
-    assert ours < copy
+    assert copy > (2 if draw is agrawal.two_humps else 1) * ours
 
 
-@pytest.mark.parametrize(("privacy", "most"), [(0.25, 0.05), (0.5, 0.05), (1.0, 0.075)])
-def test_the_two_humps_are_reconstructed(privacy: float, most: float) -> None:
-    """At noise over the whole range, 0.05 is out of reach: see the next test."""
-    ours, copy = apart(agrawal.two_humps(ROWS, 1), privacy)
-    assert ours <= most
-    assert copy > 2 * ours
+def test_a_flat_start_would_not_reach_the_humps() -> None:
+    """The start is what does it: from a flat one, the same iteration ends further off."""
+    x = agrawal.two_humps(ROWS, 1)
+    noise = 1 / 3.92
+    grid = Grid(np.zeros(1), np.ones(1), (50,), np.array([[noise**2]]), np.array([x.std()]))
+    counts = grid.count((x + np.random.default_rng(2).normal(0, noise, ROWS))[:, None])
+    truth = np.histogram(x, grid.edges(0))[0] / ROWS
+    start = Start(grid, counts)
+    blur = Blur(grid, start.mixing)
+    ours, flat = (reconstruct(blur, counts, change=2e-5, start=begin)[0] for begin in (start.of(counts[None])[0], None))
+    assert np.abs(ours - truth).sum() / 2 <= 0.05 < np.abs(flat - truth).sum() / 2
 
 
-def test_at_full_noise_no_method_can_tell_the_humps_from_others() -> None:
+def test_at_full_noise_nothing_but_simplicity_tells_the_humps_from_others() -> None:
     """Two densities further apart than 0.05 + 0.05 look the same through the noise, to 100,000 values.
 
-    Then no method is within 0.05 of both. The second is the first with a ripple that the noise drowns: the laws of the
-    two copies have a χ²-divergence of `D`, and no test tells 100,000 values of one from the other with an advantage
-    above `√(exp(100,000·D) - 1)/2`, here 0.27.
+    No method is within 0.05 of both; ours takes the simpler. The second is the first with a ripple that the noise
+    drowns: the laws of the two copies have a χ²-divergence of `D`, and no test tells 100,000 values of one from the
+    other with an advantage above `√(exp(100,000·D) - 1)/2`, here 0.27.
     """
     x = np.linspace(0, 1, 2001)
     humps = np.maximum(1 - np.abs(x / 0.25 - 1), 0) + np.maximum(1 - np.abs((x - 0.5) / 0.25 - 1), 0)
@@ -73,20 +85,22 @@ def fresh() -> dict[str, Array]:
     return agrawal.people(5000, 99)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("number", "least"),
+    ("number", "rows", "least"),
     [
-        pytest.param(1, 0.8, marks=pytest.mark.slow),
-        pytest.param(2, 0.7, marks=pytest.mark.slow),
-        (3, 0.8),
-        pytest.param(4, 0.7, marks=pytest.mark.slow),
-        pytest.param(5, 0.55, marks=pytest.mark.slow),
+        (2, ROWS, 0.8),
+        *(
+            pytest.param(n, ROWS, least, marks=pytest.mark.slow)
+            for n, least in ((1, 0.9), (3, 0.9), (4, 0.7), (5, 0.6))
+        ),
+        *(pytest.param(n, 10 * ROWS, 0.8, marks=pytest.mark.slow) for n in (1, 2, 3, 4, 5)),
     ],
 )
-def test_the_functions_are_learnt_through_full_noise(number: int, least: float, fresh: dict[str, Array]) -> None:
-    """How much of what a tree loses by learning from the copy as it is, is won back; the paper's ByClass beside."""
-    table = agrawal.table(number, ROWS, 1)
+def test_the_functions_are_learnt_through_full_noise(
+    number: int, rows: int, least: float, fresh: dict[str, Array]
+) -> None:
+    """How much of what a tree loses by learning from the copy as it is, ByClass wins back."""
+    table = agrawal.table(number, rows, 1)
     copy = agrawal.policy(table, 1.0).fit(table).release(table, "only", offices.key())
     truth = np.where(agrawal.group(number, fresh), "A", "B")
     columns = list(agrawal.RANGES)
@@ -98,11 +112,17 @@ def test_the_functions_are_learnt_through_full_noise(number: int, least: float, 
         return float(np.mean(tree.predict(test) == truth))
 
     best, naive = plain(table), plain(copy)
-    ours = np.mean(DecisionTree().fit(copy, "group").predict(pa.table(fresh)) == truth)
-    byclass = np.mean(DecisionTree(reconstruction="byclass").fit(copy, "group").predict(pa.table(fresh)) == truth)
-    print(f"F{number}: original {best:.3f}, naive {naive:.3f}, byclass {byclass:.3f}, joint {ours:.3f}")
+    ours, alone = (
+        float(np.mean(DecisionTree(together=together).fit(copy, "group").predict(pa.table(fresh)) == truth))
+        for together in (3, 1)
+    )
+    back = [f"{(found - naive) / (best - naive):.0%}" for found in (ours, alone)]
+    print(
+        f"F{number}, {rows:,} rows: original {best:.3f}, naive {naive:.3f}, together {ours:.3f}, alone {alone:.3f}",
+        back,
+    )
     assert (ours - naive) / (best - naive) >= least
-    assert byclass > naive
+    assert alone > naive
 
 
 @pytest.mark.slow

@@ -72,8 +72,8 @@ def _told(sight: Sight, seed: int) -> float:
     Too much by what chance adds if the same records say which class is likeliest where and how likely it is, and too
     little if either half says one and the other half the other: half way between.
     """
-    every = sight.chances(PRICES[0], rounds=1)
-    one, other = (half.chances(PRICES[0], rounds=1) for half in sight.halves(np.random.default_rng(seed)))
+    every = sight.rough_chances()
+    one, other = (half.rough_chances() for half in sight.halves(np.random.default_rng(seed)))
     pairs = ((every, every, 0.5), (one, other, 0.25), (other, one, 0.25))
     return sum(
         share * float((sight.density * np.take_along_axis(judge, said.argmax(axis=0)[None], axis=0)[0]).sum())

@@ -22,7 +22,8 @@ from sfumato.mining._features import Features, Lesson
 
 _TOGETHER = 30
 """Rounds that columns are reconstructed together: enough to find how they hang together, too few to fit the noise."""
-_STILL = 2e-5
+_STEPS, _STILL = 100, 2e-5
+"""Rounds that a column is reconstructed alone, at most, and the change of the last."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +108,7 @@ def _alone(plan: Plan, axis: int, values: Floats, counts: Floats) -> Floats:
     grid = plan.alone[axis - len(plan.exact)]
     seen = grid.count(values[:, plan.columns[axis], None])
     start = Start(grid, seen)
-    found, _ = reconstruct(Blur(grid, start.mixing), seen, change=_STILL, start=start.of(seen[None])[0])
+    found, _ = reconstruct(Blur(grid, start.mixing), seen, _STEPS, _STILL, start.of(seen[None])[0])
     return found
 
 

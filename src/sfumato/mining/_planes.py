@@ -13,6 +13,7 @@ cheap, and the others dear (the adaptive lasso, Zou 2006), which takes back most
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -28,7 +29,10 @@ _EVEN = 0.005
 """Changes below this are smoothed rather than taken away."""
 _USUAL, _LEAST = 0.1, 0.02
 """In the second round, a change of `_USUAL - _LEAST` has the price that all had in the first."""
-_STEPS = 400
+_STEPS, _FEW_STEPS = 400, 60
+"""Of a search, and of one that need not be exact."""
+_STILL = 1e-3
+"""A step that makes all that is seen likelier by less, in logarithms, is the last."""
 
 
 @dataclass(frozen=True)
@@ -55,14 +59,22 @@ class Sight:
         one, other = (Sight(self.plan, self.channel, self.density, part) for part in (dealt, self.counts - dealt))
         return one, other
 
-    def chances(self, price: float, *, rounds: int = 2) -> Floats:
-        """`η`, with an axis for the classes in front; where there are more than two, each is set against all others."""
+    def chances(self, price: float) -> Floats:
+        """`η`, with an axis for the classes in front."""
+        return self._each(lambda search: search.run(rounds=2, steps=_STEPS), price)
+
+    def rough_chances(self) -> Floats:
+        """The same at the least price, in one short round."""
+        return self._each(lambda search: search.run(rounds=1, steps=_FEW_STEPS), PRICES[0])
+
+    def _each(self, run: Callable[[_Search], Floats], price: float) -> Floats:
+        """Where there are more than two classes, each is set against all others."""
         if len(self.counts) == 1:
             return np.ones((1, *self.density.shape))
         if len(self.counts) == 2:
-            first = self._search(0, price, rounds)
+            first = run(_Search(self, 0, price))
             return np.stack([first, 1 - first])
-        found = np.maximum(np.stack([self._search(k, price, rounds) for k in range(len(self.counts))]), 1e-9)
+        found = np.maximum(np.stack([run(_Search(self, k, price)) for k in range(len(self.counts))]), 1e-9)
         added: Floats = found / found.sum(axis=0)
         return added
 
@@ -70,9 +82,6 @@ class Sight:
         """The logarithm of that of the classes seen, by chances found elsewhere."""
         seen = self.channel.forward(chances * self.density) / self.channel.forward(self.density)
         return float((self.counts * np.log(np.maximum(seen, 1e-9))).sum())
-
-    def _search(self, which: int, price: float, rounds: int) -> Floats:
-        return _Search(self, which, price).run(rounds)
 
 
 class _Search:
@@ -85,8 +94,9 @@ class _Search:
         self._seen = sight.channel.forward(sight.density)
         self._steps = [_Mean(axis) if plain else _Step(axis) for axis, plain in enumerate(sight.plan.are_categories)]
         self._price = price * np.sqrt(sight.counts.sum())
+        self._still = _STILL / max(sight.counts.sum(), 1.0)
 
-    def run(self, rounds: int) -> Floats:
+    def run(self, rounds: int, steps: int) -> Floats:
         """So many rounds; the first takes all planes alike."""
         shape = self._density.shape
         found = np.full(shape, self._ours.sum() / max(self._ours.sum() + self._others.sum(), 1.0))
@@ -99,7 +109,7 @@ class _Search:
                 jac=True,
                 method="L-BFGS-B",
                 bounds=[(0.0, 1.0)] * found.size,
-                options={"maxiter": _STEPS, "maxcor": 12, "ftol": 1e-9, "gtol": 1e-4},
+                options={"maxiter": steps, "maxcor": 12, "ftol": self._still, "gtol": 1e-4},
             )
             found = ends.x.reshape(shape)
             changes = [_size(step.of(found), step.axis) for step in self._steps]
@@ -132,9 +142,11 @@ class _Step:
 
     def back(self, changes: Floats) -> Floats:
         """The transpose."""
-        beside = [(1, 1) if axis == self.axis else (0, 0) for axis in range(changes.ndim)]
-        back: Floats = -np.diff(np.pad(changes, beside), axis=self.axis)
-        return back
+        ahead = np.moveaxis(changes, self.axis, 0)
+        back = np.zeros((len(ahead) + 1, *ahead.shape[1:]))
+        back[1:] += ahead
+        back[:-1] -= ahead
+        return np.moveaxis(back, 0, self.axis)
 
 
 class _Mean:
