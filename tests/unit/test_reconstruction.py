@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from sfumato.kernels.humps import Humps, Start, simplest, widened
 from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
 from sfumato.kernels.shear import Shear
 from sfumato.mining import DecisionTree
-from sfumato.mining._choosing import choose
+from sfumato.mining._choosing import _alike, choose
 from sfumato.mining._features import Lesson, lesson
 from sfumato.mining._joint import cut
 from sfumato.mining._planes import PRICES, Sight, _Search
@@ -130,6 +131,11 @@ def test_sheared_noise_has_the_density_of_the_noise() -> None:
     assert np.abs(found / area - density)[inner].max() < 0.06 * density.max()
 
 
+def test_noise_that_was_rounded_to_nothing_in_a_direction_is_noise_all_the_same() -> None:
+    shear = Shear(np.zeros(2), np.ones(2), 8, np.array([[1.0, 1.001], [1.001, 1.0]]))
+    assert shear.forward(np.full((8, 8), 1 / 64)).sum() == pytest.approx(1)
+
+
 def taught(rows: int, rule: Any, seed: int = 1) -> tuple[Lesson, pa.Table]:
     """People of three numbers and a category, their class by a rule, and a copy of half of the truth."""
     draw = np.random.default_rng(seed)
@@ -175,6 +181,20 @@ def test_the_columns_that_tell_are_chosen_and_no_others() -> None:
     assert {int(column) for column in tree.feature if column >= 0} == {0, 2}
 
 
+def test_columns_of_very_many_categories_are_not_crossed() -> None:
+    """Three of 200 categories each would be eight million cells."""
+    draw = np.random.default_rng(3)
+    table = pa.table({name: draw.integers(0, 200, 4000).astype(str) for name in "abc"})
+    kinds = pa.array(np.where(table.column("a").to_numpy(zero_copy_only=False).astype(int) < 100, "low", "high"))
+    table = table.append_column("kind", kinds)
+    columns = "\n".join(f'{name} = "uniform"' for name in "abc")
+    policy = sf.Policy.loads(f'dataset = "d"\n[levels]\nl = 0.8\n[columns]\n{columns}\nkind = "keep"')
+    copy = policy.fit(table).release(table, "l", offices.key())
+    choice = choose(lesson(DecisionTree(), copy, "kind"), 3, 0)
+    assert 0 in choice.plan.columns
+    assert np.prod(choice.plan.shape) <= 200 * 200
+
+
 def test_what_chance_decides_is_not_taken_for_sure() -> None:
     """A price that is chosen by foretelling: chances of 0.3 and 0.7 stay that, and a smaller price overdoes them."""
 
@@ -205,3 +225,18 @@ def test_how_many_columns_go_together_must_be_one_to_three() -> None:
     _, copy = taught(500, box)
     with pytest.raises(ValueError, match="1 to 3 columns"):
         DecisionTree(together=4).fit(copy, "kind")
+
+
+def test_how_strongly_columns_hang_together_is_told_through_the_noise() -> None:
+    """Of the original: the copy's own columns hang together by their noise as well."""
+    draw = np.random.default_rng(4)
+    shared = draw.normal(size=30_000)
+    table = pa.table(
+        {"a": shared, "b": 0.6 * shared + 0.8 * draw.normal(size=30_000), "kind": draw.random(30_000) < 0.5}
+    )
+    text = 'dataset = "d"\n[levels]\nl = 0.3\n[columns]\na = "gaussian"\nb = "gaussian"\nkind = "keep"'
+    copy = sf.Policy.loads(text).fit(table).release(table, "l", offices.key())
+    known = lesson(DecisionTree(), copy, "kind")
+    assert _alike(known) == pytest.approx(np.array([[0.0, 0.6], [0.6, 0.0]]), abs=0.05)
+    known = replace(known, features=replace(known.features, noise=np.diag(np.diag(known.features.noise))))
+    assert _alike(known)[0, 1] > 0.9  # the planted fault: noise that is not taken to be shaped

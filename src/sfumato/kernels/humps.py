@@ -76,7 +76,7 @@ def simplest(channel: Floats, counts: Floats, places: Floats, seen: Floats) -> H
         seen: the middles of the bins of the counts.
 
     """
-    best, highest, failed = Humps(places, np.zeros(0)), -np.inf, 0
+    best, failed = Humps(places, np.zeros(0)), 0
     highest = _likelihood(channel, counts, best.chances())
     price = np.log(counts.sum())  # half a logarithm for each number: a hump has a weight and a top
     for count in range(1, _MOST + 1):

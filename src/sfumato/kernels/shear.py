@@ -15,6 +15,8 @@ from sfumato.kernels import Floats, Rows
 
 _WIDTH = 0.5
 """Of a bin of noisy values, in deviations of the noise."""
+_LEAST = 1e-4
+"""The least share of noise in any direction."""
 _REACH = 2.5
 """Deviations beyond the box that have bins of their own; what lies further out is in the last one."""
 
@@ -23,7 +25,7 @@ class Shear:
     """Equal cells over a box, and the noise that takes values out of them."""
 
     def __init__(self, low: Floats, high: Floats, bins: int, noise: Floats) -> None:
-        factor = np.linalg.cholesky(noise + np.diag(1e-12 * np.diag(noise)))
+        factor = np.linalg.cholesky(_definite(noise))
         deviations = np.diag(factor)
         self._shear = np.linalg.inv(factor / deviations)
         self.edges = tuple(np.linspace(a, b, bins + 1) for a, b in zip(low, high, strict=True))
@@ -71,6 +73,14 @@ class Shear:
                 means = means.reshape(*means.shape[:-1], self.shape[axis + 1], -1)
         found: Floats = means[..., 0]
         return found
+
+
+def _definite(noise: Floats) -> Floats:
+    """A covariance that was rounded may have lost what makes it one: it is given back the least that does."""
+    sizes = np.sqrt(np.diag(noise))
+    values, vectors = np.linalg.eigh(noise / np.outer(sizes, sizes))
+    whole: Floats = (vectors * np.maximum(values, _LEAST)) @ vectors.T * np.outer(sizes, sizes)
+    return whole
 
 
 def _sums(row: Floats, edges: tuple[Floats, ...]) -> Floats:

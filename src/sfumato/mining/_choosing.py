@@ -20,6 +20,8 @@ _WORTH = 0.02
 """The share of records that one more column must tell: it costs bins, and what chance makes of it."""
 _APART = 0.05
 """The same for columns that are wholly correlated."""
+_CELLS = 1 << 17
+"""What columns may be cut into together; more would take long, and have too few records each."""
 _ENOUGH = 300_000
 """Records to choose by."""
 _FEW = 12
@@ -45,7 +47,8 @@ def choose(lesson: Lesson, most: int, seed: int) -> Choice:
     every = -(-len(lesson.labels) // _ENOUGH)
     some = replace(lesson, values=lesson.values[::every], labels=lesson.labels[::every])
     widest, alike = _telling(some, most), _alike(some)
-    groups = {part for group in widest for size in range(1, len(group) + 1) for part in combinations(group, size)}
+    parts = {part for group in widest for size in range(1, len(group) + 1) for part in combinations(group, size)}
+    groups = [part for part in parts if len(part) == 1 or _cells(lesson, part) <= _CELLS]
     seen = {group: Sight.of(some, cut(some, group, _ROUGH)) for group in sorted(groups)}
 
     def worth(group: tuple[int, ...]) -> float:
@@ -54,6 +57,12 @@ def choose(lesson: Lesson, most: int, seed: int) -> Choice:
     best = max(seen, key=worth)
     price = max(PRICES, key=lambda price: _foretold(seen[best], price, seed))
     return Choice(cut(lesson, best, _BINS[len(best) - 1]), price)
+
+
+def _cells(lesson: Lesson, group: tuple[int, ...]) -> int:
+    """How many cells some columns are cut into."""
+    sizes = [lesson.features.columns[i].size or _BINS[len(group) - 1] for i in group]
+    return int(np.prod(sizes, dtype=np.float64))
 
 
 def _alike(lesson: Lesson) -> Floats:
