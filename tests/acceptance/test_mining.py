@@ -46,6 +46,15 @@ def test_the_densities_are_reconstructed(draw: Any, seed: int, privacy: float) -
     assert copy > (2 if draw is agrawal.two_humps else 1) * ours
 
 
+@pytest.mark.parametrize("level", [0.6, 0.3])
+def test_a_flat_density_with_sharp_edges_is_nearer_than_the_copy(level: float) -> None:
+    """The hardest case for a start from humps: it comes back with two."""
+    for seed in (1, 2, 3):
+        x = np.random.default_rng(seed).uniform(0.2, 0.8, 50_000)
+        ours, copy = apart(x, 3.92 * np.sqrt((1 - level) / level) * x.std())
+        assert ours < 0.16 < copy
+
+
 def test_a_flat_start_would_not_reach_the_humps() -> None:
     """The start is what does it: from a flat one, the same iteration ends further off."""
     x = agrawal.two_humps(ROWS, 1)
@@ -89,10 +98,7 @@ def fresh() -> dict[str, Array]:
     ("number", "rows", "least"),
     [
         (2, ROWS, 0.8),
-        *(
-            pytest.param(n, ROWS, least, marks=pytest.mark.slow)
-            for n, least in ((1, 0.9), (3, 0.9), (4, 0.7), (5, 0.6))
-        ),
+        *(pytest.param(n, ROWS, least, marks=pytest.mark.slow) for n, least in FEWER.items()),
         *(pytest.param(n, 10 * ROWS, 0.8, marks=pytest.mark.slow) for n in (1, 2, 3, 4, 5)),
     ],
 )

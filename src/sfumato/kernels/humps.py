@@ -9,7 +9,7 @@ and the narrow ones are the worse error.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize
@@ -24,6 +24,8 @@ _FLAT = 0.02
 """The share that is spread over all bins, so that nothing is impossible."""
 _MIXING = 0.02
 """As in any reconstruction, but for 100,000 values that start from humps: they are near, so that it may be more."""
+_NARROWEST = 0.4
+"""Of a hump, in deviations of the noise."""
 _FAR = 3.0
 """How many lengths of the grid beyond its ends a hump may have its top: its slope is then all there is of it."""
 
@@ -34,6 +36,8 @@ class Humps:
 
     places: Floats
     numbers: Floats
+    narrowest: float
+    """The least width: humps much narrower than the noise, and the gaps between them, would not be seen."""
 
     @property
     def count(self) -> int:
@@ -66,7 +70,7 @@ class Humps:
         return shapes / shapes.sum(axis=0), weights / weights.sum(), away
 
 
-def simplest(channel: Floats, counts: Floats, places: Floats, seen: Floats) -> Humps:
+def simplest(channel: Floats, counts: Floats, places: Floats, seen: Floats, narrowest: float) -> Humps:
     """The humps that Schwarz's criterion prefers, widened by a standard error.
 
     Args:
@@ -74,13 +78,14 @@ def simplest(channel: Floats, counts: Floats, places: Floats, seen: Floats) -> H
         counts: of noisy values.
         places: the middles of the bins of the original.
         seen: the middles of the bins of the counts.
+        narrowest: the least width of a hump.
 
     """
-    best, failed = Humps(places, np.zeros(0)), 0
+    best, failed = Humps(places, np.zeros(0), narrowest), 0
     highest = _likelihood(channel, counts, best.chances())
     price = np.log(counts.sum())  # half a logarithm for each number: a hump has a weight and a top
     for count in range(1, _MOST + 1):
-        humps = _likeliest(channel, counts, places, _starts(counts, places, seen, count))
+        humps = _likeliest(channel, counts, best, _starts(counts, places, seen, count))
         score = _likelihood(channel, counts, humps.slopes()[0]) - price * count
         if score > highest:
             best, highest, failed = humps, score, 0
@@ -93,7 +98,7 @@ def again(channel: Floats, counts: Floats, humps: Humps) -> Humps:
     """As many humps for other counts, from where they were."""
     if not humps.count:
         return humps
-    return widened(channel, counts, _likeliest(channel, counts, humps.places, [humps.numbers]))
+    return widened(channel, counts, _likeliest(channel, counts, humps, [humps.numbers]))
 
 
 def widened(channel: Floats, counts: Floats, humps: Humps) -> Humps:
@@ -106,20 +111,25 @@ def widened(channel: Floats, counts: Floats, humps: Humps) -> Humps:
     found, slopes = humps.slopes()
     expected = np.maximum(channel @ found, 1e-300)
     seen = channel @ slopes
-    errors = np.linalg.pinv(seen.T @ ((counts / expected**2)[:, None] * seen), hermitian=True)[-1]
-    wider = Humps(humps.places, humps.numbers + errors / np.sqrt(max(errors[-1], 1e-300)))
+    weights = counts / np.maximum(expected, 1e-100) ** 2
+    errors = np.linalg.pinv(seen.T @ (weights[:, None] * seen), hermitian=True)[-1]
+    if not 0 < errors[-1] < 1:  # hardly told at all
+        return humps
+    wider = replace(humps, numbers=humps.numbers + errors / np.sqrt(errors[-1]))
     lost = _likelihood(channel, counts, found) - _likelihood(channel, counts, wider.slopes()[0])
     return wider if 0 <= lost < 1 else humps
 
 
-def _likeliest(channel: Floats, counts: Floats, places: Floats, starts: list[Floats]) -> Humps:
+def _likeliest(channel: Floats, counts: Floats, like: Humps, starts: list[Floats]) -> Humps:
+    """From some starts; over the same bins, and no narrower, than others."""
+    places = like.places
     low, high, rows = places[0], places[-1], counts.sum()
     count, span = len(starts[0]) // 2, high - low
     bounds = [(-12.0, 12.0)] * (count - 1) + [(low - _FAR * span, high + _FAR * span)] * count
-    bounds += [(np.log((places[1] - low) / 2), np.log(_FAR * span))]
+    bounds += [(np.log(like.narrowest), np.log(max(_FAR * span, 2 * like.narrowest)))]
 
     def unlikely(numbers: Floats) -> tuple[float, Floats]:
-        found, slopes = Humps(places, numbers).slopes()
+        found, slopes = replace(like, numbers=numbers).slopes()
         expected = np.maximum(channel @ found, 1e-300)
         return -float(counts @ np.log(expected)) / rows, -(slopes.T @ (channel.T @ (counts / expected))) / rows
 
@@ -127,7 +137,7 @@ def _likeliest(channel: Floats, counts: Floats, places: Floats, starts: list[Flo
         minimize(unlikely, np.clip(start, *np.array(bounds).T), jac=True, method="L-BFGS-B", bounds=bounds)
         for start in starts
     ]
-    return Humps(places, min(found, key=lambda end: float(end.fun)).x)
+    return replace(like, numbers=min(found, key=lambda end: float(end.fun)).x)
 
 
 def _starts(counts: Floats, places: Floats, seen: Floats, count: int) -> list[Floats]:
@@ -140,7 +150,7 @@ def _starts(counts: Floats, places: Floats, seen: Floats, count: int) -> list[Fl
     tops = np.clip(np.interp(share, below, seen), places[0], places[-1])
     flat = np.zeros(count - 1)
     return [
-        np.concatenate([flat, tops, [np.log(0.5 * spread / count)]]),
+        np.concatenate([flat, tops, [np.log(max(0.5 * spread / count, 1e-300))]]),
         np.concatenate([flat, places[0] + span * share, [np.log(0.3 * span / count)]]),
     ]
 
@@ -155,10 +165,11 @@ class Start:
     def __init__(self, grid: Grid, counts: Floats) -> None:
         self._humps: Humps | None = None
         self._flat, self.mixing = np.full(grid.bins, 1 / float(np.prod(grid.bins))), MIXING
-        if len(grid.bins) == 1 and counts.sum():
+        if len(grid.bins) == 1 and grid.bins[0] > 1 and counts.sum():
             middles, seen = ((ends[1:] + ends[:-1]) / 2 for ends in (grid.edges(0), grid.edges(0, wide=True)))
             self._channel = grid.column(0)
-            self._humps = simplest(self._channel, counts, middles, seen)
+            narrowest = max(_NARROWEST * float(np.sqrt(grid.noise[0, 0])), float(grid.steps[0]) / 2)
+            self._humps = simplest(self._channel, counts, middles, seen, narrowest)
             self.mixing = _MIXING * float(np.clip((1e5 / counts.sum()) ** 0.2, 0.25, 2.5))
 
     def of(self, stack: Floats) -> Floats:

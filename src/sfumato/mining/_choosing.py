@@ -16,9 +16,9 @@ _BINS = (64, 48, 24)
 _COARSE = 8
 _GROUPS, _ROUGH = 4, 12
 """How many groups, with all groups within them, are reconstructed to choose among them, and in how many bins."""
-_WORTH = 0.02
-"""The share of records that one more column must tell: it costs bins, and what chance makes of it."""
-_APART = 0.05
+_WORTH = 0.05
+"""What one more column must tell, of all that the largest class leaves to tell: chance adds to it."""
+_APART = 0.125
 """The same for columns that are wholly correlated."""
 _CELLS = 1 << 17
 """What columns may be cut into together; more would take long, and have too few records each."""
@@ -36,7 +36,7 @@ class Choice:
     price: float
 
 
-def choose(lesson: Lesson, most: int, seed: int) -> Choice:
+def choose(lesson: Lesson, most: int, seed: int | None) -> Choice:
     """The few columns that tell the classes apart best in the original, as far as the copy shows it.
 
     Some groups look best in the copy. Of these and of what is within them, the one is taken whose classes,
@@ -51,8 +51,12 @@ def choose(lesson: Lesson, most: int, seed: int) -> Choice:
     groups = [part for part in parts if len(part) == 1 or _cells(lesson, part) <= _CELLS]
     seen = {group: Sight.of(some, cut(some, group, _ROUGH)) for group in sorted(groups)}
 
+    left = 1 - float(np.bincount(some.labels).max()) / len(some.labels)
+    seed = int(np.random.default_rng(seed).integers(1 << 32))
+
     def worth(group: tuple[int, ...]) -> float:
-        return _told(seen[group], seed) - _WORTH * len(group) - _APART * float(alike[np.ix_(group, group)].max())
+        price = _WORTH * len(group) + _APART * float(alike[np.ix_(group, group)].max())
+        return _told(seen[group], seed) - price * left
 
     best = max(seen, key=worth)
     price = max(PRICES, key=lambda price: _foretold(seen[best], price, seed))
@@ -68,9 +72,10 @@ def _cells(lesson: Lesson, group: tuple[int, ...]) -> int:
 def _alike(lesson: Lesson) -> Floats:
     """How strongly columns of numbers are correlated in the original; 0 for a column with itself."""
     covariance = np.atleast_2d(np.cov(lesson.values.T)) - lesson.features.noise
-    spread = np.sqrt(np.maximum(np.diag(covariance), 1e-300))
+    told = np.diag(covariance) > 0
+    spread = np.sqrt(np.where(told, np.diag(covariance), 1.0))
     found = np.clip(np.abs(covariance / np.outer(spread, spread)), 0, 1)
-    known = np.array([column.size == 0 for column in lesson.features.columns])
+    known = told & np.array([column.size == 0 for column in lesson.features.columns])
     apart: Floats = np.where(np.outer(known, known) & ~np.eye(len(known), dtype=np.bool_), found, 0.0)
     return apart
 
@@ -104,7 +109,7 @@ def _telling(lesson: Lesson, most: int) -> list[tuple[int, ...]]:
     for size in range(1, min(most, len(places)) + 1):
         wider = combinations(every, size)
         if len(places) > _FEW and found:
-            wider = ((*group, i) for group in found for i in every if i not in group)  # type: ignore[assignment]
+            wider = {tuple(sorted((*group, i))) for group in found for i in every if i not in group}  # type: ignore[assignment]
         scored = sorted(((_differ(lesson, [places[i] for i in group]), tuple(group)) for group in wider), reverse=True)
         if scored[0][0] <= best:
             break

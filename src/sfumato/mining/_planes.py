@@ -80,7 +80,8 @@ class Sight:
 
     def likelihood(self, chances: Floats) -> float:
         """The logarithm of that of the classes seen, by chances found elsewhere."""
-        seen = self.channel.forward(chances * self.density) / self.channel.forward(self.density)
+        seen = np.stack([self.channel.forward(one * self.density) for one in chances])
+        seen /= self.channel.forward(self.density)
         return float((self.counts * np.log(np.maximum(seen, 1e-9))).sum())
 
 

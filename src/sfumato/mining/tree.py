@@ -56,7 +56,7 @@ class DecisionTree(ClassifierMixin, Miner):
             criterion: `gini`, or `entropy` as in ID3.
             max_depth: of the tree.
             min_samples_leaf: records a leaf must have, or their share.
-            random_state: for what categories are drawn to be, and for ties.
+            random_state: for what categories are drawn to be, for how records are halved to judge by, and for ties.
 
         """
         self.manifest = manifest
@@ -72,7 +72,7 @@ class DecisionTree(ClassifierMixin, Miner):
         """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes."""
         if self.reconstruction not in RECONSTRUCTIONS:
             raise MiningError(f"a reconstruction is one of {', '.join(RECONSTRUCTIONS)}, got {self.reconstruction!r}")
-        if self.together not in range(1, TOGETHER + 1):
+        if type(self.together) is not int or self.together not in range(1, TOGETHER + 1):
             raise MiningError(f"1 to {TOGETHER} columns can be reconstructed together, got {self.together!r}")
         taught = lesson(self, X, y)
         if taught.retention < 1:
@@ -119,9 +119,10 @@ class DecisionTree(ClassifierMixin, Miner):
         self.tree_ = tree.fit(rows, np.repeat(np.arange(count), everyone.size), sample_weight=weights.ravel())
 
     def _share(self, rows: int) -> float:
-        """Of all records that a leaf must have, at most half of them."""
+        """Of all records that a leaf must have: at least one, at most half of them."""
         asked = self.min_samples_leaf
-        return float(min(asked if isinstance(asked, float) and asked < 1 else asked / rows, 0.5))
+        share = asked if isinstance(asked, float) and asked < 1 else asked / rows
+        return float(min(max(share, 1 / rows), 0.5))
 
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, a row a record, for records as they are."""
