@@ -64,7 +64,7 @@ def test_a_flat_start_would_not_reach_the_humps() -> None:
     truth = np.histogram(x, grid.edges(0))[0] / ROWS
     start = Start(grid, counts)
     blur = Blur(grid, start.mixing)
-    ours, flat = (reconstruct(blur, counts, change=2e-5, start=begin)[0] for begin in (start.of(counts[None])[0], None))
+    ours, flat = (reconstruct(blur, counts[None], 2000, 2e-5, at)[0][0] for at in (start.of(counts[None]), None))
     assert np.abs(ours - truth).sum() / 2 <= 0.05 < np.abs(flat - truth).sum() / 2
 
 

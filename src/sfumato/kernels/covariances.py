@@ -65,10 +65,10 @@ class Sums:
         return found
 
 
-def positive(matrix: Floats, units: Floats) -> Floats:
-    """The nearest covariance, without negative directions, in units that put all columns on one scale."""
+def positive(matrix: Floats, units: Floats, least: float = 0.0) -> Floats:
+    """The nearest covariance, with at least so much in every direction, in units that put all columns on one scale."""
     values, vectors = np.linalg.eigh(matrix / np.outer(units, units))
-    nearest: Floats = (vectors * np.maximum(values, 0)) @ vectors.T
+    nearest: Floats = (vectors * np.maximum(values, least)) @ vectors.T
     return nearest * np.outer(units, units)
 
 

@@ -109,9 +109,8 @@ def widened(channel: Floats, counts: Floats, humps: Humps) -> Humps:
     if not humps.count:
         return humps
     found, slopes = humps.slopes()
-    expected = np.maximum(channel @ found, 1e-300)
     seen = channel @ slopes
-    weights = counts / np.maximum(expected, 1e-100) ** 2
+    weights = counts / np.maximum(channel @ found, 1e-100) ** 2
     errors = np.linalg.pinv(seen.T @ (weights[:, None] * seen), hermitian=True)[-1]
     if not 0 < errors[-1] < 1:  # hardly told at all
         return humps
@@ -121,7 +120,7 @@ def widened(channel: Floats, counts: Floats, humps: Humps) -> Humps:
 
 
 def _likeliest(channel: Floats, counts: Floats, like: Humps, starts: list[Floats]) -> Humps:
-    """From some starts; over the same bins, and no narrower, than others."""
+    """The best that some starts lead to, over the same bins as others, and as wide at least."""
     places = like.places
     low, high, rows = places[0], places[-1], counts.sum()
     count, span = len(starts[0]) // 2, high - low
@@ -164,7 +163,7 @@ class Start:
 
     def __init__(self, grid: Grid, counts: Floats) -> None:
         self._humps: Humps | None = None
-        self._flat, self.mixing = np.full(grid.bins, 1 / float(np.prod(grid.bins))), MIXING
+        self.mixing = MIXING
         if len(grid.bins) == 1 and grid.bins[0] > 1 and counts.sum():
             middles, seen = ((ends[1:] + ends[:-1]) / 2 for ends in (grid.edges(0), grid.edges(0, wide=True)))
             self._channel = grid.column(0)
@@ -172,8 +171,8 @@ class Start:
             self._humps = simplest(self._channel, counts, middles, seen, narrowest)
             self.mixing = _MIXING * float(np.clip((1e5 / counts.sum()) ** 0.2, 0.25, 2.5))
 
-    def of(self, stack: Floats) -> Floats:
-        """For each of a stack of counts that differ by chance."""
+    def of(self, stack: Floats) -> Floats | None:
+        """For each of a stack of counts that differ by chance; none if all bins are alike."""
         if self._humps is None:
-            return np.broadcast_to(self._flat, (len(stack), *self._flat.shape))
+            return None
         return np.stack([again(self._channel, counts, self._humps).chances() for counts in stack])

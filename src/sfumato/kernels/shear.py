@@ -12,11 +12,12 @@ import numpy as np
 from scipy.special import ndtr
 
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.covariances import positive
 
 _WIDTH = 0.5
 """Of a bin of noisy values, in deviations of the noise."""
 _LEAST = 1e-4
-"""The least share of noise in any direction."""
+"""The least share of noise in any direction: a covariance that was rounded may have lost it."""
 _REACH = 2.5
 """Deviations beyond the box that have bins of their own; what lies further out is in the last one."""
 
@@ -25,7 +26,7 @@ class Shear:
     """Equal cells over a box, and the noise that takes values out of them."""
 
     def __init__(self, low: Floats, high: Floats, bins: int, noise: Floats) -> None:
-        factor = np.linalg.cholesky(_definite(noise))
+        factor = np.linalg.cholesky(positive(noise, np.sqrt(np.diag(noise)), _LEAST))
         deviations = np.diag(factor)
         self._shear = np.linalg.inv(factor / deviations)
         self.edges = tuple(np.linspace(a, b, bins + 1) for a, b in zip(low, high, strict=True))
@@ -73,14 +74,6 @@ class Shear:
                 means = means.reshape(*means.shape[:-1], self.shape[axis + 1], -1)
         found: Floats = means[..., 0]
         return found
-
-
-def _definite(noise: Floats) -> Floats:
-    """A covariance that was rounded may have lost what makes it one: it is given back the least that does."""
-    sizes = np.sqrt(np.diag(noise))
-    values, vectors = np.linalg.eigh(noise / np.outer(sizes, sizes))
-    whole: Floats = (vectors * np.maximum(values, _LEAST)) @ vectors.T * np.outer(sizes, sizes)
-    return whole
 
 
 def _sums(row: Floats, edges: tuple[Floats, ...]) -> Floats:

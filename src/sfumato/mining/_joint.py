@@ -108,8 +108,9 @@ def _alone(plan: Plan, axis: int, values: Floats, counts: Floats) -> Floats:
     grid = plan.alone[axis - len(plan.exact)]
     seen = grid.count(values[:, plan.columns[axis], None])
     start = Start(grid, seen)
-    found, _ = reconstruct(Blur(grid, start.mixing), seen, _STEPS, _STILL, start.of(seen[None])[0])
-    return found
+    found, _ = reconstruct(Blur(grid, start.mixing), seen[None], _STEPS, _STILL, start.of(seen[None]))
+    alone: Floats = found[0]
+    return alone
 
 
 def cut(lesson: Lesson, chosen: tuple[int, ...], bins: int) -> Plan:

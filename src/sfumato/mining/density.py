@@ -77,7 +77,8 @@ class Density(Miner):
         blur = Blur(grid, start.mixing)
         self.columns_ = names
         self.edges_ = [grid.edges(axis) for axis in range(len(names))]
-        self.probabilities_, self.steps_ = reconstruct(blur, counts, self.steps, _STILL, start.of(counts[None])[0])
+        found, self.steps_ = reconstruct(blur, counts[None], self.steps, _STILL, start.of(counts[None]))
+        self.probabilities_ = found[0]
         self.density_ = self.probabilities_ / np.prod(grid.steps)
         inner = tuple(slice(m, m + n) for m, n in zip(grid.margin, grid.bins, strict=True))
         self.seen_ = counts[inner] / max(counts.sum(), 1.0)
