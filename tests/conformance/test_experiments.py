@@ -32,7 +32,7 @@ TIMED = {
     "giannella2010/fig4",
     "beyond/cost",
 }
-"""Whose verdicts depend on the machine, and on what else runs on it."""
+"""Whose verdicts depend on the machine, and on what else runs on it: faults are planted in times that we set."""
 SMALL = {"zhang2005/fig3", "giannella2010/fig7", "li2012/fig4"}
 """Whose verdicts toy sizes are too small for."""
 
@@ -86,17 +86,14 @@ def _is_made(name: str, stem: Path) -> None:
 
 def _can_fail(name: str, table: pa.Table) -> None:
     """Planted faults: for each claim there is a wrong table that is judged otherwise."""
-    before = _verdicts(name, table)
-    assert before is not None
-    moved = [False] * len(before)
-    for wrong in _faults(table):
-        after = _verdicts(name, wrong)
-        if after is not None and len(after) == len(before):
-            moved = [was or one != two for was, one, two in zip(moved, before, after, strict=True)]
-    stuck = [at for at, was in enumerate(moved) if not was]
-    if name in TIMED:  # a verdict that a busy machine has spoilt may be one that no fault mends
-        assert len(stuck) < len(before), name
-        return
+    seen: list[set[str]] = [set() for _ in experiment(name).claims(table)]
+    for start in _clocked(table) if name in TIMED else [table]:
+        for one in (start, *_faults(start)):
+            verdicts = _verdicts(name, one)
+            if verdicts is not None and len(verdicts) == len(seen):
+                for known, verdict in zip(seen, verdicts, strict=True):
+                    known.add(verdict)
+    stuck = [at for at, known in enumerate(seen) if len(known) < 2]
     assert stuck == STUCK.get(name, []), (name, [experiment(name).claims(table)[at].says for at in stuck])
 
 
@@ -107,6 +104,19 @@ def _verdicts(name: str, table: pa.Table) -> list[str] | None:
             return [claim.verdict for claim in experiment(name).claims(table)]
     except (ValueError, IndexError, ZeroDivisionError, KeyError):
         return None
+
+
+def _clocked(table: pa.Table) -> Iterator[pa.Table]:
+    """The table with times that a quiet machine could show: a power of a size, and unlike from series to series."""
+    at = table.column_names.index("seconds")
+    for field in table.schema:
+        if field.name == "seconds":
+            continue
+        size = table.column(field.name).to_numpy()
+        if pa.types.is_string(field.type):
+            size = np.unique(size, return_inverse=True)[1]
+        for power in (1, 2):
+            yield table.set_column(at, "seconds", pa.array(1e-3 * (1.0 + size) ** power))
 
 
 def _faults(table: pa.Table) -> Iterator[pa.Table]:
