@@ -12,11 +12,13 @@ from scipy.stats import multivariate_normal, norm
 from tests import offices
 
 import sfumato as sf
-from sfumato.kernels.humps import Humps, Start, simplest, widened
+from sfumato.kernels.humps import Humps, simplest, widened
+from sfumato.kernels.plateau import Plateau, flattest
 from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
 from sfumato.kernels.shear import Shear
+from sfumato.kernels.starting import Start
 from sfumato.mining import DecisionTree, Density
-from sfumato.mining._choosing import _alike, _telling, choose
+from sfumato.mining._choosing import _GROUPS, _alike, _telling, choose
 from sfumato.mining._features import Feature, Features, Lesson, lesson
 from sfumato.mining._joint import cut
 from sfumato.mining._planes import PRICES, Sight, _Search
@@ -86,6 +88,32 @@ def test_a_start_that_fits_is_where_the_iteration_stays() -> None:
     assert np.abs(forgotten - chances).sum() / 2 > 0.05
     drawn = np.asarray(np.random.default_rng(1).poisson(counts), np.float64)
     assert blur.step(chances, drawn, chances).sum() == pytest.approx(1)
+
+
+@pytest.mark.parametrize("ends", [(12.0, 48.0), (3.4, 29.7), (0.0, 20.0), (36.0, 48.5)])
+def test_a_plateau_is_found_between_its_ends(ends: tuple[float, float]) -> None:
+    """And is what the iteration starts from; a little wider, as its width is known with an error only."""
+    of, true = grid(0.15), Plateau(60, ends)
+    counts = 1e5 * (of.column(0) @ true._level())
+    found = flattest(of.column(0), counts)
+    assert found.ends == pytest.approx(ends, abs=1.5)
+    assert found.chances().sum() == pytest.approx(1)
+    start = Start(of, counts).of(counts[None])
+    assert start is not None
+    assert np.abs(start[0] - true.chances()).sum() / 2 < 0.06
+    middles, seen = ((e[1:] + e[:-1]) / 2 for e in (of.edges(0), of.edges(0, wide=True)))
+    humps = simplest(of.column(0), counts, middles, seen, 0.06).chances()  # the planted fault: no plateaus
+    assert np.abs(humps - true.chances()).sum() / 2 > 0.08
+
+
+def test_a_hump_is_not_taken_for_a_plateau() -> None:
+    """Even a triangle behind full noise, which is as far from a normal hump as from a plateau."""
+    of, triangle = grid(0.25), 1 - np.abs(np.linspace(-1, 1, 61)[1:] - 1 / 60)
+    for rows in (1e4, 1e5):
+        counts = rows * (of.column(0) @ (triangle / triangle.sum()))
+        start = Start(of, counts).of(counts[None])
+        assert start is not None
+        assert start[0].max() > 1.5 * np.median(start[0])
 
 
 def test_fewer_values_are_smoothed_more() -> None:
@@ -276,7 +304,7 @@ def test_of_many_columns_every_group_is_looked_at_once() -> None:
     features = Features(tuple(Feature(str(i)) for i in range(14)), np.zeros((14, 14)), False)
     found = _telling(Lesson(features, values, np.array([0, 1]), labels), 3)
     assert set(found[0]) == {1, 3, 7}
-    assert len({tuple(sorted(group)) for group in found}) == len(found) == 4
+    assert len({tuple(sorted(group)) for group in found}) == len(found) == _GROUPS
 
 
 def test_how_strongly_columns_hang_together_is_told_through_the_noise() -> None:

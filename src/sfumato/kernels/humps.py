@@ -15,17 +15,12 @@ import numpy as np
 from scipy.optimize import minimize
 
 from sfumato.kernels import Floats
-from sfumato.kernels.reconstruction import MIXING, Grid
 
 _MOST = 6
 _PATIENCE = 2
 """How many more humps may fail to help before no more are tried."""
-_FLAT = 0.02
+FLAT = 0.02
 """The share that is spread over all bins, so that nothing is impossible."""
-_MIXING = 0.02
-"""As in any reconstruction, but for 100,000 values that start from humps: they are near, so that it may be more."""
-_NARROWEST = 0.4
-"""Of a hump, in deviations of the noise."""
 _FAR = 3.0
 """How many lengths of the grid beyond its ends a hump may have its top: its slope is then all there is of it."""
 
@@ -50,7 +45,7 @@ class Humps:
             return np.full(len(self.places), 1 / len(self.places))
         shapes, weights, _ = self._shapes()
         found: Floats = shapes @ weights
-        return (1 - _FLAT) * found + _FLAT / len(found)
+        return (1 - FLAT) * found + FLAT / len(found)
 
     def slopes(self) -> tuple[Floats, Floats]:
         """The chances without the flat share, and how they change with each number, a column each."""
@@ -82,11 +77,11 @@ def simplest(channel: Floats, counts: Floats, places: Floats, seen: Floats, narr
 
     """
     best, failed = Humps(places, np.zeros(0), narrowest), 0
-    highest = _likelihood(channel, counts, best.chances())
+    highest = likelihood(channel, counts, best.chances())
     price = np.log(counts.sum())  # half a logarithm for each number: a hump has a weight and a top
     for count in range(1, _MOST + 1):
         humps = _likeliest(channel, counts, best, _starts(counts, places, seen, count))
-        score = _likelihood(channel, counts, humps.slopes()[0]) - price * count
+        score = likelihood(channel, counts, humps.slopes()[0]) - price * count
         if score > highest:
             best, highest, failed = humps, score, 0
         elif (failed := failed + 1) == _PATIENCE:
@@ -115,7 +110,7 @@ def widened(channel: Floats, counts: Floats, humps: Humps) -> Humps:
     if not 0 < errors[-1] < 1:  # hardly told at all
         return humps
     wider = replace(humps, numbers=humps.numbers + errors / np.sqrt(errors[-1]))
-    lost = _likelihood(channel, counts, found) - _likelihood(channel, counts, wider.slopes()[0])
+    lost = likelihood(channel, counts, found) - likelihood(channel, counts, wider.slopes()[0])
     return wider if 0 <= lost < 1 else humps
 
 
@@ -154,25 +149,6 @@ def _starts(counts: Floats, places: Floats, seen: Floats, count: int) -> list[Fl
     ]
 
 
-def _likelihood(channel: Floats, counts: Floats, chances: Floats) -> float:
+def likelihood(channel: Floats, counts: Floats, chances: Floats) -> float:
+    """The logarithm of that of noisy counts, but for what all chances have in common."""
     return float(counts @ np.log(np.maximum(channel @ chances, 1e-300)))
-
-
-class Start:
-    """Where the iteration begins, and what it is smoothed towards: for one column a few humps, for more all alike."""
-
-    def __init__(self, grid: Grid, counts: Floats) -> None:
-        self._humps: Humps | None = None
-        self.mixing = MIXING
-        if len(grid.bins) == 1 and grid.bins[0] > 1 and counts.sum():
-            middles, seen = ((ends[1:] + ends[:-1]) / 2 for ends in (grid.edges(0), grid.edges(0, wide=True)))
-            self._channel = grid.column(0)
-            narrowest = max(_NARROWEST * float(np.sqrt(grid.noise[0, 0])), float(grid.steps[0]) / 2)
-            self._humps = simplest(self._channel, counts, middles, seen, narrowest)
-            self.mixing = _MIXING * float(np.clip((1e5 / counts.sum()) ** 0.2, 0.25, 2.5))
-
-    def of(self, stack: Floats) -> Floats | None:
-        """For each of a stack of counts that differ by chance; none if all bins are alike."""
-        if self._humps is None:
-            return None
-        return np.stack([again(self._channel, counts, self._humps).chances() for counts in stack])

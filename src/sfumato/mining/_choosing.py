@@ -13,9 +13,13 @@ from sfumato.mining._joint import Plan, cut
 from sfumato.mining._planes import PRICES, Sight
 
 _BINS = (64, 48, 24)
-_COARSE = 8
-_GROUPS, _ROUGH = 4, 12
+_COARSE = 5
+_GROUPS, _ROUGH = 5, 12
 """How many groups, with all groups within them, are reconstructed to choose among them, and in how many bins."""
+_LIKELY, _DEALS = 4, 5
+"""How many of these are judged again, by how many deals of the records into halves: one deal may favour any."""
+_FINER, _FEW_DEALS = 18, 2
+"""Bins, and deals, by which the price is chosen."""
 _WORTH = 0.05
 """What one more column must tell, of all that the largest class leaves to tell: chance adds to it."""
 _APART = 0.125
@@ -54,12 +58,14 @@ def choose(lesson: Lesson, most: int, seed: int | None) -> Choice:
     left = 1 - float(np.bincount(some.labels).max()) / len(some.labels)
     seed = int(np.random.default_rng(seed).integers(1 << 32))
 
-    def worth(group: tuple[int, ...]) -> float:
+    def worth(group: tuple[int, ...], deals: int) -> float:
         price = _WORTH * len(group) + _APART * float(alike[np.ix_(group, group)].max())
-        return _told(seen[group], seed) - price * left
+        return _told(seen[group], seed, deals) - price * left
 
-    best = max(seen, key=worth)
-    price = max(PRICES, key=lambda price: _foretold(seen[best], price, seed))
+    likely = sorted(seen, key=lambda group: worth(group, 1), reverse=True)[:_LIKELY]
+    best = max(likely, key=lambda group: worth(group, _DEALS))
+    finer = Sight.of(some, cut(some, best, _FINER))
+    price = max(PRICES, key=lambda price: _foretold(finer, price, seed))
     return Choice(cut(lesson, best, _BINS[len(best) - 1]), price)
 
 
@@ -80,25 +86,32 @@ def _alike(lesson: Lesson) -> Floats:
     return apart
 
 
-def _told(sight: Sight, seed: int) -> float:
+def _told(sight: Sight, seed: int, deals: int) -> float:
     """The share of records that would be put in their own class by whoever knew the columns.
 
     Too much by what chance adds if the same records say which class is likeliest where and how likely it is, and too
     little if either half says one and the other half the other: half way between.
     """
-    every = sight.rough_chances()
-    one, other = (half.rough_chances() for half in sight.halves(np.random.default_rng(seed)))
-    pairs = ((every, every, 0.5), (one, other, 0.25), (other, one, 0.25))
-    return sum(
-        share * float((sight.density * np.take_along_axis(judge, said.argmax(axis=0)[None], axis=0)[0]).sum())
-        for said, judge, share in pairs
-    )
+    rng, every = np.random.default_rng(seed), sight.rough_chances()
+    apart = 0.0
+    for _ in range(deals):
+        one, other = (half.rough_chances() for half in sight.halves(rng))
+        apart += (_agreed(sight, one, other) + _agreed(sight, other, one)) / 2
+    return (_agreed(sight, every, every) + apart / deals) / 2
+
+
+def _agreed(sight: Sight, said: Floats, judge: Floats) -> float:
+    """The share of records that are, by the one, in the class that is likeliest by the other."""
+    return float((sight.density * np.take_along_axis(judge, said.argmax(axis=0)[None], axis=0)[0]).sum())
 
 
 def _foretold(sight: Sight, price: float, seed: int) -> float:
-    """How likely each half of the records makes the other."""
-    one, other = sight.halves(np.random.default_rng(seed))
-    return one.likelihood(other.chances(price)) + other.likelihood(one.chances(price))
+    """How likely each half of the records makes the other, over some deals."""
+    rng, total = np.random.default_rng(seed), 0.0
+    for _ in range(_FEW_DEALS):
+        one, other = sight.halves(rng)
+        total += one.likelihood(other.chances(price)) + other.likelihood(one.chances(price))
+    return total
 
 
 def _telling(lesson: Lesson, most: int) -> list[tuple[int, ...]]:

@@ -13,10 +13,10 @@ from functools import reduce
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.humps import Start
 from sfumato.kernels.inversion import em_frequencies, replaced
 from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
 from sfumato.kernels.shear import Shear
+from sfumato.kernels.starting import Start
 from sfumato.mining._densities import grid_of
 from sfumato.mining._features import Features, Lesson
 

@@ -27,7 +27,7 @@ PRICES = (0.02, 0.06, 0.2, 0.6)
 """Of a change from 0 to 1 across a whole plane, in roots of the number of records."""
 _EVEN = 0.005
 """Changes below this are smoothed rather than taken away."""
-_USUAL, _LEAST = 0.1, 0.02
+_USUAL, _LEAST = 0.2, 0.05
 """In the second round, a change of `_USUAL - _LEAST` has the price that all had in the first."""
 _STEPS, _FEW_STEPS = 400, 60
 """Of a search, and of one that need not be exact."""

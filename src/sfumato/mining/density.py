@@ -12,8 +12,8 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
-from sfumato.kernels.humps import Start
 from sfumato.kernels.reconstruction import STEPS, Blur, Grid, reconstruct
+from sfumato.kernels.starting import Start
 from sfumato.mining import Miner
 from sfumato.mining._copy import Copy
 from sfumato.mining._interval import half_width
@@ -31,7 +31,7 @@ _STILL = 2e-5
 class Density(Miner):
     """The density of one column of the original, or of two or three together.
 
-    Of one column, it starts from the fewest humps that fit, and departs from them as far as the copy tells. It is
+    Of one column, it starts from the fewest humps, or a plateau, that fit, and departs as far as the copy tells. It is
     smoothed as much as keeps it from fitting the noise; a sharp edge is therefore told only as sharply as the noise
     lets it. The band, from resampled counts, tells how much of what is seen is chance.
     """

@@ -8,6 +8,7 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.tree import DecisionTreeClassifier
 from sklearn.utils.validation import check_is_fitted
+from threadpoolctl import threadpool_limits
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
@@ -104,9 +105,10 @@ class DecisionTree(ClassifierMixin, Miner):
 
     def _fit_jointly(self, taught: Lesson) -> None:
         """A tree for the cells of the grid, each as heavy as it is likely; columns that are not on it stay unused."""
-        choice = choose(taught, self.together, self.random_state)
-        cut, sight = choice.plan, Sight.of(taught, choice.plan)
-        everyone, chances = sight.density, sight.chances(choice.price)
+        with threadpool_limits(1):  # its products are small: threads would mostly wait, for each other and for others'
+            choice = choose(taught, self.together, self.random_state)
+            cut, sight = choice.plan, Sight.of(taught, choice.plan)
+            everyone, chances = sight.density, sight.chances(choice.price)
         middles = np.meshgrid(*((edges[1:] + edges[:-1]) / 2 for edges in cut.edges), indexing="ij")
         cells = np.zeros((everyone.size, len(taught.features.columns)))
         for place, column in enumerate(cut.columns):
