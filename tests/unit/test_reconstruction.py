@@ -106,6 +106,15 @@ def test_a_plateau_is_found_between_its_ends(ends: tuple[float, float]) -> None:
     assert np.abs(humps - true.chances()).sum() / 2 > 0.08
 
 
+def test_a_plateau_grows_by_the_standard_error_of_its_width() -> None:
+    of, exact = grid(0.25), Plateau(60, (20.0, 40.0))
+    counts = 1e4 * (of.column(0) @ exact._level())
+    wider = flattest(of.column(0), counts)
+    assert wider.ends[1] - wider.ends[0] > 21
+    lost = exact.likelihood(of.column(0), counts) - wider.likelihood(of.column(0), counts)
+    assert lost == pytest.approx(0.5, abs=0.15)
+
+
 def test_a_hump_is_not_taken_for_a_plateau() -> None:
     """Even a triangle behind full noise, which is as far from a normal hump as from a plateau."""
     of, triangle = grid(0.25), 1 - np.abs(np.linspace(-1, 1, 61)[1:] - 1 / 60)
