@@ -133,7 +133,7 @@ def test_the_functions_are_learnt_through_full_noise(
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize(("number", "by"), [(4, {"salary", "age", "elevel"}), (5, {"salary", "age", "loan"})])
 def test_a_function_is_learnt_from_its_own_columns(number: int, by: set[str], seed: int) -> None:
-    """Judged by one deal of the records, seed 2 took commission for salary in F5, and left out the age in F4."""
+    """Of fewer groups, judged by one deal of the records, seed 2 took commission for salary in F5, and no age in F4."""
     table = agrawal.table(number, ROWS, seed)
     copy = agrawal.policy(table, 1.0).fit(table).release(table, "only", offices.key())
     plan = choose(lesson(DecisionTree(), copy, "group"), 3, 0).plan

@@ -14,7 +14,7 @@ _MIXING = 0.02
 _NARROWEST = 0.4
 """Of a hump, in deviations of the noise."""
 _CLEAR = 0.5
-"""By how much a plateau must be the better start, in numbers' prices: to take a hump for one is the worse error."""
+"""By how much a plateau must be the better start, of the price of two numbers: to take a hump for one is worse."""
 
 
 class Start:
