@@ -12,12 +12,13 @@ from sklearn.cluster import KMeans
 from tests import offices
 
 import sfumato as sf
-from sfumato.errors import MiningError
+from sfumato.errors import ManifestError, MiningError
 from sfumato.kernels.covariances import Sums, linear_variance, variance_interval
 from sfumato.kernels.reconstruction import Grid
 from sfumato.kernels.unblurring import below, cutoff
 from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
 from sfumato.mining._abilities import enough_for_a_count
+from sfumato.mining._copy import Copy
 from sfumato.mining._quantiles import Bins
 
 Array = Any
@@ -31,6 +32,23 @@ def original() -> pa.Table:
 @pytest.fixture(scope="module")
 def copy(original: pa.Table) -> pa.Table:
     return offices.copy(original)
+
+
+def test_a_file_that_lost_a_column_or_rows_does_not_fit_its_manifest(original: pa.Table, tmp_path: Path) -> None:
+    """Even where what is asked is still there; and it is refused before anything is read."""
+    import pyarrow.parquet as pq
+
+    target = tmp_path / "copy.parquet"
+    sf.release_file(offices.policy().fit(original), original, target, "far", offices.key())
+    whole = pq.read_table(target)
+    asked, other = Moments().fit(target).columns_[0], whole.column_names[-1]
+    assert asked != other
+    for damaged in (whole.drop_columns([other]), whole.slice(10)):
+        pq.write_table(damaged, target)
+        with pytest.raises(ManifestError, match="must fit"):
+            Moments(columns=[asked]).fit(target)
+        with pytest.raises(ManifestError, match="must fit"):
+            Copy.of(target)
 
 
 def test_sums_of_a_table_with_gaps_are_those_of_its_pairs(rng: np.random.Generator) -> None:
