@@ -22,8 +22,8 @@ import lake
 import sfumato as sf
 from sfumato.engines.local import Local
 from sfumato.keys.path import ancestry
-from sfumato.release.folders import release_folder
-from sfumato.release.run import release_file
+from sfumato.release.files import release_file
+from sfumato.release.partitioned import release_folder
 
 ROOT = Path(__file__).parents[1]
 KEY = sf.Key.from_bytes(bytes(32))

@@ -21,7 +21,7 @@ from sfumato.engines import Engine
 from sfumato.engines.dask import Dask
 from sfumato.engines.local import Local
 from sfumato.engines.spark import Spark
-from sfumato.release.folders import release_folder
+from sfumato.release.partitioned import release_folder
 
 KEY = sf.Key.from_bytes(bytes(32))
 
@@ -29,7 +29,7 @@ _CHILD = r"""
 import re, sys, time
 from pathlib import Path
 import sfumato as sf
-from sfumato.release.folders import release_folder
+from sfumato.release.partitioned import release_folder
 policy, source, out = sys.argv[1:]
 sf.Policy.load(policy).fit(source)  # compiles what is not yet compiled
 start = time.perf_counter()

@@ -23,7 +23,7 @@ import pyarrow as pa
 import sfumato as sf
 from measure import Line
 from sfumato.release.copying import Copying
-from sfumato.schema.table import Source
+from sfumato.tables.source import Source
 
 RECIPIENTS, ROWS, SECONDS = 64, 100_000, 20.0
 

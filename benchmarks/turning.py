@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from measure import Line
 from sfumato.attacks import ATTACKS
-from sfumato.attacks._distances import link_by_distance
-from sfumato.attacks._linking import Rotated, link
-from sfumato.experiments import _laboratory as lab
+from sfumato.attacks.linkage.distances import link_by_distance
+from sfumato.attacks.linkage.inner_products import Rotated, link
+from sfumato.experiments import _array_evidence as lab
 
 
 def _took(work: Any) -> float:

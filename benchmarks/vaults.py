@@ -14,7 +14,7 @@ from tests.postgres import running
 
 import sfumato as sf
 from measure import Line, at_most, duel
-from sfumato.ledger.chain import Codes, Entry, canonical
+from sfumato.ledger.chain import Authenticator, Entry, canonical
 from sfumato.ledger.ledger import Head, Query
 from sfumato.ledger.tables import ENTRIES, SUBJECTS, VAULT
 from sfumato.vault.overview import of_vault
@@ -36,7 +36,7 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
     """A vault with so many datasets, recipients and entries, written as the vault writes them, many at a time."""
     vault = sf.Vault.create(location, store=store, secret=SECRET)
     first = vault.add(wards.policy(), wards.table(100))
-    codes = Codes(vault.keys()[1])
+    codes = Authenticator(vault.keys()[1])
     with vault.ledger.database.transaction(writes=True) as connection, vault.ledger.reading() as reading:
         head = reading.head()
         counts, number, previous = dict(head.counts), head.entries, head.head

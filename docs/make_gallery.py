@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.experiments import AGREES, CORRECTED, EXPERIMENTS, FAILS, PAPERS
-from sfumato.experiments._running import names, stored
+from sfumato.experiments._runner import names, stored
 
 HERE = Path(__file__).parent
 PAGE, PICTURES = HERE / "gallery.md", HERE / "_static" / "gallery"

@@ -47,6 +47,6 @@ def passes_errors_on(engine: Engine) -> None:
 
 def lends_keys(engine: Engine) -> None:
     key = sf.Key.generate()
-    with engine.lent(key) as secret:
+    with engine.shared_key(key) as secret:
         assert set(engine.map(lambda _: secret().fingerprint(), range(6))) == {key.fingerprint()}
         assert key.expose().hex() not in repr(secret)

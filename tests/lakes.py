@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from sfumato.schema.table import Source
+from sfumato.tables.source import Source
 
 ROWS = 3000
 LAYOUTS = ("one", "many", "partitioned")

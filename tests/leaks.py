@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments._leaks import NUMBERS, two_digits
+from sfumato.experiments._leaked_copies import NUMBERS, two_digits
 
 DAMAGES = ("dropped", "shuffled", "columns", "rounded", "altered")
 

@@ -10,40 +10,40 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from sfumato.audit.attacking import attack as attack
-    from sfumato.audit.attacking import score as score
-    from sfumato.audit.folding import attack_folder as attack_folder
+    from sfumato.audit.attack import attack as attack
+    from sfumato.audit.attack import score as score
+    from sfumato.audit.distributed_attack import attack_folder as attack_folder
     from sfumato.client import connect as connect
     from sfumato.errors import SfumatoError as SfumatoError
     from sfumato.keys.key import Key as Key
-    from sfumato.release.folders import release_folder as release_folder
+    from sfumato.levels import Ladder as Ladder
+    from sfumato.levels import Level as Level
+    from sfumato.policy.document import Policy as Policy
+    from sfumato.release.files import read_copy as read_copy
+    from sfumato.release.files import release_file as release_file
     from sfumato.release.manifest import Manifest as Manifest
-    from sfumato.release.plan import TableScheme as TableScheme
-    from sfumato.release.run import read_copy as read_copy
-    from sfumato.release.run import release_file as release_file
-    from sfumato.schema.levels import Ladder as Ladder
-    from sfumato.schema.levels import Level as Level
-    from sfumato.schema.policy import Policy as Policy
+    from sfumato.release.partitioned import release_folder as release_folder
+    from sfumato.release.scheme import TableScheme as TableScheme
     from sfumato.survey import Survey as Survey
     from sfumato.vault import Vault as Vault
 
 _HOMES = {
     "Key": "sfumato.keys.key",
-    "Ladder": "sfumato.schema.levels",
-    "Level": "sfumato.schema.levels",
+    "Ladder": "sfumato.levels",
+    "Level": "sfumato.levels",
     "Manifest": "sfumato.release.manifest",
-    "Policy": "sfumato.schema.policy",
+    "Policy": "sfumato.policy.document",
     "SfumatoError": "sfumato.errors",
-    "TableScheme": "sfumato.release.plan",
+    "TableScheme": "sfumato.release.scheme",
     "Survey": "sfumato.survey",
     "Vault": "sfumato.vault",
-    "attack": "sfumato.audit.attacking",
-    "attack_folder": "sfumato.audit.folding",
+    "attack": "sfumato.audit.attack",
+    "attack_folder": "sfumato.audit.distributed_attack",
     "connect": "sfumato.client",
-    "read_copy": "sfumato.release.run",
-    "release_file": "sfumato.release.run",
-    "release_folder": "sfumato.release.folders",
-    "score": "sfumato.audit.attacking",
+    "read_copy": "sfumato.release.files",
+    "release_file": "sfumato.release.files",
+    "release_folder": "sfumato.release.partitioned",
+    "score": "sfumato.audit.attack",
 }
 
 __all__ = [

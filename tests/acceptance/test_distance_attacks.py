@@ -10,15 +10,16 @@ import pytest
 from tests import realdata
 
 from sfumato.attacks import ATTACKS
-from sfumato.attacks._axes import Axes
-from sfumato.attacks._linking import Rotated, link
-from sfumato.attacks._signs import by_moments
 from sfumato.attacks.known_input import Span
-from sfumato.experiments import Job, _turning
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._turning import COVARIANCE, DIAGONAL, MEAN, Draw, mixed, normal
-from sfumato.kernels.sphere import uniform_breach
-from sfumato.release.advice import advise
+from sfumato.attacks.linkage.inner_products import Rotated, link
+from sfumato.attacks.linkage.principal_axes import Axes
+from sfumato.attacks.linkage.signs import by_moments
+from sfumato.experiments import Job
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments import _rotation_attacks as _turning
+from sfumato.experiments._rotation_attacks import COVARIANCE, DIAGONAL, MEAN, Draw, mixed, normal
+from sfumato.kernels.hypersphere import uniform_breach
+from sfumato.risk.breach import advise
 
 
 @pytest.fixture(scope="module")

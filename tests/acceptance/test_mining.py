@@ -13,12 +13,12 @@ from sklearn.tree import DecisionTreeClassifier
 from tests import offices, realdata
 
 import sfumato as sf
-from sfumato.experiments import _people as agrawal
+from sfumato.experiments import _agrawal_srikant as agrawal
+from sfumato.kernels.initial_density import InitialDensity
 from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
-from sfumato.kernels.starting import Start
 from sfumato.mining import DecisionTree, Density, NaiveBayes
-from sfumato.mining._choosing import choose
-from sfumato.mining._features import lesson
+from sfumato.mining.features.features import lesson
+from sfumato.mining.trees.feature_selection import choose
 
 Array = Any
 ROWS = 100_000
@@ -60,7 +60,7 @@ def test_a_flat_start_would_not_reach_the_humps() -> None:
     grid = Grid(np.zeros(1), np.ones(1), (50,), np.array([[noise**2]]), np.array([x.std()]))
     counts = grid.count((x + np.random.default_rng(2).normal(0, noise, ROWS))[:, None])
     truth = np.histogram(x, grid.edges(0))[0] / ROWS
-    start = Start(grid, counts)
+    start = InitialDensity(grid, counts)
     blur = Blur(grid, start.mixing)
     ours, flat = (reconstruct(blur, counts[None], 2000, 2e-5, at)[0][0] for at in (start.of(counts[None]), None))
     assert np.abs(ours - truth).sum() / 2 <= 0.05 < np.abs(flat - truth).sum() / 2

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from sfumato.attacks import ATTACKS, Knowledge
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._filters import (
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments._huang_data import (
     EIGENVALUES_4,
     NOISE,
     World,

@@ -8,7 +8,7 @@ from scipy import stats
 from tests import realdata
 
 from sfumato.attacks import Estimate, Evidence, score
-from sfumato.experiments import _laboratory as lab
+from sfumato.experiments import _array_evidence as lab
 
 ROWS, NOISE = 20_000, 5.0
 

@@ -8,7 +8,7 @@ import pytest
 from tests import realdata
 
 import sfumato as sf
-from sfumato.experiments import _laboratory as lab
+from sfumato.experiments import _array_evidence as lab
 
 ROWS = 100_000
 
@@ -80,7 +80,7 @@ def test_proportional_noise_is_no_protection() -> None:
     rng = np.random.default_rng(5)
     real, noise = rng.normal(3, 2, (5000, 2)), rng.normal(0, 2, (5000, 2))
     times = [0.25, 1.0, 2.0]
-    evidence = lab.copies([real + np.sqrt(t) * noise for t in times], np.eye(2) * 4, times, chained=True)
+    evidence = lab.copies([real + np.sqrt(t) * noise for t in times], np.eye(2) * 4, times, collusion_resistant=True)
     assert lab.rmse("difference", evidence, real) < 1e-9
     assert lab.rmse("llse", evidence, real) > 0.5  # which believes the model
 
@@ -105,7 +105,7 @@ def test_figure_7_of_xiao2009(salaries: tuple[pa.Table, list[pa.Table], list[pa.
     table, ours, apart = salaries
     found = {}
     for name, copies in (("ours", ours), ("independent", apart)):
-        best = max(copies, key=lambda copy: sf.Manifest.of(copy).given)
+        best = max(copies, key=lambda copy: sf.Manifest.of(copy).fidelity)
         for held, some in (("alone", [best]), ("pooled", copies)):
             found[name, held] = sf.score(sf.attack("collusion", some), table).categories[0].reconstruction.attack.value
     assert found["independent", "pooled"] > 0.95

@@ -12,10 +12,10 @@ from tests import realdata
 
 from sfumato.experiments._votes import SIZES, draws, imputed, protocol, ratio_bayes, tally
 from sfumato.survey import leakage
-from sfumato.survey.blurring import bits_of, chances, guided, projected, randomise
-from sfumato.survey.checks import exposures, most_bits
+from sfumato.survey.classifiers import bayes_from_guided, bayes_from_randomised
+from sfumato.survey.device_checks import exposures, most_bits
 from sfumato.survey.guidance import LOCKED, Guidance, Tally, alarms, angle, guide, needed, spectrum
-from sfumato.survey.learning import bayes_from_guided, bayes_from_randomised
+from sfumato.survey.perturbation import bits_of, chances, guided, projected, randomise
 
 Array = Any
 SPLITS = 120

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from sfumato.experiments import _people as agrawal
-from sfumato.experiments._functions import BITS, NAMES, byclass, ceiling, scheme
+from sfumato.experiments import _agrawal_srikant as agrawal
+from sfumato.experiments._classification_functions import BITS, NAMES, byclass, ceiling, scheme
 from sfumato.survey import leakage
 
 Array = Any

@@ -40,7 +40,7 @@ crypto.getRandomValues = (array) => {
 """Randomness that a test knows: the i-th word is a multiple of Knuth's number."""
 
 
-class Wire:
+class Connection:
     """What a browser says to anybody."""
 
     def __init__(self, context: BrowserContext) -> None:

@@ -194,24 +194,24 @@ def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, siz
         token = service.vault.token("clinic")["token"]
         page = opened(browser, service, size, scheme)
         page.goto("/signin")
-        judge(page, "signin", size, scheme)
+        scorer(page, "signin", size, scheme)
         sign_in(page)
         for name, path in PAGES.items():
             page.goto(path)
             if name in ("levels", "collusion"):
                 expect(page.locator("#summary")).not_to_have_text("…")
-            judge(page, name, size, scheme)
+            scorer(page, name, size, scheme)
         page.context.close()
         page = opened(browser, service, size, scheme)
         page.goto("/signin")
         page.get_by_label("Your token").fill(token)
         page.get_by_role("button", name="Show my copies").click()
         page.wait_for_url("**/mine")
-        judge(page, "mine", size, scheme)
+        scorer(page, "mine", size, scheme)
         page.context.close()
 
 
-def judge(page: Page, name: str, size: str, scheme: Scheme) -> None:
+def scorer(page: Page, name: str, size: str, scheme: Scheme) -> None:
     """No serious finding of axe, nothing wider than the screen, and a picture to look at."""
     ARTEFACTS.mkdir(exist_ok=True)
     page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)

@@ -15,7 +15,7 @@ from tests.browser.answering import (
     GUIDED,
     KEPT,
     KNOWN_BITS,
-    Wire,
+    Connection,
     another_site,
     answer_commute,
     answer_votes,
@@ -24,11 +24,11 @@ from tests.browser.answering import (
     page_of,
     steered,
 )
-from tests.browser.test_console import SIZES, Scheme, judge, sign_in
+from tests.browser.test_console import SIZES, Scheme, scorer, sign_in
 from tests.serving import Service
 
 from sfumato.survey import Survey
-from sfumato.survey.blurring import bits_of, guided, randomise
+from sfumato.survey.perturbation import bits_of, guided, randomise
 from sfumato.survey.surveys import Surveys
 
 Array = Any
@@ -36,16 +36,16 @@ Array = Any
 
 def test_what_leaves_is_what_was_shown_and_what_the_twin_would_send(context: BrowserContext, service: Service) -> None:
     context.add_init_script(KNOWN_BITS)
-    wire = Wire(context)
+    connection = Connection(context)
     page = page_of(context, "commute")
     answer_commute(page)
     expect(page.get_by_role("heading", name="What the collector will be able to tell")).to_be_visible()
-    assert wire.posts == []  # looking at it sends nothing
+    assert connection.posts == []  # looking at it sends nothing
     shown = json.loads(page.locator("pre").inner_text())
     page.get_by_role("button", name="Send this").click()
     expect(page.get_by_text("Thank you")).to_be_visible()
-    assert wire.posts == [shown]
-    wire.check_quiet(service.url)
+    assert connection.posts == [shown]
+    connection.check_quiet(service.url)
     known = Surveys(service.vault).known("commute").survey
     codes = known.code({"car": "yes", "distance": 12, "ways": ["bicycle"], "home": "some days"})
     ticket, sealing = 16, 12  # words that the ticket and the first seal take
@@ -54,22 +54,22 @@ def test_what_leaves_is_what_was_shown_and_what_the_twin_would_send(context: Bro
     assert shown["row"] != codes.tolist()
     page.reload()
     expect(page.get_by_text("Thank you")).to_be_visible()
-    assert len(wire.posts) == 1
+    assert len(connection.posts) == 1
     assert page.evaluate(KEPT) == [{"state": "sent", "sealed": False}]
 
 
 def test_guided_answers_follow_checked_guidance(context: BrowserContext, service: Service) -> None:
     name = steered(service, begun=True)
     context.add_init_script(KNOWN_BITS)
-    wire = Wire(context)
+    connection = Connection(context)
     page = page_of(context, name)
     answer_votes(page)
     expect(page.get_by_text("bits of your 8")).to_be_visible()
     shown = json.loads(page.locator("pre").inner_text())
     page.get_by_role("button", name="Send this").click()
     expect(page.get_by_text("Thank you")).to_be_visible()
-    assert wire.posts == [shown]
-    wire.check_quiet(service.url)
+    assert connection.posts == [shown]
+    connection.check_quiet(service.url)
     surveys = Surveys(service.vault)
     known = surveys.known(name)
     guidance = surveys.epoch(known).guidance
@@ -84,11 +84,11 @@ def test_guided_answers_follow_checked_guidance(context: BrowserContext, service
 def test_answers_wait_sealed_through_a_closed_browser(browser: Browser, service: Service, tmp_path: Path) -> None:
     name = steered(service, begun=False)
     with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
-        wire = Wire(context)
+        connection = Connection(context)
         page = page_of(context, name)
         answer_votes(page, automatic=True)
         expect(page.get_by_text("There is no guidance yet")).to_be_visible()
-        assert wire.posts == []
+        assert connection.posts == []
         assert page.evaluate(KEPT) == [{"state": "waiting", "sealed": True}]
     stored = b"".join(path.read_bytes() for path in (tmp_path / "profile").rglob("*") if path.is_file())
     assert b"sealed" in stored  # it is there,
@@ -96,21 +96,21 @@ def test_answers_wait_sealed_through_a_closed_browser(browser: Browser, service:
     assert b"yes1" not in stored.replace(b'"yes1"', b"")  # but in the definition, which anybody may read
     begin(service, name)
     with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
-        wire = Wire(context)
+        connection = Connection(context)
         page = page_of(context, name)
         expect(page.get_by_text("Thank you")).to_be_visible()
-        assert len(wire.posts) == 1
+        assert len(connection.posts) == 1
         assert page.evaluate(KEPT) == [{"state": "sent", "sealed": False}]
     assert Surveys(service.vault).status(name).answers == 1
 
 
 def test_more_than_is_allowed_waits_or_is_cut(context: BrowserContext, service: Service) -> None:
     name = steered(service, begun=True)
-    wire = Wire(context)
+    connection = Connection(context)
     page = page_of(context, name)
     answer_votes(page, allowed=1)
     expect(page.get_by_text("more than the 1 that you allow")).to_be_visible()
-    assert wire.posts == []
+    assert connection.posts == []
     page.get_by_role("button", name="Delete my answers").click()
     expect(page.get_by_role("button", name="Show me")).to_be_visible()
     assert page.evaluate(KEPT) == []
@@ -122,7 +122,7 @@ def test_more_than_is_allowed_waits_or_is_cut(context: BrowserContext, service: 
 
 def test_offline_and_back(context: BrowserContext, service: Service) -> None:
     page = page_of(context, "commute")
-    wire = Wire(context)
+    connection = Connection(context)
     before = Surveys(service.vault).status("commute").answers
     answer_commute(page)
     shown = json.loads(page.locator("pre").inner_text())
@@ -133,13 +133,13 @@ def test_offline_and_back(context: BrowserContext, service: Service) -> None:
     assert page.evaluate(KEPT) == [{"state": "tried", "sealed": True}]
     context.set_offline(False)
     expect(page.get_by_text("Thank you")).to_be_visible()
-    assert all(post == shown for post in wire.posts)  # the same row, however often
+    assert all(post == shown for post in connection.posts)  # the same row, however often
     assert Surveys(service.vault).status("commute").answers == before + 1
 
 
 def test_two_clicks_and_two_tabs_count_once(context: BrowserContext, service: Service) -> None:
     before = Surveys(service.vault).status("commute").answers
-    wire = Wire(context)
+    connection = Connection(context)
     first = page_of(context, "commute")
     answer_commute(first)
     second = page_of(context, "commute")
@@ -149,7 +149,7 @@ def test_two_clicks_and_two_tabs_count_once(context: BrowserContext, service: Se
     button.click()
     for page in (first, second):
         expect(page.get_by_text("Thank you")).to_be_visible()
-    assert len(wire.posts) == 1
+    assert len(connection.posts) == 1
     assert Surveys(service.vault).status("commute").answers == before + 1
 
 
@@ -221,11 +221,11 @@ def test_what_may_have_left_is_never_drawn_again(context: BrowserContext, servic
 
 def test_nothing_goes_before_it_was_seen(context: BrowserContext, service: Service) -> None:
     """With the form's own defaults; and unblurred answers not even later."""
-    wire = Wire(context)
+    connection = Connection(context)
     page = page_of(context, steered(service, begun=True))
     answer_votes(page, automatic=True)
     expect(page.get_by_role("button", name="Send this")).to_be_visible()
-    assert wire.posts == []
+    assert connection.posts == []
     name = steered(service, begun=False)
     page = page_of(context, name)
     page.get_by_label("Help the survey to begin").check()
@@ -233,7 +233,7 @@ def test_nothing_goes_before_it_was_seen(context: BrowserContext, service: Servi
     expect(page.get_by_text("“no0” is sent as it is")).to_be_visible()
     page.reload()
     expect(page.get_by_role("button", name="Send this")).to_be_visible()
-    assert wire.posts == []
+    assert connection.posts == []
     begin(service, name)  # meanwhile it has begun: an unblurred answer is not wanted any more
     page.get_by_role("button", name="Send this").click()
     expect(page.get_by_text("bits of your 8 can be told")).to_be_visible()
@@ -289,16 +289,16 @@ def test_pages_look_right_and_are_accessible(browser: Browser, service: Service,
         )
         page = page_of(context, name)
         expect(page.get_by_role("button", name="Show me")).to_be_visible()
-        judge(page, "survey-ask", size, scheme)
+        scorer(page, "survey-ask", size, scheme)
         answer_votes(page)
         expect(page.get_by_role("heading", name="What the collector")).to_be_visible()
-        judge(page, "survey-review", size, scheme)
+        scorer(page, "survey-review", size, scheme)
         sign_in(page)
         page.goto("/console/surveys")
-        judge(page, "surveys", size, scheme)
+        scorer(page, "surveys", size, scheme)
         page.goto("/console/surveys/commute")
         expect(page.locator("svg.share").first).to_be_visible()
-        judge(page, "survey-live", size, scheme)
+        scorer(page, "survey-live", size, scheme)
         context.close()
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Route, expect
 from tests.browser.answering import (
-    Wire,
+    Connection,
     another_site,
     answer_votes,
     page_of,
@@ -22,7 +22,7 @@ from tests.browser.answering import (
 from tests.serving import Service
 
 from sfumato.errors import GuidanceRefused
-from sfumato.survey.checks import exposures, inspect
+from sfumato.survey.device_checks import exposures, inspect
 from sfumato.survey.guidance import Guidance
 from sfumato.survey.surveys import Surveys
 
@@ -84,7 +84,7 @@ def test_a_malicious_collector_gets_nothing(context: BrowserContext, service: Se
         route.fulfill(json={"epoch": 1, "matrix": matrix.tolist(), "digests": [digest]})
 
     context.route("**/guidance", forge)
-    wire = Wire(context)
+    connection = Connection(context)
     page = page_of(context, name)
     answer_votes(page, allowed=3)
     if kind == "too many directions":
@@ -95,8 +95,8 @@ def test_a_malicious_collector_gets_nothing(context: BrowserContext, service: Se
         reason = str(refused.value).split(",")[0]
         expect(page.get_by_role("alert")).to_contain_text(reason)
         expect(page.get_by_role("heading", name="Nothing was sent: this survey asks for too much")).to_be_visible()
-    assert wire.posts == []
-    wire.check_quiet(service.url)
+    assert connection.posts == []
+    connection.check_quiet(service.url)
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 2.0])
@@ -121,7 +121,7 @@ def test_what_the_checks_let_pass_is_shown_as_it_is(context: BrowserContext, ser
 def test_guidance_that_is_not_everybodys_is_refused(context: BrowserContext, service: Service, how: str) -> None:
     name = steered(service, begun=True)
     survey = Surveys(service.vault).known(name).survey
-    rng, wire = np.random.default_rng(4), Wire(context)
+    rng, connection = np.random.default_rng(4), Connection(context)
     mine, other = (np.linalg.qr(rng.standard_normal((16, 2)))[0] for _ in range(2))
     logged = Guidance(survey.schema, 1, other).digest
     own = Guidance(survey.schema, 1, mine).digest
@@ -141,7 +141,7 @@ def test_guidance_that_is_not_everybodys_is_refused(context: BrowserContext, ser
     answer_votes(page)
     reason = "rewritten since" if how == "rewritten log" else "not the one that the public log shows"
     expect(page.get_by_role("alert")).to_contain_text(reason)
-    assert wire.posts == []
+    assert connection.posts == []
 
 
 def test_another_copy_of_the_log_tells(browser: Browser, service: Service, tmp_path: Path) -> None:
@@ -159,7 +159,7 @@ def test_another_copy_of_the_log_tells(browser: Browser, service: Service, tmp_p
     for forged in (False, True):
         with another_site(tmp_path) as url:
             context = browser.new_context(base_url=url)
-            wire = Wire(context)
+            connection = Connection(context)
             if forged:
                 said = {"epoch": 1, "matrix": matrix.tolist(), "digests": [digest]}
                 context.route("**/guidance", partial(_say, said))
@@ -170,7 +170,7 @@ def test_another_copy_of_the_log_tells(browser: Browser, service: Service, tmp_p
                 expect(page.get_by_role("alert")).to_contain_text("another copy of the public log")
             else:
                 expect(page.get_by_text("bits of your 8")).to_be_visible()
-            assert wire.posts == []
+            assert connection.posts == []
             context.close()
 
 
@@ -181,7 +181,7 @@ def _say(said: Any, route: Route) -> None:
 def test_guidance_again_and_again_gets_one_answer(context: BrowserContext, service: Service) -> None:
     """Answers to different guidance would add up: after the first one there is no other."""
     name = steered(service, begun=True)
-    wire = Wire(context)
+    connection = Connection(context)
     page = page_of(context, name)
     answer_votes(page)
     page.get_by_role("button", name="Send this").click()
@@ -200,7 +200,7 @@ def test_guidance_again_and_again_gets_one_answer(context: BrowserContext, servi
       try {{ await one.prepare({{}}, {{ allowed: 3 }}); }} catch (error) {{ return error.message; }}
     }}"""
     assert "takes one answer" in page.evaluate(code)
-    assert len(wire.posts) == 1
+    assert len(connection.posts) == 1
 
 
 @pytest.mark.parametrize("hashed", [True, False])

@@ -10,8 +10,11 @@ import pytest
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, score
 from sfumato.errors import AttackError
-from sfumato.experiments import _laboratory as lab
-from sfumato.models import GaussianNoise, Projection, Rotation, UniformReplacement
+from sfumato.experiments import _array_evidence as lab
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.projection import Projection
+from sfumato.models.rotation import Rotation
+from sfumato.models.uniform_replacement import UniformReplacement
 
 ROWS, SIZE = 4000, 6
 COVARIANCE = np.array([[4.0, 1.5, 0.0], [1.5, 1.0, 0.2], [0.0, 0.2, 9.0]])
@@ -59,7 +62,7 @@ def numbers(rng: np.random.Generator, times: tuple[float, ...]) -> tuple[lab.Arr
         seen.append(real + path)
     places = np.arange(0, ROWS, 10)
     knowledge = Knowledge(known=lab.truth(real[places]), places=places)
-    return real, lab.copies(seen, COVARIANCE, times, chained=True, knowledge=knowledge)
+    return real, lab.copies(seen, COVARIANCE, times, collusion_resistant=True, knowledge=knowledge)
 
 
 def categories(rng: np.random.Generator, kept: tuple[float, ...]) -> tuple[lab.Array, Evidence]:
@@ -71,7 +74,7 @@ def categories(rng: np.random.Generator, kept: tuple[float, ...]) -> tuple[lab.A
         seen.append(codes)
     places = np.arange(0, ROWS, 10)
     knowledge = Knowledge(known=lab.truth(np.empty((len(places), 0)), real[places]), places=places)
-    return real, lab.categories(seen, SIZE, kept, chained=True, knowledge=knowledge)
+    return real, lab.categories(seen, SIZE, kept, collusion_resistant=True, knowledge=knowledge)
 
 
 def test_it_says_what_it_is(name: str) -> None:
@@ -151,7 +154,7 @@ def test_units_do_not_matter(name: str, rng: np.random.Generator) -> None:
         [part.values * units + origin for part in evidence.numbers],
         COVARIANCE * np.outer(units, units),
         (0.5, 1.0),
-        chained=True,
+        collusion_resistant=True,
         knowledge=Knowledge(known=lab.truth(real[::10] * units + origin), places=np.arange(0, ROWS, 10)),
     )
     one, two = attack(name).estimate(evidence).values, attack(name).estimate(scaled).values

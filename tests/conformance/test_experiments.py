@@ -17,7 +17,7 @@ import pyarrow.csv
 import pytest
 
 from sfumato.experiments import AGREES, CORRECTED, EXPERIMENTS, FAILS, PAPERS, Experiment
-from sfumato.experiments._running import load, names
+from sfumato.experiments._runner import load, names
 
 ROOT = Path(__file__).parents[2]
 GALLERY = json.loads((ROOT / "docs/_static/gallery/verdicts.json").read_text())
@@ -150,7 +150,7 @@ def _faults(table: pa.Table) -> Iterator[pa.Table]:
 
 def test_what_was_made_is_not_made_again(tmp_path: Path) -> None:
     """Unless its code has changed; what is damaged, or was cut off, is made again."""
-    from sfumato.experiments._running import reproduce
+    from sfumato.experiments._runner import reproduce
 
     [first] = reproduce(["xiao2009/fig1"], tmp_path, quick=True)
     [again] = reproduce(["xiao2009/fig1"], tmp_path, quick=True)

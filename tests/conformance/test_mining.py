@@ -109,7 +109,7 @@ def test_another_answer_would_be_noticed(name: str, original: pa.Table, monkeypa
     best, other = offices.copy(original, "close"), offices.copy(original, "far")
     alone = found(fitted(made(name), best))
     turned = lambda items, **how: sorted(items, **how)[:: -1 if how else 1]  # noqa: E731
-    monkeypatch.setattr("sfumato.mining._copy.sorted", turned, raising=False)
+    monkeypatch.setattr("sfumato.mining.copies.copy.sorted", turned, raising=False)
     assert not same(found(fitted(made(name), [other, best])), alone)
 
 

@@ -35,7 +35,7 @@ from tests import wards
 import sfumato as sf
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.ledger.ledger import Query
-from sfumato.release import formats
+from sfumato.release import encoders as formats
 
 SECRET, OTHER = sf.Key.from_bytes(b"s" * 32), sf.Key.from_bytes(b"t" * 32)
 MASTER = sf.Key.from_bytes(b"m" * 32)

@@ -1,4 +1,4 @@
-"""Turned copies on the command line: advice, refusal, release, and attacks that are scored."""
+"""MappedRows copies on the command line: advice, refusal, release, and attacks that are scored."""
 
 from __future__ import annotations
 

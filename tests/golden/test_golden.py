@@ -18,14 +18,14 @@ import pyarrow as pa
 import sfumato as sf
 from sfumato.kernels.replacement import replace
 from sfumato.kernels.ziggurat import bridge
-from sfumato.keys.identity import record_ids
 from sfumato.keys.lock import unwrap
 from sfumato.keys.path import PathTree, ancestry
 from sfumato.keys.signature import public_key, sign
 from sfumato.keys.stream import Stream
-from sfumato.ledger.chain import START, Codes, Entry
+from sfumato.ledger.chain import START, Authenticator, Entry
 from sfumato.ledger.ledger import Generation, Head
-from sfumato.vault.marks import marked
+from sfumato.tables.record_ids import record_ids
+from sfumato.vault.fingerprints import marked
 
 FILE = Path(__file__).with_name("golden.json")
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -73,7 +73,7 @@ LOCK = {
 
 def _chain() -> list[list[str]]:
     """Two entries and a head."""
-    codes = Codes(KEY)
+    codes = Authenticator(KEY)
     first = Entry(1, "2026-01-01T00:00:00.000000+00:00", "é", "created", "vault", "", "", {"key": "x", "a": 0.1}, 1)
     first = first.linked(START, codes)
     second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).linked(first.hash, codes)

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import sfumato as sf
 from sfumato.keys.path import PathTree, Slot, ancestry
-from sfumato.release import digest
-from sfumato.schema.table import Source
+from sfumato.tables import content_digest as digest
+from sfumato.tables.source import Source
 
 settings.register_profile("ours", deadline=None, max_examples=60, derandomize=True)
 settings.load_profile("ours")
@@ -38,7 +38,7 @@ def policies(draw: st.DrawFn) -> sf.Policy:
         "gaussian": [{}, {"clip": [0, 2.5]}, {"integer": True, "scale": 3}, {"spread": 0.5}],
         "uniform": [{}, {"domain": ["a", "b"]}, {"nulls": "perturb"}, {"joint": "g"}, {"domain": {"min": 0, "max": 4}}],
     }
-    from sfumato.schema.policy import Column
+    from sfumato.policy.document import Column
 
     columns = {}
     for name in draw(st.lists(NAMES, min_size=1, max_size=6, unique=True)):

@@ -15,12 +15,12 @@ from tests import engines, lakes
 from tests.clusters import Cluster, dask_cluster
 
 import sfumato as sf
-from sfumato.audit.folding import attack_folder
+from sfumato.audit.distributed_attack import attack_folder
 from sfumato.engines.dask import Dask
 from sfumato.engines.local import Local
 from sfumato.errors import EngineError, SourceError
 from sfumato.mining import Frequencies, Moments, NaiveBayes, on
-from sfumato.release.folders import release_folder
+from sfumato.release.partitioned import release_folder
 
 WHOLE = lakes.table()
 SECRET = bytes(range(100, 132))

@@ -24,10 +24,10 @@ import sfumato as sf
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, PolicyError, ReleaseError, SourceError
 from sfumato.mining import Frequencies, Moments, NaiveBayes
-from sfumato.release.folders import release_folder
 from sfumato.release.manifest import FOLDER, Manifest
-from sfumato.schema.folder import Part
-from sfumato.schema.table import Source
+from sfumato.release.partitioned import release_folder
+from sfumato.tables.partitioned import Part
+from sfumato.tables.source import Source
 
 WHOLE = lakes.table()
 
@@ -122,7 +122,7 @@ _RUN = """
 import sys
 import sfumato as sf
 from sfumato.mining import Frequencies, Moments, NaiveBayes
-from sfumato.release.folders import release_folder
+from sfumato.release.partitioned import release_folder
 source, target = sys.argv[1:]
 scheme = sf.TableScheme.load(source + ".scheme")
 key = sf.Key.from_bytes(bytes(range(32)))

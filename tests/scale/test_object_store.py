@@ -14,10 +14,11 @@ import sfumato as sf
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, ReleaseError, SourceError
 from sfumato.mining import Moments, on
-from sfumato.release import folders, storing
-from sfumato.release.folders import release_folder
+from sfumato.release import partitioned as folders
 from sfumato.release.manifest import FOLDER, Manifest
-from sfumato.schema.places import system
+from sfumato.release.partitioned import release_folder
+from sfumato.tables import storing
+from sfumato.tables.filesystem import system
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the store's client
 

@@ -15,13 +15,13 @@ from tests import engines, lakes
 from tests.clusters import Cluster, spark_cluster
 
 import sfumato as sf
-from sfumato.audit.folding import attack_folder
+from sfumato.audit.distributed_attack import attack_folder
 from sfumato.engines.spark import Spark
 from sfumato.errors import SourceError
 from sfumato.mining import Frequencies, Moments, on
-from sfumato.release.dataframes import release_read
-from sfumato.release.folders import release_folder
 from sfumato.release.manifest import Manifest
+from sfumato.release.partitioned import release_folder
+from sfumato.release.spark import release_read
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # of pyspark's own
 

@@ -123,7 +123,7 @@ def test_a_lower_level_on_demand(service: Service, tmp_path: Path) -> None:
     local, same = service.vault.release("clinic", "ward", tmp_path / "local.parquet", level=0.3)
     assert path.read_bytes() == local.read_bytes()
     assert manifest == same
-    assert manifest.given <= 0.3 == manifest.asked
+    assert manifest.fidelity <= 0.3 == manifest.requested_fidelity
     assert manifest.level is None
     assert remote.manifest("ward", level=0.3) == manifest
     assert remote.manifest("ward", level="partner") == remote.manifest("ward")
@@ -178,7 +178,7 @@ def test_a_grant_that_ends_meanwhile_leaves_an_unreadable_copy(tmp_path: Path) -
 
 
 def test_a_download_that_breaks_off_is_taken_up_again(small: Service, tmp_path: Path) -> None:
-    """By a wire that fails after some bytes, three times."""
+    """By a connection that fails after some bytes, three times."""
     whole = small.vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
     remote = small.remote("clinic")
     real = remote._wire._http.stream

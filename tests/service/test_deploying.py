@@ -46,7 +46,7 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
 
 
 def test_the_options_of_the_unit_are_options() -> None:
-    from sfumato.cli.serving import serve
+    from sfumato.cli.serve import serve
 
     known = {name for parameter in serve.params for name in parameter.opts}
     assert set(re.findall(r"--[a-z-]+", _block("ini"))) <= known

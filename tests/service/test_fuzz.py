@@ -130,12 +130,12 @@ def _idle(service: Service) -> int:
 
 def _raw(url: str, content: bytes) -> None:
     place = urlsplit(url)
-    with socket.create_connection((place.hostname, place.port), timeout=10) as wire:
-        wire.sendall(content)
-        wire.shutdown(socket.SHUT_WR)
+    with socket.create_connection((place.hostname, place.port), timeout=10) as connection:
+        connection.sendall(content)
+        connection.shutdown(socket.SHUT_WR)
         start = time.monotonic()
         try:
-            while wire.recv(65536):
+            while connection.recv(65536):
                 pass
         except ConnectionError:
             pass

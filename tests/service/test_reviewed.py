@@ -15,10 +15,10 @@ from tests.serving import PASSWORD, lone, populated, serving
 import sfumato as sf
 from sfumato.errors import TamperedError
 from sfumato.ledger.ledger import Query
-from sfumato.service.makers import Changed, Wanted, _Bench
 from sfumato.service.state import State, hash_of
+from sfumato.service.worker_pool import Changed, Wanted, _Bench
 from sfumato.vault import operators, tokens
-from sfumato.vault.sending import Sending
+from sfumato.vault.delivery import Delivery
 
 COPY = "/api/v1/copies/ward"
 
@@ -32,7 +32,7 @@ def test_the_name_of_the_bytes_tells_nothing_of_the_table(vault: sf.Vault, tmp_p
     """Else who knows all records but one could test guesses of it with a vault of his own."""
     (tmp_path / "other").mkdir()
     twin = populated(Site("sqlite", tmp_path / "other", None))
-    assert Sending.of(vault, "clinic", "ward").tag("csv") != Sending.of(twin, "clinic", "ward").tag("csv")
+    assert Delivery.of(vault, "clinic", "ward").tag("csv") != Delivery.of(twin, "clinic", "ward").tag("csv")
 
 
 def test_a_session_that_was_written_into_the_database_opens_nothing(vault: sf.Vault) -> None:
@@ -58,7 +58,7 @@ def test_an_entry_of_a_key_that_is_not_ours_is_not_believed(vault: sf.Vault) -> 
         connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [entry.number])
         grant = vault.log(Query(kind="grant", recipient="clinic"))[0].number
         connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [grant])
-    for asked in (lambda: tokens.bearer(vault, text), lambda: Sending.of(vault, "clinic", "ward")):
+    for asked in (lambda: tokens.bearer(vault, text), lambda: Delivery.of(vault, "clinic", "ward")):
         with pytest.raises(TamperedError, match="somebody else wrote it"):
             asked()
 
@@ -66,7 +66,7 @@ def test_an_entry_of_a_key_that_is_not_ours_is_not_believed(vault: sf.Vault) -> 
 def test_after_a_lost_key_what_it_vouched_for_still_counts_but_for_tokens(vault: sf.Vault) -> None:
     text, _ = tokens.issue(vault, "clinic")
     vault.rekey(secret=sf.Key.generate(), lost=True)
-    assert Sending.of(vault, "clinic", "ward").request.fidelity == 0.5
+    assert Delivery.of(vault, "clinic", "ward").request.fidelity == 0.5
     assert tokens.bearer(vault, text) is None
     assert operators.enrolment(vault, "anna") is None
 
@@ -93,7 +93,7 @@ def test_a_copy_that_cannot_be_written_so_is_not_recorded(tmp_path: Path) -> Non
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
     with pytest.raises(sf.SfumatoError, match="no lists"):
-        next(Sending.of(vault, "clinic", "ward").chunks("csv"))
+        next(Delivery.of(vault, "clinic", "ward").chunks("csv"))
     assert vault.log(Query(kind="release")) == []
 
 

@@ -21,8 +21,8 @@ import sfumato as sf
 from sfumato.errors import SfumatoError, SurveyError
 from sfumato.ledger.tables import ANSWERS, CLEAR, SURVEYS, TICKETS
 from sfumato.survey import Survey
-from sfumato.survey.blurring import bits_of
 from sfumato.survey.guidance import Tally
+from sfumato.survey.perturbation import bits_of
 from sfumato.survey.respondent import Choice, Line, Respondent
 from sfumato.survey.simulation import TEMPERAMENTS, invented, simulate
 from sfumato.survey.surveys import Surveys
@@ -302,7 +302,7 @@ def test_the_client_mirrors_the_vault(surveyed: Service) -> None:
 
 
 def _sentence(entry: Any) -> str:
-    from sfumato.vault.words import sentence
+    from sfumato.vault.messages import sentence
 
     return sentence(entry)
 

@@ -44,7 +44,7 @@ def verdict(request: pytest.FixtureRequest) -> Iterator[Verdict]:
     mark = request.node.get_closest_marker("statistical")
     assert mark is not None, "a statistical test must declare its checks"
     checks = mark.kwargs["checks"]
-    judge = Verdict(SUITE_ALPHA / request.config.stash[_TOTAL], checks)
-    yield judge
-    assert judge.used == checks, f"{judge.used} checks were made, {checks} declared"
-    assert judge.rejected > 0, "a statistical test must plant a fault"
+    scorer = Verdict(SUITE_ALPHA / request.config.stash[_TOTAL], checks)
+    yield scorer
+    assert scorer.used == checks, f"{scorer.used} checks were made, {checks} declared"
+    assert scorer.rejected > 0, "a statistical test must plant a fault"

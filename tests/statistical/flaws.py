@@ -9,8 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.models import GaussianNoise, UniformReplacement
-from sfumato.release.exhibits import placed
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.uniform_replacement import UniformReplacement
+from sfumato.release.evidence import placed
 
 Array = Any
 NAMES = ("a", "b", "c", "d")

@@ -22,7 +22,7 @@ def test_noise_is_brownian_in_its_variance(verdict: Verdict, rng: np.random.Gene
     table = worlds.numbers(rng, N, 2)
     scheme = worlds.gaussian(2).fit(table)
     copies = [scheme.release(table, level, key) for level in ASKED]  # out of order, one at a time
-    noises = [sf.Level(sf.Manifest.of(copy).given).noise for copy in copies]
+    noises = [sf.Level(sf.Manifest.of(copy).fidelity).noise for copy in copies]
     paths = [worlds.white_noise(table, c)[1] * np.sqrt(t) for c, t in zip(copies, noises, strict=True)]
     order = np.argsort(noises)
     increments, before, at = [], np.zeros(N), 0.0
@@ -65,7 +65,7 @@ def test_categories_are_a_markov_chain(verdict: Verdict, rng: np.random.Generato
     table = worlds.categories(rng, N, size)
     scheme = worlds.uniform(size).fit(table)
     copies = {level: scheme.release(table, level, key) for level in (0.6, 0.35, 0.9)}
-    given = [sf.Manifest.of(copies[level]).given for level in levels]
+    given = [sf.Manifest.of(copies[level]).fidelity for level in levels]
     x, *ys = worlds.codes(table), *(worlds.codes(copies[level]) for level in levels)
     for i in (1, 2):
         ratio = given[i] / given[i - 1]

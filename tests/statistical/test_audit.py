@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.audit.docket import Docket
+from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.soundness import RATE, soundness
 
 from . import flaws
@@ -18,7 +18,7 @@ ROWS, COLUMNS = 100_000, 4
 
 def family_p(original: pa.Table, copies: dict[str, pa.Table]) -> float:
     """The p-value of all checks together."""
-    found = soundness(Docket.of(original, copies))
+    found = soundness(AuditInput.of(original, copies))
     assert len(found.checks) > 50
     return min(1.0, len(found.checks) * min(check.p for check in found.checks))
 
@@ -74,7 +74,7 @@ u = { role = "uniform", nulls = "perturb" }
     copies = dict(
         zip(flaws.NAMES, policy.fit(table).release_levels(table, flaws.NAMES, sf.Key.generate()), strict=True)
     )
-    found = soundness(Docket.of(table, copies))
+    found = soundness(AuditInput.of(table, copies))
     verdict.accept(min(1.0, len(found.checks) * min(check.p for check in found.checks)), "an awkward table")
     swapped = {**copies, "b": copies["c"], "c": copies["b"]}
     named = {n: copy.replace_schema_metadata(copies[n].schema.metadata) for n, copy in swapped.items()}
@@ -87,7 +87,7 @@ def test_a_thousand_sound_audits_raise_no_alarm(rng: np.random.Generator) -> Non
     alarms = []
     for turn in range(1000):
         table, copies = made(rng)
-        found = soundness(Docket.of(table, copies), RATE)
+        found = soundness(AuditInput.of(table, copies), RATE)
         alarms += [(turn, check) for check in found.alarms]
     assert alarms == []
 
@@ -103,5 +103,5 @@ def test_each_flaw_is_found_every_time(flaw: str, rng: np.random.Generator) -> N
             flawed = flaws.with_noise(table, copies, flaws.NUMERIC[flaw], rng)
         else:
             flawed = flaws.with_categories(table, copies, flaw.removeprefix("categories: "), rng)
-        missed += [turn] if soundness(Docket.of(table, flawed), RATE).sound else []
+        missed += [turn] if soundness(AuditInput.of(table, flawed), RATE).sound else []
     assert missed == []

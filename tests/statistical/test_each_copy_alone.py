@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import sfumato as sf
-from sfumato.models import GaussianNoise
+from sfumato.models.gaussian_noise import GaussianNoise
 
 from . import pvalues as p
 from . import worlds
@@ -53,7 +53,7 @@ def test_uniform_copy_follows_equation_1(verdict: Verdict, rng: np.random.Genera
     x, scheme = worlds.codes(table), worlds.uniform(size).fit(table)
     for level in (0.8, 0.2, 0.55):
         copy = scheme.release(table, level, key)
-        y, given = worlds.codes(copy), sf.Manifest.of(copy).given
+        y, given = worlds.codes(copy), sf.Manifest.of(copy).fidelity
         verdict.accept(p.rate_p(int((x == y).sum()), N, given + (1 - given) / size), f"retention at {level}")
         # a value that changed is uniform over the others, and does not depend on x
         shift = (y - x)[x != y] % size

@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.experiments import _literal as literal
+from sfumato.experiments import _paper_algorithms as literal
 
 from . import pvalues as p
 from . import worlds
@@ -48,7 +48,7 @@ def test_li2012(
     table = pa.table({"c0": values[:, 0], "c1": values[:, 1]})
     scheme = worlds.gaussian(2, "a = 0.8\nb = 0.5\n").fit(table)  # 0.6 and 0.3 are on demand
     copies = scheme.release_levels(table, FIDELITIES, key)
-    given = np.array([sf.Level(sf.Manifest.of(c).given).noise for c in copies])
+    given = np.array([sf.Level(sf.Manifest.of(c).fidelity).noise for c in copies])
     ours = np.stack([worlds.matrix(copy) - values for copy in copies], axis=1)
     theirs = algorithm(rng, given, np.cov(values.T))
     for _ in range(6):

@@ -10,8 +10,8 @@ from scipy.stats import binom, norm
 from tests.statistical.conftest import Verdict
 
 from sfumato.survey import Survey
-from sfumato.survey.blurring import randomise
 from sfumato.survey.frequencies import frequencies, weights
+from sfumato.survey.perturbation import randomise
 
 Array = Any
 

@@ -53,7 +53,7 @@ def test_increments_at_random_levels(verdict: Verdict, rng: np.random.Generator,
     scheme = worlds.gaussian(1, "".join(f"l{i} = {f}\n" for i, f in enumerate(rungs))).fit(table)
     levels = np.sort(rng.uniform(0.03, 0.97, 2))[::-1]
     high, low = scheme.release_levels(table, levels.tolist(), key)
-    times = [sf.Level(sf.Manifest.of(copy).given).noise for copy in (high, low)]
+    times = [sf.Level(sf.Manifest.of(copy).fidelity).noise for copy in (high, low)]
     first, second = (worlds.white_noise(table, c)[0] * np.sqrt(t) for c, t in zip((high, low), times, strict=True))
     step = (second - first) / np.sqrt(times[1] - times[0])
     verdict.accept(p.variance_p(step, 1.0), "variance of the increment")

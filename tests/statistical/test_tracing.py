@@ -11,8 +11,8 @@ import pytest
 from tests.leaks import DAMAGES, damaged
 
 import sfumato as sf
-from sfumato.experiments._leaks import POLICY, patients, two_digits, vault_of
-from sfumato.vault.evidence import score
+from sfumato.experiments._leaked_copies import POLICY, patients, two_digits, vault_of
+from sfumato.vault.likelihood_ratio import score
 
 from . import pvalues as p
 from .conftest import Verdict
@@ -162,7 +162,7 @@ def test_a_copy_that_the_ledger_has_forgotten_accuses_nobody(rng: np.random.Gene
     again.recipient("dave")
     again.grant("dave", "clinic", "partner")
     copy, manifest = again.release("dave", "clinic")
-    assert manifest.given != sf.Manifest.of(leaked).given  # nobody gets a mark that may have been given
+    assert manifest.fidelity != sf.Manifest.of(leaked).fidelity  # nobody gets a mark that may have been given
     assert again.trace("clinic", leaked).accused == ()
     assert [suspect.recipients for suspect in again.trace("clinic", copy).accused] == [("dave",)]
 

@@ -12,12 +12,12 @@ from tests.statistical.conftest import Verdict
 
 import sfumato as sf
 from sfumato.attacks.known_input import Span
-from sfumato.audit.relations import basis, unrelated
-from sfumato.audit.turn_checks import TurnedCopy, turn_checks
-from sfumato.experiments import _laboratory as lab
-from sfumato.kernels.motion import orthogonal
-from sfumato.kernels.sphere import best_breach, cap, uniform_breach
-from sfumato.release.exhibits import exhibit
+from sfumato.audit.independence_tests import basis, unrelated
+from sfumato.audit.linear_map_checks import TurnedCopy, turn_checks
+from sfumato.experiments import _array_evidence as lab
+from sfumato.kernels.hypersphere import best_breach, cap, uniform_breach
+from sfumato.kernels.linear_map import orthogonal
+from sfumato.release.evidence import copy_evidence
 
 TRIALS = 40_000
 DIMENSIONS = (1, 2, 3, 5, 20, 80)
@@ -168,7 +168,7 @@ def test_checks_of_noise_before_a_turn_raise_no_false_alarm(verdict: Verdict, rn
     scheme = policy("a = 0.8\nb = 0.4\n", "noise = true\nshuffle = false\n", 5).fit(table)
     for turn in range(30):
         copy = scheme.release(table, "a", sf.Key.from_bytes(rng.bytes(32)))
-        [part] = exhibit(copy, sf.Manifest.of(copy)).turned
+        [part] = copy_evidence(copy, sf.Manifest.of(copy)).turned
         [check] = turn_checks([TurnedCopy.of("a", part, lab.truth(real))])
         verdict.accept(check.p, f"key {turn}")
     small = tuple(tuple(x / 1.05**2 for x in line) for line in part.model.covariance)

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 import sfumato as sf
-from sfumato.models import GaussianNoise
+from sfumato.models.gaussian_noise import GaussianNoise
 
 Array = Any
 

@@ -14,7 +14,7 @@ import pytest
 from tests.debian import installed
 from tests.survey import vectors
 
-from sfumato.survey.blurring import device_draws
+from sfumato.survey.perturbation import device_draws
 
 
 def _node(file: Path) -> subprocess.CompletedProcess[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.survey import Survey
-from sfumato.survey.blurring import bits_of, chances, guided, randomise
-from sfumato.survey.checks import exposures, most_bits, stream
+from sfumato.survey.device_checks import exposures, most_bits, stream
 from sfumato.survey.guidance import Guidance
+from sfumato.survey.perturbation import bits_of, chances, guided, randomise
 
 HERE = Path(__file__).with_name("vectors.json")
 

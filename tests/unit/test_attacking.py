@@ -12,7 +12,7 @@ import pytest
 from tests import wards
 
 import sfumato as sf
-from sfumato.audit.attacking import LEARN, known_share
+from sfumato.audit.attack import LEARN, known_share
 from sfumato.errors import AttackError, UnknownMember
 
 
@@ -163,7 +163,7 @@ def test_parameters_are_checked(name: str, options: dict[str, Any], copies: list
 
 def test_copies_of_other_columns_are_pooled(scheme: sf.TableScheme, table: pa.Table, key: sf.Key) -> None:
     """One shows ages well, the other incomes: together they have both, and the better of each."""
-    from sfumato.schema.view import View
+    from sfumato.tables.view import View
 
     ages = scheme.seen(View(("id", "age"))).release(table, "internal", key)
     both = scheme.release(table, "partner", key)

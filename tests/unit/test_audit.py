@@ -14,14 +14,14 @@ from tests import wards
 import sfumato as sf
 from sfumato.attacks import ATTACKS
 from sfumato.audit.audit import audit
-from sfumato.audit.exposure import exposure
-from sfumato.audit.page import page
-from sfumato.audit.words import text, verdict
+from sfumato.audit.messages import text, verdict
+from sfumato.audit.outliers import exposure
+from sfumato.audit.report import page
 from sfumato.errors import AttackError, GrantError, VaultError
-from sfumato.models import GaussianNoise
-from sfumato.release.sampling import one_in, sampled
-from sfumato.schema.targets import Target
-from sfumato.schema.view import EVERYTHING, View
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.policy.targets import Target
+from sfumato.tables.sampling import one_in, sampled
+from sfumato.tables.view import EVERYTHING, View
 
 QUICK = ("bayes", "llse", "collusion")
 
@@ -240,7 +240,7 @@ def test_an_audit_needs_copies(table: pa.Table) -> None:
 
 
 def crowd(values: Any) -> Any:
-    model = GaussianNoise(("x",), ((1.0,),), 1.0, (1.0,), (2.0**-10,), (None,), (0.0,), chained=True)
+    model = GaussianNoise(("x",), ((1.0,),), 1.0, (1.0,), (2.0**-10,), (None,), (0.0,), collusion_resistant=True)
     batch = pa.RecordBatch.from_pydict({"id": np.arange(len(values)), "x": values})
     return exposure(lambda: iter([(np.arange(len(values), dtype=np.uint64), batch)]), model, ("id",))
 

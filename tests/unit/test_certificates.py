@@ -63,9 +63,9 @@ def test_any_change_of_the_manifest_is_found(vault: sf.Vault, tmp_path: Path) ->
 
 def test_a_forger_with_a_key_of_his_own(vault: sf.Vault, tmp_path: Path) -> None:
     path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
-    forged = signed(dataclasses.replace(manifest, given=0.2), sf.Key.generate())
+    forged = signed(dataclasses.replace(manifest, fidelity=0.2), sf.Key.generate())
     table = attach(pq.read_table(path), forged)
-    assert check(table).given == 0.2  # it is signed, by somebody
+    assert check(table).fidelity == 0.2  # it is signed, by somebody
     with pytest.raises(ManifestError, match="do not trust"):
         check(table, vault.public_key)
 

@@ -15,10 +15,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import ManifestError, ReleaseError, SourceError
-from sfumato.release.atomic import replacing
-from sfumato.release.dealing import ensure_distinct
-from sfumato.schema.reading import BATCH
-from sfumato.schema.table import Source
+from sfumato.tables.atomic import replacing
+from sfumato.tables.partitioner import ensure_distinct
+from sfumato.tables.readers import BATCH
+from sfumato.tables.source import Source
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 FORMATS = ("parquet", "arrow", "csv")
@@ -69,8 +69,8 @@ def test_other_readers_find_the_manifest_inside(tiny: pa.Table, tiny_scheme: sf.
 
 def test_the_manifest_says_what_was_asked_and_given(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
     manifest = sf.Manifest.of(tiny_scheme.release(tiny, 0.3, KEY))
-    assert manifest.asked == 0.3
-    assert 0.29 < manifest.given < 0.3
+    assert manifest.requested_fidelity == 0.3
+    assert 0.29 < manifest.fidelity < 0.3
     assert manifest.level is None
     assert any("Pooling is useless" in promise for promise in manifest.promises)
     assert any("note" in limit for limit in manifest.limits)
@@ -88,7 +88,7 @@ def test_an_unsafe_copy_says_so() -> None:
     manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
     assert any("UNSAFE" in promise for promise in manifest.promises)
     assert not any("Pooling is useless" in promise for promise in manifest.promises)
-    assert not manifest.models[0].chained  # type: ignore[union-attr]
+    assert not manifest.models[0].collusion_resistant  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize("damage", ["cell", "row", "column"])

@@ -12,8 +12,8 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 import sfumato as sf
-from sfumato.engines import _desk
-from sfumato.engines._desk import desk
+from sfumato.engines import _key_broker as _desk
+from sfumato.engines._key_broker import desk
 from sfumato.errors import CustodyError
 
 
@@ -34,7 +34,7 @@ def test_a_ticket_gets_the_key_while_the_desk_is_open() -> None:
 def test_a_wrong_ticket_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_desk, "_PATIENCE", 2.0)
     with desk("127.0.0.1", sf.Key.generate()) as ticket:
-        with pytest.raises(CustodyError, match="to be lent the key"):
+        with pytest.raises(CustodyError, match="to be shared_key the key"):
             replace(ticket, token=bytes(32))()
         for nonsense in (b"", b"x" * 10, b"GET / HTTP/1.1\r\n" * 20):
             with socket.create_connection((ticket.host, ticket.port), timeout=5) as line:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from sfumato.kernels import lattice
-from sfumato.kernels.factor import gram, root
-from sfumato.kernels.moments import covariance, grain, products, whole
+from sfumato.kernels.cholesky import gram, root
+from sfumato.kernels.exact_moments import covariance, grain, products, whole
 from sfumato.kernels.replacement import replace
 
 

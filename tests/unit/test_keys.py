@@ -9,8 +9,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import CustodyError, SourceError
-from sfumato.keys.identity import record_ids
 from sfumato.keys.stream import Lane
+from sfumato.tables.record_ids import record_ids
 
 
 def test_a_key_file_is_private_and_comes_back(tmp_path: Path) -> None:

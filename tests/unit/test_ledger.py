@@ -88,8 +88,8 @@ def test_a_removed_entry_is_found(vault: sf.Vault, number: int) -> None:
 
 @pytest.mark.parametrize("body", ["hello", "[1]", "{}"])
 def test_an_entry_that_is_no_entry_is_found_and_said(vault: sf.Vault, body: str) -> None:
+    from sfumato.vault.messages import line
     from sfumato.vault.overview import of_dataset, readable
-    from sfumato.vault.words import line
 
     _tamper(vault, ENTRIES.update().where(_numbered(11)).values(body=body))
     report = vault.verify()

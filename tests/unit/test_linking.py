@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from sfumato.attacks import ATTACKS
-from sfumato.attacks._distances import link_by_distance
-from sfumato.attacks._linking import Rotated, Search, link, uniquely_valid
-from sfumato.attacks._signs import by_moments
+from sfumato.attacks.linkage.distances import link_by_distance
+from sfumato.attacks.linkage.inner_products import Rotated, Search, link, uniquely_valid
+from sfumato.attacks.linkage.signs import by_moments
 from sfumato.errors import AttackError
-from sfumato.experiments import _laboratory as lab
+from sfumato.experiments import _array_evidence as lab
 
 FINE = 1e-9
 
@@ -134,7 +134,7 @@ def test_noise_is_refused(rng: np.random.Generator) -> None:
 
 def test_blocks_claim_nothing_that_chance_could_make(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where not all pairs of rows can be compared, three records of a lattice lie somewhere like any other three."""
-    from sfumato.attacks import _distances
+    from sfumato.attacks.linkage import distances as _distances
 
     monkeypatch.setattr(_distances, "_ALL", 0)
     rng = np.random.default_rng(8)

@@ -75,7 +75,7 @@ def test_sixteen_processes_ask_at_once(site: Site, tmp_path: Path) -> None:
         assert (
             vault.release(f"own{number}", "ward", tmp_path / f"{number}.parquet")[0].read_bytes() == path.read_bytes()
         )
-        assert sf.Manifest.of(path).asked <= 0.2 + number / 40 + 1e-9
+        assert sf.Manifest.of(path).requested_fidelity <= 0.2 + number / 40 + 1e-9
 
 
 @pytest.mark.slow

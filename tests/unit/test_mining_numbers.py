@@ -14,12 +14,12 @@ from tests import offices
 import sfumato as sf
 from sfumato.errors import ManifestError, MiningError
 from sfumato.kernels.covariances import Sums, linear_variance, variance_interval
+from sfumato.kernels.kernel_deconvolution import below, cutoff
 from sfumato.kernels.reconstruction import Grid
-from sfumato.kernels.unblurring import below, cutoff
 from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
-from sfumato.mining._abilities import enough_for_a_count
-from sfumato.mining._copy import Copy
-from sfumato.mining._quantiles import Bins
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.quantiles import Bins
+from sfumato.mining.report.capabilities import enough_for_a_count
 
 Array = Any
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from sfumato.attacks import ATTACKS, Evidence, Numbers, pool, simulated, telling
-from sfumato.experiments import _laboratory as lab
+from sfumato.attacks import ATTACKS, Evidence, Numbers, non_dominated, pool, simulated
+from sfumato.experiments import _array_evidence as lab
 
 SHAPE = np.array([[4.0, 1.0], [1.0, 2.0]])
 
@@ -16,15 +16,15 @@ def seen(rng: np.random.Generator, count: int) -> list[lab.Array]:
 
 
 def test_the_best_of_a_path_is_the_pool(rng: np.random.Generator) -> None:
-    evidence = lab.copies(seen(rng, 3), SHAPE, [2.0, 0.5, 1.0], chained=True)
+    evidence = lab.copies(seen(rng, 3), SHAPE, [2.0, 0.5, 1.0], collusion_resistant=True)
     pooled = pool(evidence.numbers)
-    assert telling(evidence.numbers) == [1]
+    assert non_dominated(evidence.numbers) == [1]
     assert (pooled.of(evidence.numbers) == evidence.numbers[1].values).all()
     assert pooled.covariance == pytest.approx(SHAPE * 0.5)
 
 
 def test_independent_copies_weigh_by_precision(rng: np.random.Generator) -> None:
-    evidence = lab.copies(seen(rng, 2), SHAPE, [1.0, 3.0], chained=False)
+    evidence = lab.copies(seen(rng, 2), SHAPE, [1.0, 3.0], collusion_resistant=False)
     pooled = pool(evidence.numbers)
     first, second = (part.values for part in evidence.numbers)
     np.testing.assert_allclose(pooled.of(evidence.numbers), 0.75 * first + 0.25 * second, rtol=1e-9)
@@ -35,7 +35,7 @@ def test_what_one_copy_misses_another_may_show(rng: np.random.Generator) -> None
     """A missing cell takes nothing from the other columns, and is missing only where all copies miss it."""
     one, two = seen(rng, 2)
     one[3, 0] = two[3, 0] = one[4, 1] = np.nan
-    evidence = lab.copies([one, two], SHAPE, [1.0, 1.0], chained=False)
+    evidence = lab.copies([one, two], SHAPE, [1.0, 1.0], collusion_resistant=False)
     found = pool(evidence.numbers).of(evidence.numbers)
     assert np.isnan(found).sum() == 1
     assert np.isnan(found[3, 0])
@@ -59,8 +59,8 @@ def test_an_attacker_can_make_the_copies_itself() -> None:
     rng = np.random.default_rng(2)
     rows = 40_000
     times, kept = [0.5, 2.0], [0.8, 0.4]
-    numbers = lab.copies([np.zeros((2, 2))] * 2, SHAPE, times, chained=True).numbers
-    categories = lab.categories([np.zeros(2, int)] * 2, 10, kept, chained=True).categories
+    numbers = lab.copies([np.zeros((2, 2))] * 2, SHAPE, times, collusion_resistant=True).numbers
+    categories = lab.categories([np.zeros(2, int)] * 2, 10, kept, collusion_resistant=True).categories
     sample = lab.truth(rng.normal(size=(rows, 2)), rng.integers(0, 10, rows))
     made = simulated(Evidence(2, numbers, categories), sample)
     first, second = (part.values - sample.values for part in made.numbers)

@@ -12,16 +12,16 @@ from scipy.stats import multivariate_normal, norm
 from tests import offices
 
 import sfumato as sf
-from sfumato.kernels.humps import Humps, simplest, widened
-from sfumato.kernels.plateau import Plateau, flattest
-from sfumato.kernels.reconstruction import Blur, Grid, reconstruct
-from sfumato.kernels.shear import Shear
-from sfumato.kernels.starting import Start
+from sfumato.kernels.initial_density import InitialDensity
+from sfumato.kernels.mixture_density import MixtureDensity, simplest, widened
+from sfumato.kernels.noise_channel import ShearedChannel
+from sfumato.kernels.reconstruction import Grid, NoiseChannel, reconstruct
+from sfumato.kernels.uniform_density import UniformDensity, flattest
 from sfumato.mining import DecisionTree, Density
-from sfumato.mining._choosing import _GROUPS, _alike, _telling, choose
-from sfumato.mining._features import Feature, Features, Lesson, lesson
-from sfumato.mining._joint import cut
-from sfumato.mining._planes import PRICES, Sight, _Search
+from sfumato.mining.features.features import Feature, Features, TrainingSet, lesson
+from sfumato.mining.trees.feature_selection import _GROUPS, _alike, _telling, choose
+from sfumato.mining.trees.hyperplanes import PRICES, Sight, _Search
+from sfumato.mining.trees.joint_density import cut
 
 Array = Any
 
@@ -57,11 +57,11 @@ def test_as_many_humps_are_found_as_there_are(tops: list[float]) -> None:
 
 def test_the_slopes_of_humps_are_their_slopes() -> None:
     places, numbers = np.linspace(0, 1, 40), np.array([0.4, -0.3, 0.2, 0.5, 0.9, np.log(0.1)])
-    _, slopes = Humps(places, numbers, 0.01).slopes()
+    _, slopes = MixtureDensity(places, numbers, 0.01).slopes()
     for i in range(len(numbers)):
         step = np.zeros(len(numbers))
         step[i] = 1e-6
-        ends = [Humps(places, numbers + sign * step, 0.01).slopes()[0] for sign in (1, -1)]
+        ends = [MixtureDensity(places, numbers + sign * step, 0.01).slopes()[0] for sign in (1, -1)]
         assert (ends[0] - ends[1]) / 2e-6 == pytest.approx(slopes[:, i], abs=1e-6)
 
 
@@ -69,7 +69,7 @@ def test_a_width_grows_by_its_standard_error() -> None:
     """Half of one in the logarithm of the likelihood, wherever the counts tell the width."""
     of = grid(0.25)
     _, counts, middles, seen = expected(of, 1e4, np.ones(2) / 2, np.array([0.25, 0.75]), 0.1)
-    exact = Humps(middles, np.array([0.0, 0.25, 0.75, np.log(0.1)]), 0.01)
+    exact = MixtureDensity(middles, np.array([0.0, 0.25, 0.75, np.log(0.1)]), 0.01)
     wider = widened(of.column(0), counts, exact)
     lost = [counts @ np.log(of.column(0) @ humps.slopes()[0]) for humps in (exact, wider)]
     assert wider.numbers[-1] > exact.numbers[-1] + 0.02
@@ -81,7 +81,7 @@ def test_a_start_that_fits_is_where_the_iteration_stays() -> None:
     """Mixing is towards the start: where the counts agree with it nothing moves, and mass is neither won nor lost."""
     of = grid(0.2)
     chances, counts, _, _ = expected(of, 1e5, np.ones(2) / 2, np.array([0.3, 0.7]), 0.08)
-    blur = Blur(of, mixing=0.05)
+    blur = NoiseChannel(of, mixing=0.05)
     kept, _ = reconstruct(blur, counts, 200, start=chances)
     assert kept == pytest.approx(chances, abs=1e-9)
     forgotten, _ = reconstruct(blur, counts, 200)
@@ -93,12 +93,12 @@ def test_a_start_that_fits_is_where_the_iteration_stays() -> None:
 @pytest.mark.parametrize("ends", [(12.0, 48.0), (3.4, 29.7), (0.0, 20.0), (36.0, 48.5)])
 def test_a_plateau_is_found_between_its_ends(ends: tuple[float, float]) -> None:
     """And is what the iteration starts from; a little wider, as its width is known with an error only."""
-    of, true = grid(0.15), Plateau(60, ends)
+    of, true = grid(0.15), UniformDensity(60, ends)
     counts = 1e5 * (of.column(0) @ true._level())
     found = flattest(of.column(0), counts)
     assert found.ends == pytest.approx(ends, abs=1.5)
     assert found.chances().sum() == pytest.approx(1)
-    start = Start(of, counts).of(counts[None])
+    start = InitialDensity(of, counts).of(counts[None])
     assert start is not None
     assert np.abs(start[0] - true.chances()).sum() / 2 < 0.06
     middles, seen = ((e[1:] + e[:-1]) / 2 for e in (of.edges(0), of.edges(0, wide=True)))
@@ -107,7 +107,7 @@ def test_a_plateau_is_found_between_its_ends(ends: tuple[float, float]) -> None:
 
 
 def test_a_plateau_grows_by_the_standard_error_of_its_width() -> None:
-    of, exact = grid(0.25), Plateau(60, (20.0, 40.0))
+    of, exact = grid(0.25), UniformDensity(60, (20.0, 40.0))
     counts = 1e4 * (of.column(0) @ exact._level())
     wider = flattest(of.column(0), counts)
     assert wider.ends[1] - wider.ends[0] > 21
@@ -120,7 +120,7 @@ def test_a_hump_is_not_taken_for_a_plateau() -> None:
     of, triangle = grid(0.25), 1 - np.abs(np.linspace(-1, 1, 61)[1:] - 1 / 60)
     for rows in (1e4, 1e5):
         counts = rows * (of.column(0) @ (triangle / triangle.sum()))
-        start = Start(of, counts).of(counts[None])
+        start = InitialDensity(of, counts).of(counts[None])
         assert start is not None
         assert start[0].max() > 1.5 * np.median(start[0])
 
@@ -128,10 +128,14 @@ def test_a_hump_is_not_taken_for_a_plateau() -> None:
 def test_fewer_values_are_smoothed_more() -> None:
     of = grid(0.2)
     _, counts, _, _ = expected(of, 1.0, np.ones(1), np.array([0.5]), 0.1)
-    assert Start(of, 1e3 * counts).mixing > Start(of, 1e5 * counts).mixing > Start(of, 1e7 * counts).mixing
+    assert (
+        InitialDensity(of, 1e3 * counts).mixing
+        > InitialDensity(of, 1e5 * counts).mixing
+        > InitialDensity(of, 1e7 * counts).mixing
+    )
 
 
-def misfit(shear: Shear, values: Array, seen: Array) -> float:
+def misfit(shear: ShearedChannel, values: Array, seen: Array) -> float:
     """How far off the counts are where at least 50 are expected, in their deviations, at most."""
     counts = np.bincount(np.ravel_multi_index(tuple(shear.places(values).T), shear.shape), minlength=seen.size)
     likely = seen.ravel() * len(values)
@@ -141,7 +145,7 @@ def misfit(shear: Shear, values: Array, seen: Array) -> float:
 
 def test_sheared_noise_is_the_noise(rng: np.random.Generator) -> None:
     """The chance of every bin, from one cell, against values drawn from it; and both ways are one table."""
-    shear = Shear(np.zeros(3), np.array([1.0, 2.0, 1.0]), 20, NOISE)
+    shear = ShearedChannel(np.zeros(3), np.array([1.0, 2.0, 1.0]), 20, NOISE)
     cell = (3, 14, 10)
     chances = np.zeros((20, 20, 20))
     chances[cell] = 1.0
@@ -152,14 +156,14 @@ def test_sheared_noise_is_the_noise(rng: np.random.Generator) -> None:
     assert misfit(shear, drawn, seen) < 6  # of some hundred bins, in deviations each
     x, y = rng.random((2, 20, 20, 20)), rng.random((2, *shear.shape))
     assert np.sum(shear.forward(x) * y) == pytest.approx(np.sum(x * shear.backward(y)))
-    upright = Shear(np.zeros(3), np.array([1.0, 2.0, 1.0]), 20, np.diag(np.diag(NOISE)))
+    upright = ShearedChannel(np.zeros(3), np.array([1.0, 2.0, 1.0]), 20, np.diag(np.diag(NOISE)))
     assert misfit(upright, drawn, upright.forward(chances)) > 20  # the planted fault
 
 
 def test_sheared_noise_has_the_density_of_the_noise() -> None:
     """In two columns, the chance of a bin over its area is the normal density, up to the size of bin and cell."""
     noise = NOISE[:2, :2]
-    shear = Shear(np.zeros(2), np.ones(2), 50, noise)
+    shear = ShearedChannel(np.zeros(2), np.ones(2), 50, noise)
     chances = np.zeros((50, 50))
     chances[25, 25] = 1.0
     found = shear.forward(chances)
@@ -174,11 +178,11 @@ def test_sheared_noise_has_the_density_of_the_noise() -> None:
 
 
 def test_noise_that_was_rounded_to_nothing_in_a_direction_is_noise_all_the_same() -> None:
-    shear = Shear(np.zeros(2), np.ones(2), 8, np.array([[1.0, 1.001], [1.001, 1.0]]))
+    shear = ShearedChannel(np.zeros(2), np.ones(2), 8, np.array([[1.0, 1.001], [1.001, 1.0]]))
     assert shear.forward(np.full((8, 8), 1 / 64)).sum() == pytest.approx(1)
 
 
-def taught(rows: int, rule: Any, seed: int = 1) -> tuple[Lesson, pa.Table]:
+def taught(rows: int, rule: Any, seed: int = 1) -> tuple[TrainingSet, pa.Table]:
     """People of three numbers and a category, their class by a rule, and a copy of half of the truth."""
     draw = np.random.default_rng(seed)
     table = pa.table(
@@ -311,7 +315,7 @@ def test_of_many_columns_every_group_is_looked_at_once() -> None:
     values = draw.normal(size=(4000, 14))
     labels = ((values[:, 3] > 0) & (values[:, 7] > 0) & (values[:, 1] > 0)).astype(np.int64)
     features = Features(tuple(Feature(str(i)) for i in range(14)), np.zeros((14, 14)), False)
-    found = _telling(Lesson(features, values, np.array([0, 1]), labels), 3)
+    found = _telling(TrainingSet(features, values, np.array([0, 1]), labels), 3)
     assert set(found[0]) == {1, 3, 7}
     assert len({tuple(sorted(group)) for group in found}) == len(found) == _GROUPS
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from sfumato.attacks import ATTACKS, Belief, Categories, Estimate, Evidence, Knowledge, Records, score
-from sfumato.attacks._figures import proportion
-from sfumato.attacks._scoring import breached
+from sfumato.attacks.results.measure import proportion
+from sfumato.attacks.results.score import breached
 from sfumato.errors import AttackError
-from sfumato.experiments import _laboratory as lab
-from sfumato.models import UniformReplacement
+from sfumato.experiments import _array_evidence as lab
+from sfumato.models.uniform_replacement import UniformReplacement
 
 
 def test_breaches_follow_the_corrected_definition() -> None:
@@ -89,7 +89,7 @@ def test_a_belief_is_bayes_rule(count: int, rng: np.random.Generator) -> None:
     prior = rng.dirichlet(np.ones(size))
     kept = [0.5, 0.3, 0.2, 0.4][:count]
     seen = [rng.integers(0, size, rows) for _ in kept]
-    evidence = lab.categories(seen, size, kept, chained=False, knowledge=Knowledge(prior={("x",): prior}))
+    evidence = lab.categories(seen, size, kept, collusion_resistant=False, knowledge=Knowledge(prior={("x",): prior}))
     [belief] = ATTACKS["collusion"]().estimate(evidence).beliefs
     exact = posterior(prior, size, list(zip(seen, kept, strict=True)))
     for value in range(size):
@@ -100,13 +100,19 @@ def test_a_belief_is_bayes_rule(count: int, rng: np.random.Generator) -> None:
 def test_on_one_path_only_the_best_copy_counts(rng: np.random.Generator) -> None:
     seen = [rng.integers(0, 5, 200) for _ in range(3)]
     prior = Knowledge(prior={("x",): np.full(5, 0.2)})
-    many = ATTACKS["collusion"]().estimate(lab.categories(seen, 5, [0.2, 0.6, 0.4], chained=True, knowledge=prior))
-    one = ATTACKS["collusion"]().estimate(lab.categories([seen[1]], 5, [0.6], chained=True, knowledge=prior))
+    many = ATTACKS["collusion"]().estimate(
+        lab.categories(seen, 5, [0.2, 0.6, 0.4], collusion_resistant=True, knowledge=prior)
+    )
+    one = ATTACKS["collusion"]().estimate(
+        lab.categories([seen[1]], 5, [0.6], collusion_resistant=True, knowledge=prior)
+    )
     assert (many.beliefs[0].probability(seen[0]) == one.beliefs[0].probability(seen[0])).all()
 
 
 def test_columns_of_a_joint_group_are_summed_up(rng: np.random.Generator) -> None:
-    model = UniformReplacement(("a", "b"), ({"min": 0, "count": 3}, {"min": 0, "count": 4}), 0.5, False, chained=True)
+    model = UniformReplacement(
+        ("a", "b"), ({"min": 0, "count": 3}, {"min": 0, "count": 4}), 0.5, False, collusion_resistant=True
+    )
     prior, size, rows = rng.dirichlet(np.ones(12)), 12, 100
     seen = [rng.integers(0, size, rows) for _ in range(3)]
     parts = [Categories(model, f"path {i}", codes) for i, codes in enumerate(seen)]
@@ -125,7 +131,7 @@ def test_columns_of_a_joint_group_are_summed_up(rng: np.random.Generator) -> Non
 
 def test_a_domain_of_billions_is_no_matter() -> None:
     size = 1 << 31
-    model = UniformReplacement(("a",), ({"min": 0, "count": size},), 0.5, False, chained=True)
+    model = UniformReplacement(("a",), ({"min": 0, "count": size},), 0.5, False, collusion_resistant=True)
     evidence = Evidence(2, (), (Categories(model, "p", np.array([5, size - 1])),))
     [belief] = ATTACKS["collusion"]().estimate(evidence).beliefs
     assert belief.probability(np.array([5, 7])) == pytest.approx([0.5, 0.5 / size], rel=1e-6)
@@ -134,8 +140,8 @@ def test_a_domain_of_billions_is_no_matter() -> None:
 
 def test_votes_are_counted(rng: np.random.Generator) -> None:
     patterns = np.array(list(itertools.product(range(2), repeat=3)))
-    evidence = lab.categories(list(patterns.T), 3, [0.6, 0.5, 0.4], chained=False)
+    evidence = lab.categories(list(patterns.T), 3, [0.6, 0.5, 0.4], collusion_resistant=False)
     [belief] = ATTACKS["vote"]().estimate(evidence).beliefs
     assert (belief.guess() == (patterns.sum(axis=1) >= 2)).all()
-    tied = lab.categories([np.array([2, 0]), np.array([1, 2])], 3, [0.4, 0.6], chained=False)
+    tied = lab.categories([np.array([2, 0]), np.array([1, 2])], 3, [0.4, 0.6], collusion_resistant=False)
     assert ATTACKS["vote"]().estimate(tied).beliefs[0].guess().tolist() == [1, 2]  # the better copy decides

@@ -14,8 +14,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import CustodyError, LevelError, PolicyError, SourceError
-from sfumato.mechanisms._moments import Moments
-from sfumato.models import GaussianNoise
+from sfumato.mechanisms._gaussian_summary import Moments
+from sfumato.models.gaussian_noise import GaussianNoise
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.schema.suggest import draft
+from sfumato.policy.suggest import draft
 
 
 @pytest.fixture

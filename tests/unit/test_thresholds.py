@@ -10,12 +10,12 @@ import pytest
 from tests import wards
 
 import sfumato as sf
-from sfumato.audit import prediction
+from sfumato.audit import forecast as prediction
 from sfumato.audit.calibration import calibrate
-from sfumato.audit.words import verdict
+from sfumato.audit.messages import verdict
 from sfumato.errors import PolicyError, ReleaseError
-from sfumato.schema.targets import Target
-from sfumato.schema.view import View
+from sfumato.policy.targets import Target
+from sfumato.tables.view import View
 
 THRESHOLDS = wards.POLICY + '[audit]\nage = "error >= 0.3"\ndiagnosis = "success <= 0.85"\n'
 

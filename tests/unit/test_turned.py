@@ -1,4 +1,4 @@
-"""Turned copies: what stays, what is hidden, what is refused, and what the owner is told."""
+"""MappedRows copies: what stays, what is hidden, what is refused, and what the owner is told."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 import sfumato as sf
-from sfumato.audit.advising import advise, text
 from sfumato.audit.audit import audit
-from sfumato.audit.docket import Docket
+from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.linear_map_risk import advise, text
 from sfumato.audit.soundness import soundness
 from sfumato.errors import AttackError, PolicyError, ReleaseError
-from sfumato.experiments import _laboratory as lab
+from sfumato.experiments import _array_evidence as lab
 from sfumato.release.manifest import attach
-from sfumato.release.words import distortion, worst_distortion
+from sfumato.release.statements import distortion, worst_distortion
 from sfumato.vault import overview
 
 TAKEN = 'accept = "this is a test"\n'
@@ -198,7 +198,7 @@ def test_each_fault_of_turned_copies_is_found(key: sf.Key) -> None:
             name: attach(pa.table(dict(zip(copy.column_names, rows.T, strict=True))), sf.Manifest.of(copy))
             for name, rows, copy in spoilt
         }
-        return {alarm.fault for alarm in soundness(Docket.of(scheme.arranged(table, key), copies)).alarms}
+        return {alarm.fault for alarm in soundness(AuditInput.of(scheme.arranged(table, key), copies)).alarms}
 
     assert faults("", lambda a, b: (a, b)) == faults("noise = true\n", lambda a, b: (a, b)) == set()
     assert faults("", lambda a, b: (a * 1.001, b)) == {"distances do not stay"}
@@ -247,7 +247,7 @@ def test_a_projection_keeps_distances_as_it_says(ell: int, table: pa.Table) -> N
 
 
 def test_only_some_columns_cannot_be_shown(table: pa.Table, key: sf.Key) -> None:
-    from sfumato.schema.view import View
+    from sfumato.tables.view import View
 
     whole = table.append_column("ward", pa.array(["x"] * 600))
     scheme = policy(rest='ward = "keep"\n').fit(whole)
@@ -291,8 +291,8 @@ def test_tables_that_leave_an_attack_nothing_to_hold_on_to(key: sf.Key) -> None:
 
 def test_the_least_number_of_known_records_is_exact() -> None:
     """Whatever the number of columns: it is looked for between the numbers that the curve shows."""
-    from sfumato.release.advice import SHARE
-    from sfumato.release.advice import advise as work_out
+    from sfumato.risk.breach import SHARE
+    from sfumato.risk.breach import advise as work_out
 
     rng = np.random.default_rng(4)
     records = rng.normal(size=(2000, 100)) * 0.82 ** np.arange(100)
@@ -305,8 +305,8 @@ def test_the_least_number_of_known_records_is_exact() -> None:
 
 def test_what_the_mean_finds_is_not_held_against_a_copy() -> None:
     """Records that are much alike are found within 15 % without any copy; where all are, the copy counts as broken."""
-    from sfumato.release.advice import SHARE
-    from sfumato.release.advice import advise as work_out
+    from sfumato.risk.breach import SHARE
+    from sfumato.risk.breach import advise as work_out
 
     rng = np.random.default_rng(6)
     found = work_out(10 + 1.7 * rng.normal(size=(2000, 6)), lab.turned_model(6))
@@ -317,7 +317,7 @@ def test_what_the_mean_finds_is_not_held_against_a_copy() -> None:
 
 
 def test_a_view_has_an_order_of_its_own(table: pa.Table, key: sf.Key) -> None:
-    from sfumato.schema.view import View
+    from sfumato.tables.view import View
 
     whole = table.append_column("ward", pa.array(["x", "y", "z"] * 200))
     scheme = policy(rest='ward = "keep"\n').fit(whole).seen(View(None, "ward == 'y'"))

@@ -306,9 +306,9 @@ def test_the_manifest_says_what_was_asked_and_what_was_given(site: Site, tmp_pat
     for asked in ("partner", 0.63, 0.3, 0.499):
         vault.grant("clinic", "ward", asked)
         _, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
-        assert manifest.asked == (0.5 if asked == "partner" else asked)
-        assert manifest.given < manifest.asked
-        assert manifest.given > manifest.asked - 0.02
+        assert manifest.requested_fidelity == (0.5 if asked == "partner" else asked)
+        assert manifest.fidelity < manifest.requested_fidelity
+        assert manifest.fidelity > manifest.requested_fidelity - 0.02
 
 
 def test_for_ever(vault: sf.Vault, tmp_path: Path) -> None:

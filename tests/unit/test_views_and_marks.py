@@ -9,11 +9,12 @@ import pytest
 import sfumato as sf
 from sfumato.errors import GrantError, PolicyError, SourceError
 from sfumato.keys.path import PathTree
-from sfumato.models import GaussianNoise, UniformReplacement, narrowed
-from sfumato.schema.reading import BATCH
-from sfumato.schema.view import View
-from sfumato.vault.evidence import bridge
-from sfumato.vault.marks import BAND, DIGITS, marked, unmarked
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.uniform_replacement import UniformReplacement
+from sfumato.tables.readers import BATCH
+from sfumato.tables.view import View
+from sfumato.vault.fingerprints import BAND, DIGITS, marked, unmarked
+from sfumato.vault.likelihood_ratio import bridge
 
 BATCHES = pa.record_batch(
     {"town": ["A", None, "B", "A"], "year": [2019, 2020, None, 2021], "free": [True, False, True, None]}
@@ -74,12 +75,12 @@ def test_the_model_of_some_columns_is_the_marginal() -> None:
         (0.0,) * 3,
         True,
     )
-    part = narrowed(noise, ["c", "a"])
+    part = noise.narrowed(["c", "a"])
     assert isinstance(part, GaussianNoise)
     assert (part.columns, part.covariance, part.scale) == (("a", "c"), ((1.0,), (3.0, 9.0)), (1.0, 3.0))
     pair = UniformReplacement(("x", "y"), ({"count": 2}, {"count": 5}), 0.4, False, True)
-    assert narrowed(pair, ["y"]) == UniformReplacement(("y",), ({"count": 5},), 0.4, False, True)
-    assert narrowed(noise, ["q"]).columns == ()
+    assert pair.narrowed(["y"]) == UniformReplacement(("y",), ({"count": 5},), 0.4, False, True)
+    assert noise.narrowed(["q"]).columns == ()
 
 
 @pytest.mark.parametrize("levels", [(0.8, 0.5, 0.2), (0.99, 0.01), (0.5,), (0.5, 0.4999)])

@@ -25,13 +25,13 @@ from typing import ClassVar
 
 import numpy as np
 
-from sfumato.attacks._estimate import Belief, Estimate, column_of, joined
-from sfumato.attacks._evidence import Categories, Evidence, Knowledge, Numbers, Records, Turned, size_of
-from sfumato.attacks._pooling import Pool, pool, telling
-from sfumato.attacks._prior import prior_from
-from sfumato.attacks._scoring import Score, breached, record_errors, score
-from sfumato.attacks._simulation import simulated
-from sfumato.attacks._statistics import means_of
+from sfumato.attacks.evidence.evidence import Categories, Evidence, Knowledge, MappedRows, Numbers, Records, size_of
+from sfumato.attacks.evidence.pooling import Pool, non_dominated, pool
+from sfumato.attacks.evidence.prior import prior_from
+from sfumato.attacks.evidence.simulation import simulated
+from sfumato.attacks.evidence.statistics import means_of
+from sfumato.attacks.results.estimate import Belief, Estimate, column_of, joined
+from sfumato.attacks.results.score import Score, breached, record_errors, score
 from sfumato.errors import AttackError
 from sfumato.family import Family
 
@@ -48,7 +48,7 @@ __all__ = [
     "Pool",
     "Records",
     "Score",
-    "Turned",
+    "MappedRows",
     "breached",
     "column_of",
     "joined",
@@ -59,7 +59,7 @@ __all__ = [
     "score",
     "simulated",
     "size_of",
-    "telling",
+    "non_dominated",
 ]
 
 Guess = Callable[[Evidence], Estimate]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess
-from sfumato.models import GaussianNoise
+from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import pinvh
 
-from sfumato.attacks._one_copy import Copy, Filter, OneCopy
-from sfumato.attacks._options import one_of
-from sfumato.attacks._statistics import Statistics
+from sfumato.attacks._parameters import one_of
+from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
+from sfumato.attacks.evidence.statistics import Statistics
 from sfumato.kernels import Floats
 from sfumato.kernels.covariances import positive
 from sfumato.kernels.shrinkage import shrunk
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bayes(OneCopy):
+class Bayes(SingleCopyAttack):
     """The best linear estimate from one copy, or from what several pool to (BE-DR).
 
     In the form `μ + Σx(Σx+Σr)⁻¹(y-μ)` it is eq. 13, and the LLSE, and needs no inverse of `Σx`.

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess
-from sfumato.attacks._prior import prior_of
+from sfumato.attacks.evidence.prior import prior_of
 from sfumato.kernels import Floats, Rows
-from sfumato.models import UniformReplacement
+from sfumato.models.uniform_replacement import UniformReplacement
 
 _LARGEST = 600.0
 """Of a logarithm, so that its exponential is a number."""

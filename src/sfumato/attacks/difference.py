@@ -8,10 +8,10 @@ from itertools import combinations
 import numpy as np
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess, Numbers
-from sfumato.attacks._statistics import learnable
+from sfumato.attacks.evidence.statistics import learnable
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
-from sfumato.models import GaussianNoise
+from sfumato.models.gaussian_noise import GaussianNoise
 
 _EXACT = 0.02
 """How near the differences must come to what linearly dependent noise would give."""

@@ -11,11 +11,11 @@ from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
 
 from sfumato.attacks import Evidence, Records
-from sfumato.attacks._axes import Axes
-from sfumato.attacks._one_turned import Back, Lesson, OneTurned
+from sfumato.attacks._linear_map import Back, LinearMapAttack, TrainingSet
+from sfumato.attacks.linkage.principal_axes import Axes
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
-from sfumato.kernels.quiet import unconcerned
+from sfumato.kernels.convergence_warnings import unconcerned
 
 _CONTRASTS = ("logcosh", "cube", "exp")
 """Ways in which components can stand out; the one whose result looks most like the sample is taken."""
@@ -26,7 +26,7 @@ _QUANTILES = np.linspace(0.01, 0.99, 99)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Ica(OneTurned):
+class Ica(LinearMapAttack):
     """Find independent components of the sample and of the copy, and match them by the shape of their laws.
 
     It asks nothing of the matrix but that it can be inverted, so that it undoes projections as well; it needs columns
@@ -39,7 +39,7 @@ class Ica(OneTurned):
         knowledge = evidence.knowledge
         return knowledge.known if knowledge.sample is None else knowledge.sample
 
-    def learn(self, lesson: Lesson) -> tuple[Back, Mapping[str, Any]]:
+    def learn(self, lesson: TrainingSet) -> tuple[Back, Mapping[str, Any]]:
         sample, rows = lesson.records, lesson.rows
         size = min(sample.shape[1], rows.shape[1])
         if len(sample) < 10 * sample.shape[1]:

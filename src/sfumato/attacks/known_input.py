@@ -9,21 +9,21 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks import Evidence, Records
-from sfumato.attacks._distances import link_by_distance
-from sfumato.attacks._linking import Rotated, link, uniquely_valid
-from sfumato.attacks._one_turned import Back, Lesson, OneTurned
-from sfumato.attacks._options import at_least, one_of
+from sfumato.attacks._linear_map import Back, LinearMapAttack, TrainingSet
+from sfumato.attacks._parameters import at_least, one_of
+from sfumato.attacks.linkage.distances import link_by_distance
+from sfumato.attacks.linkage.inner_products import Rotated, link, uniquely_valid
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.motion import orthogonal
-from sfumato.kernels.sphere import best_breach, uniform_breach
-from sfumato.models import Rotation
+from sfumato.kernels.hypersphere import best_breach, uniform_breach
+from sfumato.kernels.linear_map import orthogonal
+from sfumato.models.rotation import Rotation
 
 EPSILONS = (0.05, 0.15)
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownInput(OneTurned):
+class KnownInput(LinearMapAttack):
     """Find known records among turned ones by their lengths and distances, and turn the others back from them.
 
     What known records do not span is guessed as zero (`guess="projection"`), which beats the paper's random turn of it
@@ -44,7 +44,7 @@ class KnownInput(OneTurned):
         known = evidence.knowledge.known
         return None if known is None else known.take(np.arange(min(self.most, len(known))))
 
-    def learn(self, lesson: Lesson) -> tuple[Back, Mapping[str, Any]]:
+    def learn(self, lesson: TrainingSet) -> tuple[Back, Mapping[str, Any]]:
         model = lesson.model
         if model.noise:
             raise AttackError("the attack 'known-input' finds records by exact distances, and these carry noise")

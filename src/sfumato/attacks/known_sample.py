@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks import Evidence, Records
-from sfumato.attacks._axes import Axes
-from sfumato.attacks._likelihood import Law, turned
-from sfumato.attacks._one_turned import Back, Lesson, OneTurned
-from sfumato.attacks._options import at_least, one_of
-from sfumato.attacks._signs import by_energy, by_moments
+from sfumato.attacks._linear_map import Back, LinearMapAttack, TrainingSet
+from sfumato.attacks._parameters import at_least, one_of
+from sfumato.attacks.linkage.likelihood import GaussianMixture, turned
+from sfumato.attacks.linkage.principal_axes import Axes
+from sfumato.attacks.linkage.signs import by_energy, by_moments
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
-from sfumato.models import Projection
+from sfumato.models.projection import Projection
 
 _STARTS = 6
 """Mirrorings by means, and as many without, that the likeliest rotation is sought from."""
@@ -26,7 +26,7 @@ _EXHAUSTIVE = 12
 
 
 @dataclass(frozen=True, kw_only=True)
-class KnownSample(OneTurned):
+class KnownSample(LinearMapAttack):
     """Match the principal axes of a sample with those of the copy, choose which way each points, and turn back.
 
     `method`: `energy` tries all mirrorings with a two-sample statistic, as the paper does; `moments` chooses them by
@@ -51,7 +51,7 @@ class KnownSample(OneTurned):
         knowledge = evidence.knowledge
         return knowledge.known if knowledge.sample is None else knowledge.sample
 
-    def learn(self, lesson: Lesson) -> tuple[Back, Mapping[str, Any]]:
+    def learn(self, lesson: TrainingSet) -> tuple[Back, Mapping[str, Any]]:
         sample, rows, translated = _noisy(lesson), lesson.rows, lesson.model.translated
         if len(sample) < 3:
             raise AttackError(f"the attack {self.name!r} needs a sample of at least three records, got {len(sample)}")
@@ -76,7 +76,7 @@ class KnownSample(OneTurned):
 
         return back, facts
 
-    def _matrix(self, sample: Floats, rows: Floats, lesson: Lesson) -> Floats:
+    def _matrix(self, sample: Floats, rows: Floats, lesson: TrainingSet) -> Floats:
         """The estimate of `M`, one row a dimension of the copy."""
         size = min(sample.shape[1], rows.shape[1])
         ours, theirs = Axes.of(sample, size), Axes.of(rows, size)
@@ -87,7 +87,7 @@ class KnownSample(OneTurned):
         most = max(len(rows) // (10 * rows.shape[1] ** 2), 1)
         for components in sorted({min(k, most) for k in (self.components // 2, self.components) if k}):
             # what a simple law finds is one more start for a finer one, which has more false summits
-            starts = [turned(sample, Law.of(rows, components), starts, ours.vectors), *starts]
+            starts = [turned(sample, GaussianMixture.of(rows, components), starts, ours.vectors), *starts]
         return starts[0]
 
     def _signs(self, ours: Axes, theirs: Axes, sample: Floats, rows: Floats) -> list[Floats]:
@@ -106,14 +106,14 @@ class KnownSample(OneTurned):
         return [by_energy(along, across, theirs.spread)]
 
 
-def _sizes(lesson: Lesson) -> Floats:
+def _sizes(lesson: TrainingSet) -> Floats:
     """The standard deviation of the noise along each column, before the turn."""
     variances = np.array([line[-1] for line in lesson.model.covariance])
     sizes: Floats = np.sqrt(variances) / np.array(lesson.model.unit)
     return sizes
 
 
-def _noisy(lesson: Lesson) -> Floats:
+def _noisy(lesson: TrainingSet) -> Floats:
     """The sample, with the noise that the copy has: then both have one law."""
     if not lesson.model.noise:
         return lesson.records
@@ -121,7 +121,7 @@ def _noisy(lesson: Lesson) -> Floats:
     return noisy
 
 
-def _gain(lesson: Lesson) -> Floats | None:
+def _gain(lesson: TrainingSet) -> Floats | None:
     """The best linear filter of the noise, once the turn is undone (li2012, eq. 6)."""
     if not lesson.model.noise:
         return None

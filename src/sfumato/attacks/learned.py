@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess, Records
-from sfumato.attacks._options import at_least
-from sfumato.attacks._simulation import simulated
+from sfumato.attacks._parameters import at_least
+from sfumato.attacks.evidence.simulation import simulated
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Mask, Rows
-from sfumato.models import GaussianNoise, UniformReplacement
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.uniform_replacement import UniformReplacement
 
 _MOST = 50
 """Values of an attribute that a classifier is trained for."""

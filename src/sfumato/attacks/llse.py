@@ -9,10 +9,10 @@ import numpy as np
 from scipy.linalg import pinvh
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess
-from sfumato.attacks._pooling import design, joint_noise, pool
-from sfumato.attacks._statistics import learnable, statistics
+from sfumato.attacks.evidence.pooling import design, joint_noise, pool
+from sfumato.attacks.evidence.statistics import learnable, statistics
 from sfumato.kernels.covariances import positive
-from sfumato.models import GaussianNoise
+from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,13 +39,15 @@ class Llse(Attack):
         gain = (spread / units[:, None]).T @ pinvh(total / np.outer(units, units), rtol=1e-10)
         places = np.cumsum([0, *(len(part.columns) for part in numbers)])
         blocks = [slice(*ends) for ends in pairwise(places)]
-        telling = [i for i, block in enumerate(blocks) if np.abs(gain[:, block]).max() > 1e-9 * np.abs(gain).max()]
+        non_dominated = [
+            i for i, block in enumerate(blocks) if np.abs(gain[:, block]).max() > 1e-9 * np.abs(gain).max()
+        ]
         weights = gain / units[None, :]
         centre = shown @ known.mean
 
         def guess(some: Evidence) -> Estimate:
             total = np.tile(known.mean, (some.rows, 1))
-            for i in telling:  # a copy without weight is not looked at
+            for i in non_dominated:  # a copy without weight is not looked at
                 apart = some.numbers[i].values - centre[blocks[i]]
                 total += np.nan_to_num(apart, copy=False) @ weights[:, blocks[i]].T
             missing = np.isnan(pooled.of(some.numbers))

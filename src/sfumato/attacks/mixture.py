@@ -6,16 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks._one_copy import Copy, Filter, OneCopy
-from sfumato.attacks._options import at_least
-from sfumato.attacks._statistics import chosen, complete
+from sfumato.attacks._parameters import at_least
+from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
+from sfumato.attacks.evidence.statistics import chosen, complete
 from sfumato.kernels import Floats
 from sfumato.kernels.covariances import positive
 from sfumato.kernels.mixture import fit
 
 
 @dataclass(frozen=True, kw_only=True)
-class Mixture(OneCopy):
+class Mixture(SingleCopyAttack):
     """The posterior mean under a mixture of normals, fitted to what lies behind the noise."""
 
     reference = "huang2005, section 6, beyond the normal law; the fit by Bovy, Hogg and Roweis 2011"

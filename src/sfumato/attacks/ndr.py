@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sfumato.attacks import Attack, Estimate, Evidence, Guess
-from sfumato.attacks._pooling import telling
-from sfumato.models import GaussianNoise
+from sfumato.attacks.evidence.pooling import non_dominated
+from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +20,7 @@ class Ndr(Attack):
     def prepare(self, evidence: Evidence) -> Guess:
         """The best copy that shows most."""
         parts = evidence.numbers
-        best = min(telling(parts), key=lambda i: (-len(parts[i].columns), parts[i].model.noise))
+        best = min(non_dominated(parts), key=lambda i: (-len(parts[i].columns), parts[i].model.noise))
 
         def guess(some: Evidence) -> Estimate:
             part = some.numbers[best]

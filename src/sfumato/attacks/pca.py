@@ -6,14 +6,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks._one_copy import Copy, Filter, OneCopy
-from sfumato.attacks._options import one_of
+from sfumato.attacks._parameters import one_of
+from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pca(OneCopy):
+class Pca(SingleCopyAttack):
     """Keep the directions in which the data vary, and drop the noise of the others (PCA-DR).
 
     About the mean, and with the eigenvectors of `Σy - Σr`: the paper's own are those of uncorrelated noise.

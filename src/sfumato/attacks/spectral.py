@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks._one_copy import Copy, Filter, OneCopy
+from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
 
 
 @dataclass(frozen=True, kw_only=True)
-class Spectral(OneCopy):
+class Spectral(SingleCopyAttack):
     """Keep the directions whose variance noise cannot explain (spectral filtering).
 
     It takes noise for uncorrelated, as its paper does, and so fails where it is not.

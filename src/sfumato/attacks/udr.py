@@ -6,15 +6,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks._one_copy import Copy, Filter, OneCopy
-from sfumato.attacks._options import one_of
-from sfumato.attacks._statistics import chosen, complete
+from sfumato.attacks._parameters import one_of
+from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
+from sfumato.attacks.evidence.statistics import chosen, complete
 from sfumato.kernels import Floats
 from sfumato.kernels.deconvolution import GRID, density, posterior_mean
 
 
 @dataclass(frozen=True, kw_only=True)
-class Udr(OneCopy):
+class Udr(SingleCopyAttack):
     """The posterior mean of each column by itself, under the density that the noise hides."""
 
     reference = "huang2005, section 4.2, eqs 3 and 4; the density by Agrawal and Aggarwal 2001"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess
-from sfumato.models import UniformReplacement
+from sfumato.models.uniform_replacement import UniformReplacement
 
 _CERTAIN = 1e15
 

@@ -8,15 +8,15 @@ from typing import Any
 
 from sfumato.errors import PolicyError
 from sfumato.keys.key import Key
-from sfumato.release.exhibits import exhibit, records, together
+from sfumato.levels import Level
+from sfumato.policy.document import Policy
+from sfumato.policy.targets import Target
+from sfumato.release.evidence import copy_evidence, records, together
 from sfumato.release.manifest import Manifest
-from sfumato.release.plan import TableScheme
-from sfumato.release.sampling import sampled
-from sfumato.release.thresholds import ROWS, Reached, best_reached
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Policy
-from sfumato.schema.table import Source
-from sfumato.schema.targets import Target
+from sfumato.release.scheme import TableScheme
+from sfumato.risk.thresholds import ROWS, Reached, best_reached
+from sfumato.tables.sampling import sampled
+from sfumato.tables.source import Source
 
 TURNS = 11
 """Levels that are tried for each target, at most."""
@@ -51,7 +51,7 @@ class Bench:
         below = [other for other in self.scheme.policy.ladder if other < level]
         copies = self.scheme.copies(self.places, self.rows, [level, *below], self.key)
         manifests = [Manifest.of(copy) for copy in copies]
-        evidence = together([exhibit(copy, manifest) for copy, manifest in zip(copies, manifests, strict=True)])
+        evidence = together([copy_evidence(copy, manifest) for copy, manifest in zip(copies, manifests, strict=True)])
         return best_reached([target], evidence, records(self.rows, manifests[0].models), CONFIDENCE)[0]
 
 

@@ -8,11 +8,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.attacks import ATTACKS, record_errors
-from sfumato.audit.docket import Docket
-from sfumato.audit.result import Growth, Spread, Trial, Worth
+from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.result import AttackRun, Growth, Spread, Worth
 
 
-def worth(seen: Docket, alone: Sequence[Trial], pooled: Trial, independent: Trial) -> list[Worth]:
+def worth(seen: AuditInput, alone: Sequence[AttackRun], pooled: AttackRun, independent: AttackRun) -> list[Worth]:
     """Of each column that an attack speaks of. Who holds several copies may also make use of one of them only."""
     found = []
     for column in seen.truth.columns:
@@ -38,7 +38,7 @@ def worth(seen: Docket, alone: Sequence[Trial], pooled: Trial, independent: Tria
 _NOTHING = (math.nan, "")
 
 
-def growth(seen: Docket, twin: Docket) -> list[Growth]:
+def growth(seen: AuditInput, twin: AuditInput) -> list[Growth]:
     """The joint attack with ever more copies."""
     out = []
     if all(copy.numbers for copy in seen.copies):
@@ -48,7 +48,7 @@ def growth(seen: Docket, twin: Docket) -> list[Growth]:
     return out
 
 
-def _errors(seen: Docket) -> list[float]:
+def _errors(seen: AuditInput) -> list[float]:
     out = []
     for count in range(1, len(seen.copies) + 1):
         found = ATTACKS["llse"]().estimate(seen.pooled(count, knows=False))
@@ -56,7 +56,7 @@ def _errors(seen: Docket) -> list[float]:
     return out
 
 
-def _reconstructions(seen: Docket) -> list[float]:
+def _reconstructions(seen: AuditInput) -> list[float]:
     out = []
     for count in range(1, len(seen.copies) + 1):
         beliefs = ATTACKS["collusion"]().estimate(seen.pooled(count, knows=False)).beliefs
@@ -64,7 +64,7 @@ def _reconstructions(seen: Docket) -> list[float]:
     return out
 
 
-def spread(seen: Docket, twin: Docket) -> Spread | None:
+def spread(seen: AuditInput, twin: AuditInput) -> Spread | None:
     """How the errors of the joint attack are distributed over records."""
     if not all(copy.numbers for copy in seen.copies):
         return None

@@ -17,7 +17,7 @@ from scipy.special import erf, gammainc
 
 from sfumato.attacks import Numbers
 from sfumato.audit.checks import Check
-from sfumato.audit.relations import basis, uncorrelated, unmoved, unrelated
+from sfumato.audit.independence_tests import basis, uncorrelated, unmoved, unrelated
 from sfumato.kernels import Floats
 
 DIGITS = 2.0**-11

@@ -8,8 +8,8 @@ from typing import Any
 
 from sfumato.attacks import Score
 from sfumato.audit.checks import Soundness
-from sfumato.audit.exposure import Exposure
-from sfumato.release.thresholds import Reached
+from sfumato.audit.outliers import Exposure
+from sfumato.risk.thresholds import Reached
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Held:
 
 
 @dataclass(frozen=True)
-class Trial:
+class AttackRun:
     """All attacks on what somebody holds."""
 
     holder: str
@@ -98,10 +98,10 @@ class Audit:
     paths: int
     """On how many paths the copies lie; copies of one scheme and key lie on one."""
     copies: tuple[Held, ...]
-    alone: tuple[Trial, ...]
-    pooled: Trial
+    alone: tuple[AttackRun, ...]
+    pooled: AttackRun
     """All copies together."""
-    independent: Trial
+    independent: AttackRun
     """As many copies of the same levels, had their noise been independent."""
     soundness: Soundness
     worth: tuple[Worth, ...]

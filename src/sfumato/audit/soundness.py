@@ -7,18 +7,18 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.attacks import Evidence
+from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check, Soundness
-from sfumato.audit.docket import Docket
+from sfumato.audit.linear_map_checks import TurnedCopy, turn_checks
 from sfumato.audit.noise_checks import Copy, noise_checks
 from sfumato.audit.replacement_checks import Column, crossed, replacement_checks
-from sfumato.audit.turn_checks import TurnedCopy, turn_checks
-from sfumato.release.exhibits import placed
+from sfumato.release.evidence import placed
 
 RATE = 1e-6
 """The probability that sound copies raise an alarm."""
 
 
-def soundness(seen: Docket, rate: float = RATE, faults: Sequence[Check] = ()) -> Soundness:
+def soundness(seen: AuditInput, rate: float = RATE, faults: Sequence[Check] = ()) -> Soundness:
     """All checks on all copies, judged together with what else was found wrong."""
     checks = (*faults, *_numbers(seen), *_categories(seen), *_turned(seen))
     told = {name for check in checks for name in check.copies}
@@ -33,7 +33,7 @@ def _shows_anything(copy: Evidence) -> bool:
     return numbers or turned or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
 
 
-def _numbers(seen: Docket) -> list[Check]:
+def _numbers(seen: AuditInput) -> list[Check]:
     """Path by path."""
     paths: dict[str, list[Copy]] = {}
     for name, copy in zip(seen.names, seen.copies, strict=True):
@@ -42,7 +42,7 @@ def _numbers(seen: Docket) -> list[Check]:
     return [check for copies in paths.values() for check in noise_checks(copies)]
 
 
-def _turned(seen: Docket) -> list[Check]:
+def _turned(seen: AuditInput) -> list[Check]:
     """Path by path."""
     paths: dict[str, list[TurnedCopy]] = {}
     for name, copy in zip(seen.names, seen.copies, strict=True):
@@ -51,7 +51,7 @@ def _turned(seen: Docket) -> list[Check]:
     return [check for copies in paths.values() for check in turn_checks(copies)]
 
 
-def _categories(seen: Docket) -> list[Check]:
+def _categories(seen: AuditInput) -> list[Check]:
     """Path by path for each column, then the attributes of each copy with each other."""
     found: list[Check] = []
     paths: dict[tuple[str, str], list[Column]] = {}

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.frame import as_json_option, progress, say
-from sfumato.cli.opening import connected
+from sfumato.cli.output import as_json_option, progress, say
+from sfumato.cli.vault_options import connected
 
 if TYPE_CHECKING:
     from sfumato.release.manifest import Manifest
@@ -38,7 +38,7 @@ def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as
     with progress(quiet=as_json, unit="bytes") as (stage, advance):
         stage("fetching")
         path, manifest = remote.fetch(dataset, out or f"{dataset}.parquet", level=level, progress=advance)
-    text = f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) at {manifest.given:.10g}."
+    text = f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) at {manifest.fidelity:.10g}."
     say({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato mine {path} --describe")
 
 
@@ -83,7 +83,9 @@ def _shown(manifest: Manifest) -> list[str]:
 
 
 def _describe(column: str, kind: str, models: Any) -> str:
-    from sfumato.models import GaussianNoise, Rotation, UniformReplacement
+    from sfumato.models.gaussian_noise import GaussianNoise
+    from sfumato.models.rotation import Rotation
+    from sfumato.models.uniform_replacement import UniformReplacement
 
     model = next(model for model in models if column in model.columns)
     if isinstance(model, GaussianNoise):

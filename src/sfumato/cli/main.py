@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import click
 
-from sfumato.cli import (
-    advising,
-    attacking,
-    auditing,
-    copies,
-    mining,
-    owner,
-    releasing,
-    reproducing,
-    serving,
-    sharing,
-    surveying,
-    tables,
-)
-from sfumato.cli.frame import Group
+from sfumato.cli import advise as advising
+from sfumato.cli import attack as attacking
+from sfumato.cli import audit as auditing
+from sfumato.cli import copies, tables
+from sfumato.cli import mine as mining
+from sfumato.cli import recipients as sharing
+from sfumato.cli import release as releasing
+from sfumato.cli import reproduce as reproducing
+from sfumato.cli import serve as serving
+from sfumato.cli import survey as surveying
+from sfumato.cli import vault as owner
+from sfumato.cli.output import Group
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})

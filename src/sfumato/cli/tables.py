@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.frame import as_json_option, progress, say
+from sfumato.cli.output import as_json_option, progress, say
 from sfumato.errors import PolicyError
 
 if TYPE_CHECKING:
     from sfumato.audit.calibration import Calibrated
-    from sfumato.schema.policy import Policy
+    from sfumato.policy.document import Policy
 
 
 @click.group()
@@ -59,9 +59,9 @@ def suggest(
     as_json: bool,
 ) -> None:
     """Draft a commented policy from a table, with levels that keep a target if one is named."""
-    from sfumato.release.atomic import replace_text
-    from sfumato.schema.policy import Policy
-    from sfumato.schema.suggest import draft
+    from sfumato.policy.document import Policy
+    from sfumato.policy.suggest import draft
+    from sfumato.tables.atomic import replace_text
 
     if output is not None and output.exists():
         raise PolicyError(f"a draft never replaces a policy, and {output} exists; choose another name")
@@ -98,7 +98,7 @@ def suggest(
 
 def _calibrated(policy: Policy, table: Path, targets: tuple[str, ...], as_json: bool) -> list[Calibrated]:
     from sfumato.audit.calibration import TURNS, calibrate
-    from sfumato.schema.targets import Target
+    from sfumato.policy.targets import Target
 
     with progress(quiet=as_json, unit="levels tried") as (stage, advance):
         stage("looking for the highest level", TURNS * len(targets))
@@ -134,7 +134,7 @@ def _level_line(one: Calibrated) -> str:
 @as_json_option
 def level(fidelity: float, domain: int, as_json: bool) -> None:
     """Say one level in every unit."""
-    from sfumato.schema.levels import Level
+    from sfumato.levels import Level
 
     chosen = Level(fidelity)
     units = {
@@ -158,7 +158,7 @@ def level(fidelity: float, domain: int, as_json: bool) -> None:
 @as_json_option
 def demo(folder: Path, rows: int, as_json: bool) -> None:
     """Make a clinic's table, give three recipients copies, and see what they can reconstruct together."""
-    from sfumato.demo.story import tell
+    from sfumato.demo.walkthrough import tell
 
     with progress(quiet=as_json) as (stage, _):
         story = tell(folder, rows, stage)

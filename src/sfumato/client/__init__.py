@@ -1,4 +1,4 @@
 """The other end of a service: `connect` gives what a vault gives, over HTTP."""
 
-from sfumato.client.remote import Remote as Remote
-from sfumato.client.remote import connect as connect
+from sfumato.client.remote_vault import RemoteVault as RemoteVault
+from sfumato.client.remote_vault import connect as connect

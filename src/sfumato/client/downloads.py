@@ -11,27 +11,29 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.ipc
 
-from sfumato.client.wire import Progress, Wire
-from sfumato.release.atomic import replace_text, replacing
-from sfumato.release.formats import encoder
+from sfumato.client.connection import Connection, Progress
+from sfumato.release.encoders import encoder
 from sfumato.release.manifest import METADATA, Manifest, sidecar
-from sfumato.schema.reading import format_of
+from sfumato.tables.atomic import replace_text, replacing
+from sfumato.tables.readers import format_of
 
 FORMS = {"parquet": "parquet", "csv": "csv.gz", "arrow": "arrows"}
 """In what form a file of each format travels."""
 
 
-def download(wire: Wire, dataset: str, query: dict[str, str], out: Path, progress: Progress | None) -> Manifest:
+def download(
+    connection: Connection, dataset: str, query: dict[str, str], out: Path, progress: Progress | None
+) -> Manifest:
     """Fetch a copy and its manifest, check them, and let both appear whole or not at all."""
     form = format_of(out)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sfumato-") as folder:
         raw, made = Path(folder) / "raw", Path(folder) / f"copy{out.suffix}"
-        wire.fetch(f"/copies/{dataset}", {**query, "format": FORMS[form]}, raw, progress)
+        connection.fetch(f"/copies/{dataset}", {**query, "format": FORMS[form]}, raw, progress)
         if form == "parquet":
             raw.rename(made)
             manifest = Manifest.of(made)
         elif form == "csv":
-            manifest = Manifest.loads(json.dumps(wire.ask("GET", f"/copies/{dataset}/manifest", params=query)))
+            manifest = Manifest.loads(json.dumps(connection.ask("GET", f"/copies/{dataset}/manifest", params=query)))
             with gzip.open(raw) as content, made.open("wb") as file:
                 shutil.copyfileobj(content, file)
         else:

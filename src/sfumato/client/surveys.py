@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow.csv
 
-from sfumato.client.wire import Wire
+from sfumato.client.connection import Connection
 from sfumato.ledger.chain import Entry
 from sfumato.survey.definition import Survey
 from sfumato.survey.frequencies import Share
@@ -19,8 +19,8 @@ from sfumato.survey.surveys import Listed
 class RemoteSurveys:
     """What an owner does with surveys, through a service."""
 
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+    def __init__(self, connection: Connection) -> None:
+        self._wire = connection
 
     def new(self, name: str, definition: Survey | str, *, invited: bool = False) -> Entry:
         """Draft a survey, from TOML."""

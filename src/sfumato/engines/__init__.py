@@ -2,7 +2,7 @@
 
 On one machine the items are record batches. A cluster is given the files of a folder: each is read, worked on and
 written where there is room, and only small results come back. What is sent must be picklable; a key never is, so it is
-lent (see `_desk`).
+shared_key (see `_desk`).
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Engine(abc.ABC):
         """The results in the order of the items, of which only a few are held at any time."""
 
     @abc.abstractmethod
-    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+    def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
         """A way to a key, for functions that this engine runs, until the work is done."""
 
     def close(self) -> None:  # noqa: B027 - most have nothing to give back

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sfumato.engines import Engine, In, Out, Secret
-from sfumato.engines._desk import desk
+from sfumato.engines._key_broker import desk
 from sfumato.engines.local import cores
 from sfumato.errors import EngineError
 from sfumato.keys.key import Key
@@ -69,7 +69,7 @@ class Dask(Engine):
                 f"workers died again and again over one file, {error.task}; look at their logs: it is memory, mostly"
             ) from None
 
-    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+    def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
         """At the address by which this process talks to the scheduler."""
         return desk(urlsplit(self._client.scheduler_comm.comm.local_address).hostname or "127.0.0.1", key)
 

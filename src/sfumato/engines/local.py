@@ -44,7 +44,7 @@ class Local(Engine):
                 for future in waiting:
                     future.cancel()
 
-    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+    def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
         return nullcontext(lambda: key)
 
 

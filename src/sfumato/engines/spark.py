@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.engines import Engine, In, Out, Secret
-from sfumato.engines._desk import desk
+from sfumato.engines._key_broker import desk
 from sfumato.engines.local import cores
 from sfumato.errors import EngineError, SfumatoError
 from sfumato.keys.key import Key
@@ -60,7 +60,7 @@ class Spark(Engine):
                 raise result
         return found
 
-    def lent(self, key: Key) -> AbstractContextManager[Secret]:
+    def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
         """At the address by which executors talk to the driver."""
         return desk(self.session.conf.get("spark.driver.host"), key)
 

@@ -7,8 +7,8 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.keys.key import Key
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Policy
+from sfumato.levels import Level
+from sfumato.policy.document import Policy
 
 
 def copies(table: pa.Table, retentions: Any, size: int, key: Key, *, apart: bool) -> list[pa.Table]:

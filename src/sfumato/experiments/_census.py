@@ -7,12 +7,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.audit.attacking import attack, score
+from sfumato.audit.attack import attack, score
 from sfumato.experiments import _data
 from sfumato.keys.key import Key
-from sfumato.release.plan import TableScheme
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Policy
+from sfumato.levels import Level
+from sfumato.policy.document import Policy
+from sfumato.release.scheme import TableScheme
 
 NAMES = ("Age", "Income")
 OURS, INDEPENDENT = "Ours", "IN"

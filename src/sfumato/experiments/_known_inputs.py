@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments._tables import cells, distinct
-from sfumato.pages.drawing import BLUE
+from sfumato.pages.svg import BLUE
 
 
 def by_known(table: pa.Table) -> tuple[Any, Any, Any, Any]:

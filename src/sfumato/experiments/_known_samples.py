@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.experiments import Job, rows_of
-from sfumato.experiments._drawing import above, lines
+from sfumato.experiments._plotting import above, lines
+from sfumato.experiments._rotation_attacks import Draw, breaches
 from sfumato.experiments._tables import cells, distinct
-from sfumato.experiments._turning import Draw, breaches
 
 PAPER, OURS = "PCA attack (paper)", "likeliest turn (ours)"
 DIFFERENCES, CENTRED = "differences of pairs (paper)", "centred on the means (ours)"

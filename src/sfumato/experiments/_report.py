@@ -11,9 +11,9 @@ from importlib import resources
 from pathlib import Path
 
 from sfumato.experiments import AGREES, CORRECTED, FAILS, PAPERS, Claim
-from sfumato.experiments._running import Result
+from sfumato.experiments._runner import Result
 from sfumato.pages import page
-from sfumato.release.atomic import replace_text
+from sfumato.tables.atomic import replace_text
 
 _MARKS = {AGREES: ("✓", "good"), CORRECTED: ("✎", "mended"), FAILS: ("✗", "bad")}
 

@@ -11,9 +11,9 @@ from sklearn.naive_bayes import CategoricalNB
 
 from sfumato.experiments import _data
 from sfumato.survey import leakage
-from sfumato.survey.blurring import bits_of, guided, randomise
+from sfumato.survey.classifiers import _categorical, _law, bayes_from_guided, bayes_from_randomised
 from sfumato.survey.guidance import Tally, needed, spectrum
-from sfumato.survey.learning import _categorical, _law, bayes_from_guided, bayes_from_randomised
+from sfumato.survey.perturbation import bits_of, guided, randomise
 
 Array = Any
 SIZES = (2,) * 16

@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.audit import prediction
-from sfumato.audit.attacking import attack
+from sfumato.audit import forecast as prediction
+from sfumato.audit.attack import attack
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
 from sfumato.experiments._categories import copies
-from sfumato.experiments._drawing import legend, lines
-from sfumato.schema.levels import Level
+from sfumato.experiments._plotting import legend, lines
+from sfumato.levels import Level
 
 SIZE = 20
 OURS, APART = "Sfumato", "independent copies"

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, rows_of
 from sfumato.experiments._census import OURS
-from sfumato.experiments._drawing import lines
-from sfumato.schema.levels import Level
+from sfumato.experiments._plotting import lines
+from sfumato.levels import Level
 
 DECLARED, DEMAND, NTH = "a declared level of k", "a level on demand, 8 digits", "the m-th level asked for"
 

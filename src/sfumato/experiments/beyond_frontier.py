@@ -13,10 +13,10 @@ from sklearn.preprocessing import StandardScaler
 
 from sfumato.attacks import ATTACKS
 from sfumato.experiments import Claim, Experiment, Job, _data, cells, claim, distinct, rows_of
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._drawing import COLOURS, MARKERS, legend
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Policy
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments._plotting import COLOURS, MARKERS, legend
+from sfumato.levels import Level
+from sfumato.policy.document import Policy
 
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
 

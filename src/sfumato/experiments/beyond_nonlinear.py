@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.audit.attacking import attack, score
+from sfumato.audit.attack import attack, score
 from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, distinct, rows_of
 from sfumato.experiments._census import INDEPENDENT, OURS
-from sfumato.experiments._drawing import above, bars
+from sfumato.experiments._plotting import above, bars
 
 NOISES = (0.5, 0.6, 0.7, 0.85, 1.0)
 ATTACKS: dict[str, dict[str, Any]] = {"llse": {}, "udr": {}, "mixture": {"components": 4}, "learned": {}}

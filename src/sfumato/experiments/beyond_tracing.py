@@ -10,8 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, distinct, rows_of
-from sfumato.experiments._drawing import legend, lines
-from sfumato.experiments._leaks import patients, two_digits, vault_of
+from sfumato.experiments._leaked_copies import patients, two_digits, vault_of
+from sfumato.experiments._plotting import legend, lines
 from sfumato.vault import Vault
 
 RECIPIENTS = 8

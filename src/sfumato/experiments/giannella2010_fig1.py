@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import slope
 from sfumato.experiments._known_inputs import by_known, draw_known
-from sfumato.experiments._turning import gaussian, known_inputs
+from sfumato.experiments._plotting import slope
+from sfumato.experiments._rotation_attacks import gaussian, known_inputs
 
 
 class Figure1(Experiment):

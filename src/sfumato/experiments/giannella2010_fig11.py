@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim
 from sfumato.experiments._known_samples import CENTRED, DIFFERENCES, MOVED, against_ratio, draw_ratio
-from sfumato.experiments._turning import COVARIANCE, MEAN, mixed, normal
+from sfumato.experiments._rotation_attacks import COVARIANCE, MEAN, mixed, normal
 
 GAUSSIAN = "differences, the Gaussian of Fig. 10"
 EPSILONS = (0.05, 0.15)

@@ -7,9 +7,9 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import slope
 from sfumato.experiments._known_inputs import by_known, draw_known
-from sfumato.experiments._turning import known_inputs, letters
+from sfumato.experiments._plotting import slope
+from sfumato.experiments._rotation_attacks import known_inputs, letters
 
 
 class Figure2(Experiment):

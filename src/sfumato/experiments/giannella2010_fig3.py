@@ -9,8 +9,8 @@ import pyarrow as pa
 from scipy.special import betainc, gamma
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._turning import known_inputs, letters
-from sfumato.pages.drawing import BLUE
+from sfumato.experiments._rotation_attacks import known_inputs, letters
+from sfumato.pages.svg import BLUE
 
 EPSILONS = [0.02, 0.03, 0.04, 0.05, 0.06, 0.07, 0.08, 0.09, 0.1, 0.12, 0.15, 0.2]
 

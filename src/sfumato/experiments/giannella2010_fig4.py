@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks._linking import Rotated, link
+from sfumato.attacks.linkage.inner_products import Rotated, link
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._drawing import slope
-from sfumato.experiments._turning import gaussian, letters
-from sfumato.pages.drawing import BLUE
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments._plotting import slope
+from sfumato.experiments._rotation_attacks import gaussian, letters
+from sfumato.pages.svg import BLUE
 
 PANELS = ("Gaussian, a = 50", "Letter Recognition, a = 10")
 

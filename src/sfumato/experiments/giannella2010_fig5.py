@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, claim
 from sfumato.experiments._known_samples import ABOUT, OURS, PAPER, against_ratio, draw_ratio, rising
-from sfumato.experiments._turning import COVARIANCE, MEAN, normal
+from sfumato.experiments._rotation_attacks import COVARIANCE, MEAN, normal
 
 EPSILONS = (0.02, 0.05, 0.1)
 ATTACKS: dict[str, dict[str, Any]] = {PAPER: {"method": "energy"}, OURS: {"components": 1}}

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, _data, claim
 from sfumato.experiments._known_samples import ABOUT, OURS, PAPER, against_ratio, draw_ratio, rising
-from sfumato.experiments._turning import parted
+from sfumato.experiments._rotation_attacks import parted
 
 EPSILONS = (0.05, 0.1, 0.15)
 ATTACKS: dict[str, dict[str, Any]] = {PAPER: {"method": "energy"}, OURS: {}}

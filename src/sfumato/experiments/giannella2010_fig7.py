@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks._axes import Axes
+from sfumato.attacks.linkage.principal_axes import Axes
 from sfumato.experiments import Claim, Experiment, Job, _data, cells, claim, rows_of
 from sfumato.experiments._known_samples import ABOUT, OURS, PAPER, against_ratio, draw_ratio, rising
-from sfumato.experiments._turning import COVARIANCE, MEAN, breaches, normal, parted
+from sfumato.experiments._rotation_attacks import COVARIANCE, MEAN, breaches, normal, parted
 
 EPSILONS = (0.05, 0.1, 0.15)
 ATTACKS: dict[str, dict[str, Any]] = {PAPER: {"method": "energy"}, OURS: {}}

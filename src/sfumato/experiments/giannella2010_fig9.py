@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import legend, lines
 from sfumato.experiments._known_samples import OURS, PAPER
-from sfumato.experiments._turning import DIAGONAL, breaches, normal
+from sfumato.experiments._plotting import legend, lines
+from sfumato.experiments._rotation_attacks import DIAGONAL, breaches, normal
 
 ATTACKS: dict[str, dict[str, Any]] = {PAPER: {"method": "energy"}, OURS: {"components": 1}}
 

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import above, lines
-from sfumato.experiments._filters import experiment1, sweep, world
+from sfumato.experiments._huang_data import experiment1, sweep, world
+from sfumato.experiments._plotting import above, lines
 
 
 class Figure1(Experiment):

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import above, lines
-from sfumato.experiments._filters import EIGENVALUES_4, dissimilarity, noise4, sweep, world
+from sfumato.experiments._huang_data import EIGENVALUES_4, dissimilarity, noise4, sweep, world
+from sfumato.experiments._plotting import above, lines
 
 SHARES = (800 / 404, 1.8, 1.6, 1.4, 1.2, 1.0, 0.85, 0.7, 0.5, 0.3, 0.1)
 

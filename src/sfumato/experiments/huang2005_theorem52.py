@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._drawing import above, lines
-from sfumato.experiments._filters import NOISE, experiment3, world
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments._huang_data import NOISE, experiment3, world
+from sfumato.experiments._plotting import above, lines
 
 
 class Theorem52(Experiment):

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from sfumato.attacks import Knowledge
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._drawing import bars, legend
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments._plotting import bars, legend
 
 NOISES = (1.0, 4.0)
 EXACT = {"Alice": 0.5, "Bob": 0.8, "both, independent noise": 4 / 9, "both, proposed noise": 0.5}
@@ -36,15 +36,15 @@ class Example(Experiment):
         seconds = {"independent": real + 2 * two, "proposed": first + np.sqrt(3) * two}
         known = Knowledge(statistics=(("c0",), np.array([10.0]), np.eye(1)))
 
-        def error(held: list[Any], times: list[float], *, chained: bool) -> float:
-            evidence = lab.copies(held, np.eye(1), times, chained=chained, knowledge=known)
+        def error(held: list[Any], times: list[float], *, collusion_resistant: bool) -> float:
+            evidence = lab.copies(held, np.eye(1), times, collusion_resistant=collusion_resistant, knowledge=known)
             return lab.rmse("llse", evidence, real) ** 2
 
         found = {
-            "Alice": error([first], [1.0], chained=True),
-            "Bob": error([seconds["independent"]], [4.0], chained=True),
-            "both, independent noise": error([first, seconds["independent"]], [1.0, 4.0], chained=False),
-            "both, proposed noise": error([first, seconds["proposed"]], [1.0, 4.0], chained=True),
+            "Alice": error([first], [1.0], collusion_resistant=True),
+            "Bob": error([seconds["independent"]], [4.0], collusion_resistant=True),
+            "both, independent noise": error([first, seconds["independent"]], [1.0, 4.0], collusion_resistant=False),
+            "both, proposed noise": error([first, seconds["proposed"]], [1.0, 4.0], collusion_resistant=True),
         }
         return rows_of(
             {"who": who, "whose": whose, "error": value}

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, _census, cells, rows_of
-from sfumato.pages.drawing import BLUE
+from sfumato.pages.svg import BLUE
 
 
 class Figure1(Experiment):

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, rows_of
 from sfumato.experiments._census import INDEPENDENT, NAMES, OURS
-from sfumato.experiments._drawing import COLOURS, MARKERS, above
+from sfumato.experiments._plotting import COLOURS, MARKERS, above
 
 ADVERSARIES = {"perfect knowledge": 0, "100N² samples": 400, "200N² samples": 800, "300N² samples": 1200}
 PERFECT = "perfect knowledge"

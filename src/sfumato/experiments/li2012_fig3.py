@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.audit.attacking import attack
+from sfumato.audit.attack import attack
 from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, rows_of
 from sfumato.experiments._census import INDEPENDENT, NAMES, OURS
-from sfumato.experiments._drawing import COLOURS, above
+from sfumato.experiments._plotting import COLOURS, above
 
 COUNTS = (5, 10, 20, 30)
 MOST = {"Age": 30.0, "Income": 26.0}

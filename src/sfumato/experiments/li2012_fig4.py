@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from sfumato.experiments import Claim, Experiment, Job, _census, _data, cells, claim, distinct, rows_of
 from sfumato.experiments._census import INDEPENDENT, OURS
-from sfumato.experiments._drawing import above, lines
+from sfumato.experiments._plotting import above, lines
 
 SETS = {"Iris": _data.iris, "Breast Cancer (Original)": _data.cancer}
 

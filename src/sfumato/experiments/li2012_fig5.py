@@ -9,10 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _census, _literal, cells, claim, distinct, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, distinct, rows_of
+from sfumato.experiments import _paper_algorithms as _literal
 from sfumato.experiments._census import OURS
-from sfumato.experiments._drawing import above, lines, slope
-from sfumato.schema.levels import Level
+from sfumato.experiments._plotting import above, lines, slope
+from sfumato.levels import Level
 
 SHARES = {"M/4": 0.25, "M/2": 0.5, "3M/4": 0.75}
 LITERAL, APART, RELEASE = "Algorithm 3, literally", "independent noise", "Sfumato"

@@ -9,12 +9,13 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _census, _literal, cells, claim, distinct, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, distinct, rows_of
+from sfumato.experiments import _paper_algorithms as _literal
 from sfumato.experiments._census import OURS
-from sfumato.experiments._drawing import above, lines, slope
+from sfumato.experiments._plotting import above, lines, slope
 from sfumato.keys.key import Key
-from sfumato.release.plan import TableScheme
-from sfumato.schema.levels import Level
+from sfumato.levels import Level
+from sfumato.release.scheme import TableScheme
 
 ONE, TWO, THREE, OWN = (
     "Algorithm 1 (parallel)",

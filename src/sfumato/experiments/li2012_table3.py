@@ -7,7 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, rows_of
-from sfumato.experiments._drawing import bars, legend
+from sfumato.experiments._plotting import bars, legend
 
 PRINTED = {"Age": (50.06, 303.03), "Income": (16.57, 219.92)}
 

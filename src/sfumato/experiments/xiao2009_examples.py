@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _literal, cells, claim, distinct, rows_of
-from sfumato.experiments._drawing import bars, legend
+from sfumato.experiments import Claim, Experiment, Job, cells, claim, distinct, rows_of
+from sfumato.experiments import _paper_algorithms as _literal
+from sfumato.experiments._plotting import bars, legend
 
 SIZE, A, LOW, HIGH = 10, 0.4, 0.2, 0.8
 WHERE = "section 5.1"

@@ -9,8 +9,8 @@ import pyarrow as pa
 
 from sfumato.attacks import ATTACKS, Knowledge
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _laboratory as lab
-from sfumato.experiments._drawing import bars
+from sfumato.experiments import _array_evidence as lab
+from sfumato.experiments._plotting import bars
 
 ALICE, BOB, SIZE = 0.4, 0.2, 1000
 
@@ -31,15 +31,17 @@ class Figure1(Experiment):
         """Posteriors of four holders."""
         even = Knowledge(prior={("x",): np.full(SIZE, 1 / SIZE)})
 
-        def belief(*kept: float, chained: bool) -> float:
-            evidence = lab.categories([np.zeros(2, np.int64)] * len(kept), SIZE, kept, chained=chained, knowledge=even)
+        def belief(*kept: float, collusion_resistant: bool) -> float:
+            evidence = lab.categories(
+                [np.zeros(2, np.int64)] * len(kept), SIZE, kept, collusion_resistant=collusion_resistant, knowledge=even
+            )
             return float(ATTACKS["collusion"]().estimate(evidence).beliefs[0].probability(np.zeros(2, np.int64))[0])
 
         found = {
-            "Alice (40 %)": belief(ALICE, chained=True),
-            "Bob (20 %)": belief(BOB, chained=True),
-            "both, independent": belief(ALICE, BOB, chained=False),
-            "both, multi-pert": belief(ALICE, BOB, chained=True),
+            "Alice (40 %)": belief(ALICE, collusion_resistant=True),
+            "Bob (20 %)": belief(BOB, collusion_resistant=True),
+            "both, independent": belief(ALICE, BOB, collusion_resistant=False),
+            "both, multi-pert": belief(ALICE, BOB, collusion_resistant=True),
         }
         return rows_of({"who": who, "belief": value, "what": "posterior"} for who, value in found.items())
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _replacing, cells, claim, rows_of
-from sfumato.pages.drawing import BLUE
+from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
+from sfumato.experiments import _uniform_copies as _replacing
+from sfumato.pages.svg import BLUE
 
 KEPT = 0.5
 """Charlie's retention."""

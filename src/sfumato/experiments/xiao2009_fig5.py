@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 from scipy.stats import chi2
 
-from sfumato.experiments import Claim, Experiment, Job, _replacing, cells, claim, rows_of
-from sfumato.experiments._drawing import above, against
+from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
+from sfumato.experiments import _uniform_copies as _replacing
+from sfumato.experiments._plotting import above, against
 
 
 class Figure5(Experiment):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.audit.attacking import attack, score
+from sfumato.audit.attack import attack, score
 from sfumato.experiments import Claim, Experiment, Job, _data, cells, claim, rows_of
 from sfumato.experiments._categories import copies
-from sfumato.experiments._drawing import legend, lines
+from sfumato.experiments._plotting import legend, lines
 
 OURS, APART = "multi-pert (Sfumato)", "independent perturbation"
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _literal, cells, claim, rows_of
-from sfumato.experiments._drawing import legend, lines
+from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
+from sfumato.experiments import _paper_algorithms as _literal
+from sfumato.experiments._plotting import legend, lines
 
 ORDERS = ("random", "ascending", "descending")
 SIZE = 50

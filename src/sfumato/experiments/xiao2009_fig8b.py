@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, _data, cells, claim, rows_of
-from sfumato.experiments._drawing import legend, lines
+from sfumato.experiments._plotting import legend, lines
 from sfumato.experiments.xiao2009_fig8a import ORDERS
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Policy
+from sfumato.levels import Level
+from sfumato.policy.document import Policy
 
 POLICY = (
     'dataset = "d"\n[levels]\nmost = 0.5\nleast = 0.001\n[columns]\nsalary = '

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import above, bars
-from sfumato.experiments._functions import byclass, ceiling, scheme
+from sfumato.experiments._classification_functions import byclass, ceiling, scheme
+from sfumato.experiments._plotting import above, bars
 
 GUIDED, BYCLASS, CEILING = "guided scheme (paper, mended)", "ByClass + Gaussian noise", "ceiling on quartiles"
 

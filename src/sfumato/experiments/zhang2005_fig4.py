@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, distinct, rows_of
-from sfumato.experiments._drawing import legend, lines
+from sfumato.experiments._plotting import legend, lines
 from sfumato.experiments._votes import compare
 
 ENTROPY = 7.78

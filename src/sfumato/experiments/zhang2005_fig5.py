@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._drawing import above, lines
+from sfumato.experiments._plotting import above, lines
 from sfumato.experiments._votes import protocol
 
 RUNS = {

@@ -9,7 +9,7 @@ from scipy.cluster.vq import kmeans2
 from scipy.linalg import cholesky, solve_triangular
 
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.quiet import unconcerned
+from sfumato.kernels.convergence_warnings import unconcerned
 
 ITERATIONS = 60
 ATTEMPTS = 4

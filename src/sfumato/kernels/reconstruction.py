@@ -104,7 +104,7 @@ class Grid:
         return np.bincount(keys, minlength=int(np.prod(self.shape))).reshape(self.shape).astype(np.float64)
 
 
-class Blur:
+class NoiseChannel:
     """`K` and its transpose, of one distribution or of a stack of them."""
 
     def __init__(self, grid: Grid, mixing: float = MIXING) -> None:
@@ -169,7 +169,7 @@ def _mixed(chances: Floats, start: Floats, axis: int, share: float) -> Floats:
 
 
 def reconstruct(
-    blur: Blur, counts: Floats, steps: int = STEPS, change: float = 0.0, start: Floats | None = None
+    blur: NoiseChannel, counts: Floats, steps: int = STEPS, change: float = 0.0, start: Floats | None = None
 ) -> tuple[Floats, int]:
     """The distribution after that many steps, or when one step moves less than `change` of it; and how many there were.
 

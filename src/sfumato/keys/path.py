@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from sfumato.errors import LevelError
-from sfumato.schema.levels import Ladder, Level
+from sfumato.levels import Ladder, Level
 
 OCTAVES = 40
 """How often the gap may halve below the ladder or double above it."""

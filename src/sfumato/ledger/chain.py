@@ -39,7 +39,7 @@ class Entry:
     hash: str = ""
     mac: str = ""
 
-    def linked(self, previous: str, codes: Codes) -> Entry:
+    def linked(self, previous: str, codes: Authenticator) -> Entry:
         """The entry in its place in the chain."""
         digest = self.digest(previous)
         return Entry(**{**self.__dict__, "hash": digest, "mac": codes.of(digest)})
@@ -50,7 +50,7 @@ class Entry:
         return hashlib.sha256(previous.encode() + canonical(said).encode()).hexdigest()
 
 
-class Codes:
+class Authenticator:
     """The keyed codes that only the holder of a master key can make."""
 
     def __init__(self, master: Key) -> None:

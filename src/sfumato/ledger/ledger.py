@@ -14,7 +14,7 @@ from sqlalchemy.engine import Connection, Row
 
 from sfumato.errors import TamperedError, VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import START, Codes, Entry, canonical
+from sfumato.ledger.chain import START, Authenticator, Entry, canonical
 from sfumato.ledger.database import Database
 from sfumato.ledger.tables import ENTRIES, GENERATIONS, SUBJECTS, VAULT
 
@@ -35,7 +35,7 @@ class Head:
     """How many subjects there are of each kind."""
     seal: str
 
-    def sealed(self, codes: Codes, generations: list[Generation]) -> str:
+    def sealed(self, codes: Authenticator, generations: list[Generation]) -> str:
         """The seal that the head must have, with the public marks of all keys."""
         marks = [[one.number, one.fingerprint, one.public, one.lost] for one in generations]
         return codes.of("head", self.name, self.store, self.generation, self.entries, self.head, self.counts, marks)
@@ -68,10 +68,10 @@ class Query:
     """Only entries with lower numbers."""
 
 
-class Reading:
+class LedgerReader:
     """A transaction that reads; with the codes of the master keys, it believes only what the vault itself wrote."""
 
-    def __init__(self, connection: Connection, codes: Mapping[int, Codes] | None = None) -> None:
+    def __init__(self, connection: Connection, codes: Mapping[int, Authenticator] | None = None) -> None:
         self.connection = connection
         self._codes = codes or {}
 
@@ -157,11 +157,11 @@ class Reading:
             after = rows[-1].number
 
 
-class Writing(Reading):
+class LedgerWriter(LedgerReader):
     """A transaction that writes: it alone, until it ends."""
 
     def __init__(
-        self, connection: Connection, codes: Mapping[int, Codes], clock: Callable[[], datetime], actor: str
+        self, connection: Connection, codes: Mapping[int, Authenticator], clock: Callable[[], datetime], actor: str
     ) -> None:
         super().__init__(connection, dict(codes))
         self._clock, self._actor = clock, actor
@@ -198,7 +198,7 @@ class Writing(Reading):
 
     def turn(self, generation: int, key: Key) -> None:
         """Let another generation of the master key be in force from the next entry on."""
-        self._codes = {**self._codes, generation: Codes(key)}
+        self._codes = {**self._codes, generation: Authenticator(key)}
         self._put(replace(self.head(), generation=generation))
 
     def move(self, store: str) -> None:
@@ -226,14 +226,14 @@ class Ledger:
         return Ledger(database, actor=self._actor, clock=self._clock)
 
     @contextlib.contextmanager
-    def reading(self, keys: Mapping[int, Key] | None = None, *, snapshot: bool = False) -> Iterator[Reading]:
+    def reading(self, keys: Mapping[int, Key] | None = None, *, snapshot: bool = False) -> Iterator[LedgerReader]:
         """Read; with the master keys, believing only what the vault itself wrote."""
-        codes = {number: Codes(key) for number, key in (keys or {}).items()}
+        codes = {number: Authenticator(key) for number, key in (keys or {}).items()}
         with self.database.transaction(writes=False, snapshot=snapshot) as connection:
-            yield Reading(connection, codes)
+            yield LedgerReader(connection, codes)
 
     @contextlib.contextmanager
-    def writing(self, keys: Mapping[int, Key], *, sealed: bool = True) -> Iterator[Writing]:
+    def writing(self, keys: Mapping[int, Key], *, sealed: bool = True) -> Iterator[LedgerWriter]:
         """Write, after every earlier writer and before every later one; what is said takes effect at the end.
 
         Args:
@@ -243,8 +243,8 @@ class Ledger:
         """
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
-            codes = {number: Codes(key) for number, key in keys.items()}
-            writing = Writing(connection, codes, self._clock, self._actor)
+            codes = {number: Authenticator(key) for number, key in keys.items()}
+            writing = LedgerWriter(connection, codes, self._clock, self._actor)
             head = writing.head()
             if head.generation not in codes:
                 raise VaultError("the vault took another master key meanwhile; run the same command again")
@@ -256,18 +256,20 @@ class Ledger:
             yield writing
 
     @contextlib.contextmanager
-    def creating(self, key: Key) -> Iterator[Writing]:
+    def creating(self, key: Key) -> Iterator[LedgerWriter]:
         """Build the tables and write to them, all at once."""
         with self.database.creation() as connection:
-            yield Writing(connection, {1: Codes(key)}, self._clock, self._actor)
+            yield LedgerWriter(connection, {1: Authenticator(key)}, self._clock, self._actor)
 
     @contextlib.contextmanager
-    def filling(self) -> Iterator[tuple[Connection, Callable[[Mapping[int, Key]], Writing]]]:
+    def filling(self) -> Iterator[tuple[Connection, Callable[[Mapping[int, Key]], LedgerWriter]]]:
         """Build the tables, fill them from elsewhere, and then, with the keys that were found there, write to them."""
         with self.database.creation() as connection:
 
-            def write(keys: Mapping[int, Key]) -> Writing:
-                return Writing(connection, {n: Codes(key) for n, key in keys.items()}, self._clock, self._actor)
+            def write(keys: Mapping[int, Key]) -> LedgerWriter:
+                return LedgerWriter(
+                    connection, {n: Authenticator(key) for n, key in keys.items()}, self._clock, self._actor
+                )
 
             yield connection, write
 

@@ -20,9 +20,9 @@ from sfumato.errors import PolicyError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
+from sfumato.levels import Level
 from sfumato.models import Model
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import MECHANISMS as MECHANISMS
+from sfumato.policy.document import MECHANISMS as MECHANISMS
 
 
 class Summary(abc.ABC):

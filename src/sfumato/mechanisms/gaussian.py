@@ -14,13 +14,13 @@ from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError
 from sfumato.kernels import Floats, Mask
-from sfumato.kernels.factor import root
+from sfumato.kernels.cholesky import root
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Mechanism, Scheme, Summary, number, truth
-from sfumato.mechanisms._moments import Extent, Moments, finite
-from sfumato.mechanisms._shaped import FEWEST_STEPS, ShapedNoise
-from sfumato.schema import numeric
+from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, GaussianScheme
+from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite
+from sfumato.tables import numeric
 
 
 @dataclass(frozen=True)
@@ -144,7 +144,7 @@ class Gaussian(Mechanism):
         return self.restore({"spread": spread, "step": steps, "root": lines}, tree)
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
-        scheme = ShapedNoise(self.specs, state["spread"], state["step"], state["root"], tree)
+        scheme = GaussianScheme(self.specs, state["spread"], state["step"], state["root"], tree)
         scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
         return scheme
 

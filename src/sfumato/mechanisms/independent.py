@@ -19,9 +19,9 @@ from sfumato.errors import PolicyError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
+from sfumato.levels import Level
 from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
-from sfumato.models import Model, Unchanged
-from sfumato.schema.levels import Level
+from sfumato.models import Model
 
 _IMITATED = ("gaussian", "uniform")
 
@@ -86,8 +86,7 @@ class IndependentScheme(Scheme):
         return self.inner.state()
 
     def model(self, level: Level) -> Model:
-        model = self.inner.model(level)
-        return model if isinstance(model, Unchanged) else dataclasses.replace(model, chained=False)
+        return dataclasses.replace(self.inner.model(level), collusion_resistant=False)  # type: ignore[call-arg]
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         return self.inner.draws(batch, rows, key)

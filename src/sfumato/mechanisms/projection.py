@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sfumato.mechanisms._moved import MovedTogether
+from sfumato.mechanisms._linear_map import LinearMapMechanism
 
 
 @dataclass(frozen=True)
-class Projected(MovedTogether):
+class Projected(LinearMapMechanism):
     """All `projection` columns of a policy: `y = ℓ^{-1/2}·R·x`, with `ℓ` the setting `dimensions`."""
 
     reference = "giannella2010, section VI"

@@ -12,8 +12,8 @@ from pyarrow import types
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Mechanism, Scheme, Summary, number
-from sfumato.mechanisms._replaced import Replaced
-from sfumato.schema.domain import LARGEST, Domain, is_category, observed
+from sfumato.mechanisms._uniform_scheme import UniformScheme
+from sfumato.tables.domain import LARGEST, Domain, is_category, observed
 
 OBSERVED = "observed"
 
@@ -115,6 +115,6 @@ class Uniform(Mechanism):
                 f"the domain of {' x '.join(self.columns)} must have at most {LARGEST:,} values, and has {size:,}; "
                 "perturb fewer columns together, or coarsen them"
             )
-        scheme = Replaced(self.columns, domains, self.specs[0].scale, self.specs[0].perturbs_null, tree)
+        scheme = UniformScheme(self.columns, domains, self.specs[0].scale, self.specs[0].perturbs_null, tree)
         scheme.model(tree.declared[-1])  # the least trusted level has the least retention: refuse it now
         return scheme

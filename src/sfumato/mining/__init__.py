@@ -23,11 +23,7 @@ from sklearn.base import BaseEstimator
 from sfumato.family import Family
 
 if TYPE_CHECKING:
-    from sfumato.mining._asking import ask as ask
-    from sfumato.mining._copy import on as on
-    from sfumato.mining._expression import column as column
-    from sfumato.mining._expression import count as count
-    from sfumato.mining._profile import profile as profile
+    from sfumato.mining.copies.copy import on as on
     from sfumato.mining.density import Density as Density
     from sfumato.mining.frequencies import Frequencies as Frequencies
     from sfumato.mining.itemsets import Itemsets as Itemsets
@@ -37,6 +33,10 @@ if TYPE_CHECKING:
     from sfumato.mining.moments import Moments as Moments
     from sfumato.mining.naive_bayes import NaiveBayes as NaiveBayes
     from sfumato.mining.pca import PCA as PCA
+    from sfumato.mining.report.profile import profile as profile
+    from sfumato.mining.sql.answers import ask as ask
+    from sfumato.mining.sql.expressions import column as column
+    from sfumato.mining.sql.expressions import count as count
     from sfumato.mining.tree import DecisionTree as DecisionTree
 
 _HOMES = {
@@ -50,11 +50,11 @@ _HOMES = {
     "Moments": "moments",
     "NaiveBayes": "naive_bayes",
     "PCA": "pca",
-    "ask": "_asking",
-    "column": "_expression",
-    "count": "_expression",
-    "on": "_copy",
-    "profile": "_profile",
+    "ask": "sql.answers",
+    "column": "sql.expressions",
+    "count": "sql.expressions",
+    "on": "copies.copy",
+    "profile": "report.profile",
 }
 
 __all__ = [

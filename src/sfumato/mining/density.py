@@ -12,13 +12,13 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
-from sfumato.kernels.reconstruction import STEPS, Blur, Grid, reconstruct
-from sfumato.kernels.starting import Start
+from sfumato.kernels.initial_density import InitialDensity
+from sfumato.kernels.reconstruction import STEPS, Grid, NoiseChannel, reconstruct
 from sfumato.mining import Miner
-from sfumato.mining._copy import Copy
-from sfumato.mining._interval import half_width
-from sfumato.mining._summary import Summary
-from sfumato.models import GaussianNoise
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.interval import half_width
+from sfumato.mining.copies.summary import Summary
+from sfumato.models.gaussian_noise import GaussianNoise
 
 METHODS = ("em", "bayes")
 _BINS = (200, 48, 20)
@@ -73,8 +73,8 @@ class Density(Miner):
             raise MiningError(f"a method must be one of {', '.join(METHODS)}, got {self.method!r}")
         names = best.numbers(self.columns, most=3)
         grid, counts = _counted(best, names, self.bins or _BINS[len(names) - 1], middles=self.method == "bayes")
-        start = Start(grid, counts)
-        blur = Blur(grid, start.mixing)
+        start = InitialDensity(grid, counts)
+        blur = NoiseChannel(grid, start.mixing)
         self.columns_ = names
         self.edges_ = [grid.edges(axis) for axis in range(len(names))]
         found, self.steps_ = reconstruct(blur, counts[None], self.steps, _STILL, start.of(counts[None]))
@@ -94,7 +94,7 @@ class Density(Miner):
         below = np.interp([low, high], self.edges_[0], total / total[-1])
         return float(below[1] - below[0])
 
-    def _band(self, blur: Blur, counts: Floats, start: Start) -> Floats:
+    def _band(self, blur: NoiseChannel, counts: Floats, start: InitialDensity) -> Floats:
         """What resampled counts lead to, between the quantiles of the confidence."""
         half_width(self.confidence)  # refuses what is none
         rng = np.random.default_rng(self.random_state)

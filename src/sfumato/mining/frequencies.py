@@ -12,9 +12,9 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.kernels.inversion import em_frequencies, inversion_variance, inverted, likeliest
 from sfumato.mining import Miner
-from sfumato.mining._axes import Counts, Replaced, counted
-from sfumato.mining._copy import Copy
-from sfumato.mining._interval import half_width
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.interval import half_width
+from sfumato.mining.features.contingency import Counts, Replaced, counted
 
 METHODS = ("inversion", "em", "likelihood")
 WORST = 0.2

@@ -13,9 +13,9 @@ import pyarrow as pa
 from sfumato.errors import MiningError
 from sfumato.kernels import Rows
 from sfumato.mining import Miner
-from sfumato.mining._axes import Replaced, axes_of
-from sfumato.mining._copy import Copy
-from sfumato.mining._interval import Interval, half_width
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.interval import Interval, half_width
+from sfumato.mining.features.contingency import Replaced, axes_of
 
 Items = tuple[str, ...]
 

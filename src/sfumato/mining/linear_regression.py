@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining._design import Design, uncovered
-from sfumato.mining._features import task
-from sfumato.mining._interval import half_width
+from sfumato.mining.copies.interval import half_width
+from sfumato.mining.features.design_matrix import Design, uncovered
+from sfumato.mining.features.features import task
 from sfumato.release.manifest import Manifest
 
 

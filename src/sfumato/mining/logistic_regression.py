@@ -14,8 +14,8 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Mask, Rows
 from sfumato.kernels.conditional_score import solve
 from sfumato.mining import Miner
-from sfumato.mining._design import Design, uncovered
-from sfumato.mining._features import lesson
+from sfumato.mining.features.design_matrix import Design, uncovered
+from sfumato.mining.features.features import lesson
 from sfumato.release.manifest import Manifest
 
 

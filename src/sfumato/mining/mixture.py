@@ -14,8 +14,8 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels import mixture as kernel
 from sfumato.mining import Miner
-from sfumato.mining._copy import Copy
-from sfumato.release.exhibits import numbers_of
+from sfumato.mining.copies.copy import Copy
+from sfumato.release.evidence import numbers_of
 
 _MOST = 200_000
 """Records that a mixture is fitted to, evenly spread."""

@@ -11,9 +11,9 @@ from sfumato.errors import MiningError, nearest
 from sfumato.kernels import Floats
 from sfumato.kernels.covariances import positive, variance_interval
 from sfumato.mining import Miner
-from sfumato.mining._copy import Copy, opened
-from sfumato.mining._interval import Interval, half_width
-from sfumato.mining._summary import Summary
+from sfumato.mining.copies.copy import Copy, opened
+from sfumato.mining.copies.interval import Interval, half_width
+from sfumato.mining.copies.summary import Summary
 
 
 class Moments(Miner):

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining._densities import chances_from, class_shares
-from sfumato.mining._features import lesson
-from sfumato.mining._tally import in_files, tally_in_memory, tally_of
+from sfumato.mining.features.class_counts import in_files, tally_in_memory, tally_of
+from sfumato.mining.features.class_densities import chances_from, class_shares
+from sfumato.mining.features.features import lesson
 from sfumato.release.manifest import Manifest
 
 

@@ -14,9 +14,9 @@ from sklearn.utils.validation import check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining._copy import Copy
+from sfumato.mining.copies.copy import Copy
 from sfumato.mining.moments import Moments
-from sfumato.release.exhibits import numbers_of
+from sfumato.release.evidence import numbers_of
 
 
 class PCA(TransformerMixin, Miner):

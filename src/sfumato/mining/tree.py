@@ -13,12 +13,12 @@ from threadpoolctl import threadpool_limits
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining._choosing import choose
-from sfumato.mining._densities import STEPS
-from sfumato.mining._features import Lesson, lesson
-from sfumato.mining._local import LocalTree
-from sfumato.mining._planes import Sight
-from sfumato.mining._restoring import encoded, restored
+from sfumato.mining.features.class_densities import STEPS
+from sfumato.mining.features.features import TrainingSet, lesson
+from sfumato.mining.features.reconstruction import encoded, restored
+from sfumato.mining.trees.feature_selection import choose
+from sfumato.mining.trees.hyperplanes import Sight
+from sfumato.mining.trees.local import LocalTree
 from sfumato.release.manifest import Manifest
 
 RECONSTRUCTIONS = ("byclass", "global", "local")
@@ -57,7 +57,7 @@ class DecisionTree(ClassifierMixin, Miner):
             criterion: `gini`, or `entropy` as in ID3.
             max_depth: of the tree.
             min_samples_leaf: records a leaf must have, or their share.
-            random_state: for what categories are drawn to be, for how records are halved to judge by, and for ties.
+            random_state: for what categories are drawn to be, for how records are halved to scorer by, and for ties.
 
         """
         self.manifest = manifest
@@ -103,7 +103,7 @@ class DecisionTree(ClassifierMixin, Miner):
             random_state=self.random_state,
         )
 
-    def _fit_jointly(self, taught: Lesson) -> None:
+    def _fit_jointly(self, taught: TrainingSet) -> None:
         """A tree for the cells of the grid, each as heavy as it is likely; columns that are not on it stay unused."""
         with threadpool_limits(1):  # its products are small: threads would mostly wait, for each other and for others'
             choice = choose(taught, self.together, self.random_state)

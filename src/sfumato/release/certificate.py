@@ -15,7 +15,7 @@ from sfumato.release.manifest import Manifest
 def signed(manifest: Manifest, master: Key) -> Manifest:
     """The manifest with the signature of a vault's master key."""
     named = replace(manifest, signer=public_key(master))
-    return replace(named, signature=sign(master, _content(named)))
+    return replace(named, signature=sign(master, named.signed_content()))
 
 
 def check(copy: Any, signer: str | None = None) -> Manifest:
@@ -35,14 +35,10 @@ def check(copy: Any, signer: str | None = None) -> Manifest:
             f"the copy must be signed by {_public(signer)[:16]}…, and {manifest.signer[:16]}… signed it; do not trust "
             "it before its owner explains"
         )
-    if not is_signed(_content(manifest), manifest.signature, manifest.signer):
+    if not is_signed(manifest.signed_content(), manifest.signature, manifest.signer):
         raise ManifestError("the copy's certificate must be as it was signed, and it is not; do not trust it")
     manifest.verify(copy)
     return manifest
-
-
-def _content(manifest: Manifest) -> bytes:
-    return b"sfumato manifest\0" + replace(manifest, signature="").dumps().encode()
 
 
 def _public(given: str) -> str:

@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from sfumato.keys.key import Key
-from sfumato.release.formats import encoder
+from sfumato.levels import Level
+from sfumato.release.encoders import encoder
 from sfumato.release.manifest import Manifest
-from sfumato.release.plan import TableScheme
-from sfumato.schema.levels import Level
-from sfumato.schema.table import Source
+from sfumato.release.scheme import TableScheme
+from sfumato.tables.source import Source
 
 Progress = Callable[[int], None]
 """Told the number of rows that were just done."""
 
 
-class Seal(abc.ABC):
+class Issuer(abc.ABC):
     """Whoever answers for copies, and is asked before one is whole."""
 
     @abc.abstractmethod
@@ -42,7 +42,7 @@ class Copying:
         level: Level,
         key: Key,
         *,
-        seal: Seal | None = None,
+        seal: Issuer | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:

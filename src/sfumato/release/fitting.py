@@ -11,11 +11,11 @@ import pyarrow as pa
 from sfumato.engines import Engine
 from sfumato.engines.local import Local
 from sfumato.mechanisms import Mechanism, Summary
-from sfumato.release.columns import check_columns
-from sfumato.release.plan import TableScheme, parts_of
-from sfumato.schema.folder import Part
-from sfumato.schema.policy import Policy
-from sfumato.schema.table import Source
+from sfumato.policy.columns import check_columns
+from sfumato.policy.document import Policy
+from sfumato.release.scheme import TableScheme, parts_of
+from sfumato.tables.partitioned import Part
+from sfumato.tables.source import Source
 
 Due = list[tuple[Mechanism, Summary | None]]
 """Mechanisms that need a pass, each with what it knows from the pass before."""

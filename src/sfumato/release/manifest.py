@@ -9,7 +9,8 @@ from __future__ import annotations
 import base64
 import dataclasses
 import json
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +22,11 @@ from sfumato.engines import Engine
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError
 from sfumato.models import Model
-from sfumato.release import digest
-from sfumato.schema.folder import Part
-from sfumato.schema.places import below, is_file, is_folder, opened
-from sfumato.schema.table import Source
+from sfumato.release.manifest_format_1 import from_format_1
+from sfumato.tables import content_digest as digest
+from sfumato.tables.filesystem import below, is_file, is_folder, opened
+from sfumato.tables.partitioned import Part
+from sfumato.tables.source import Source
 
 METADATA = b"sfumato"
 """The key of the manifest in the metadata of an Arrow schema or a Parquet file."""
@@ -32,7 +34,8 @@ METADATA = b"sfumato"
 FOLDER = "_sfumato.manifest.json"
 """The manifest in the folder of a copy that is one."""
 
-VERSION = 1
+FORMAT = 2
+"""The format that is written; format 1, of version 0.1, is still read."""
 
 _OF_VAULTS = ("recipient", "version", "signer", "signature")
 """Left out where they say nothing: a signature stays valid when a later format has more such fields."""
@@ -52,16 +55,17 @@ class Manifest:
     """Fingerprint of the key."""
     level: str | None
     """The declared name of the level, if it has one."""
-    asked: float
-    """The fidelity asked for."""
-    given: float
-    """The fidelity given: never higher than asked."""
+    requested_fidelity: float
+    fidelity: float
+    """The fidelity of the copy: never higher than requested."""
     columns: tuple[tuple[str, str], ...]
     """Names and types, to be read."""
     schema: str
     """The same as an Arrow schema in base64, for formats that keep no types."""
     models: tuple[Model, ...]
     promises: tuple[str, ...]
+    warnings: tuple[str, ...]
+    """What the owner had to read before the copy left: that it is unsafe, or that nothing is perturbed."""
     limits: tuple[str, ...]
     software: str
     rows: int = 0
@@ -72,6 +76,8 @@ class Manifest:
     signer: str = ""
     """The public key of the vault that vouches for all of this, and below its signature: see `certificate`."""
     signature: str = ""
+    earlier: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
+    """The manifest as it was written, if that was in an earlier format: what its signature covers."""
 
     @classmethod
     def of(cls, copy: Any) -> Manifest:
@@ -112,12 +118,13 @@ class Manifest:
         """Read a manifest."""
         try:
             data = json.loads(text)
-            version = data.pop("sfumato")
-            if version != VERSION:
-                raise ManifestError(f"this version reads manifests of format {VERSION}, got {version}; upgrade sfumato")
+            written = data.pop("sfumato")
+            if written not in (1, FORMAT):
+                raise ManifestError(f"this version reads manifests up to format {FORMAT}, got {written}; upgrade sfumato")
+            data = from_format_1(data) if written == 1 else data
             data["models"] = tuple(models.decode(model) for model in data["models"])
             data["columns"] = tuple((name, kind) for name, kind in data["columns"])
-            for key in ("promises", "limits"):
+            for key in ("promises", "warnings", "limits"):
                 data[key] = tuple(map(str, data[key]))
             read = cls(**data)
             shown = {name for model in read.models for name in model.columns}
@@ -129,12 +136,24 @@ class Manifest:
 
     def dumps(self) -> str:
         """The manifest as JSON."""
-        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self)}
+        if self.earlier is not None:
+            return json.dumps(dict(self.earlier), ensure_ascii=False)
+        fields = {f.name: getattr(self, f.name) for f in dataclasses.fields(self) if f.name != "earlier"}
         fields["models"] = [models.encode(model) for model in self.models]
         for name in _OF_VAULTS:
             if not fields[name]:
                 del fields[name]
-        return json.dumps({"sfumato": VERSION, **fields}, ensure_ascii=False)
+        return json.dumps({"sfumato": FORMAT, **fields}, ensure_ascii=False)
+
+    def signed_content(self) -> bytes:
+        """What a signature covers: everything but itself."""
+        content = json.loads(self.dumps())
+        content.pop("signature", None)
+        return b"sfumato manifest\0" + json.dumps(content, ensure_ascii=False).encode()
+
+    def path_identity(self, model: Model) -> str:
+        """Names the path that a model's columns lie on: copies of equal identity are points of one path."""
+        return models.path_identity(self.scheme, self.key, model, self.fidelity)
 
     def filled(self, rows: int, digests: list[bytes]) -> Manifest:
         """This manifest, for a copy that has now been made."""

@@ -9,13 +9,18 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from sfumato.service import problems
-from sfumato.service.api import about, copies, datasets, jobs, ledger, respond, sharing, surveys
-from sfumato.service.desk import Desk
-from sfumato.service.edge import Edge
-from sfumato.service.makers import Maker
+from sfumato.service.api import copies, datasets, jobs, ledger, surveys
+from sfumato.service.api import recipients as sharing
+from sfumato.service.api import status as about
+from sfumato.service.api import survey_answers as respond
+from sfumato.service.context import ServiceContext
+from sfumato.service.middleware import Edge
 from sfumato.service.settings import Settings
-from sfumato.service.web import console, entrance, mine
+from sfumato.service.web import console
+from sfumato.service.web import recipient as mine
+from sfumato.service.web import sign_in as entrance
 from sfumato.service.web import surveys as survey_pages
+from sfumato.service.worker_pool import Maker
 from sfumato.vault import Vault
 
 _ABOUT = (
@@ -26,7 +31,7 @@ _ABOUT = (
 
 def application(vault: Vault, settings: Settings, makers: Sequence[Maker]) -> FastAPI:
     """The service of a vault, as an ASGI application."""
-    desk = Desk(vault, settings, makers)
+    desk = ServiceContext(vault, settings, makers)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

@@ -43,7 +43,7 @@ def _answer(opener: Opener, settings: Settings, listener: socket.socket, makers:
     import uvicorn  # noqa: PLC0415 - it starts an event loop's worth of modules
 
     from sfumato.service.app import application  # noqa: PLC0415
-    from sfumato.service.makers import Maker  # noqa: PLC0415
+    from sfumato.service.worker_pool import Maker  # noqa: PLC0415
 
     crew = [Maker(opener) for _ in range(makers)]  # before anything here has threads or connections
     app = application(opener(), settings, crew)

@@ -17,7 +17,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from sfumato.errors import Unavailable
-from sfumato.ledger.chain import Codes
+from sfumato.ledger.chain import Authenticator
 from sfumato.ledger.tables import VAULT
 from sfumato.vault import Vault
 
@@ -77,7 +77,7 @@ class Session:
     mac: str = ""
     """The vault's word for all of it: who can write to the database cannot sign in by that."""
 
-    def vouched(self, codes: Codes, secret: str) -> str:
+    def vouched(self, codes: Authenticator, secret: str) -> str:
         """The code that the session must have."""
         return codes.of("session", secret, self.operator, self.token, self.csrf, self.until)
 
@@ -128,9 +128,9 @@ class State:
             return None
         return found if hmac.compare_digest(found.vouched(self._codes(), secret), found.mac) else None
 
-    def _codes(self) -> Codes:
+    def _codes(self) -> Authenticator:
         keys = self._vault.keys()
-        return Codes(keys[max(keys)].derive("sessions"))
+        return Authenticator(keys[max(keys)].derive("sessions"))
 
     def sign_out(self, session: Session) -> None:
         """End a session."""

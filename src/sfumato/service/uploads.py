@@ -13,8 +13,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sfumato.errors import SourceError, UnknownSubject
-from sfumato.schema.reading import format_of
 from sfumato.service.settings import Settings
+from sfumato.tables.readers import format_of
 from sfumato.vault.store import Store
 
 _ID = re.compile(r"(\d{8})-[0-9a-f]{24}(\.[a-z]+)")

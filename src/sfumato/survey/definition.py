@@ -15,9 +15,9 @@ import numpy as np
 import tomli_w
 
 from sfumato.errors import SurveyError, VaultError, nearest
-from sfumato.schema.levels import Level
+from sfumato.levels import Level
+from sfumato.survey.guidance_settings import GuidanceSettings, hold
 from sfumato.survey.questions import Item, Question
-from sfumato.survey.steering import Steering, hold
 from sfumato.vault.names import moment
 
 MODES = ("randomised", "guided")
@@ -40,7 +40,7 @@ class Survey:
     target: str = ""
     """The question that a classifier shall answer, if any; `class` in TOML."""
     levels: tuple[tuple[str, float], ...] = tuple(_LEVELS.items())
-    guided: Steering = field(default_factory=Steering)
+    guided: GuidanceSettings = field(default_factory=GuidanceSettings)
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -98,7 +98,7 @@ class Survey:
                 mode=_text(said, "mode", "randomised"),
                 target=_text(said, "class", ""),
                 levels=tuple((str(name), float(epsilon)) for name, epsilon in levels.items()),
-                guided=Steering(**steering),
+                guided=GuidanceSettings(**steering),
             )
         except (TypeError, ValueError) as error:
             raise SurveyError(f"a survey must have values of the right kinds: {error}") from None

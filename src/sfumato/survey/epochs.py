@@ -14,9 +14,9 @@ from sqlalchemy.engine import Connection
 
 from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES
 from sfumato.survey import rows
-from sfumato.survey.blurring import bits_of
 from sfumato.survey.definition import Survey
 from sfumato.survey.guidance import Guidance, Tally, alarms, guide
+from sfumato.survey.perturbation import bits_of
 
 
 @dataclass(frozen=True)

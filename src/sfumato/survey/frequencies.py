@@ -9,8 +9,8 @@ import numpy as np
 
 from sfumato.kernels import Floats
 from sfumato.kernels.intervals import deviations, wilson
-from sfumato.survey.blurring import Integers
 from sfumato.survey.definition import Survey
+from sfumato.survey.perturbation import Integers
 from sfumato.survey.questions import Item
 
 CONFIDENCE = 0.95

@@ -15,7 +15,7 @@ from functools import cached_property
 import numpy as np
 
 from sfumato.kernels import Floats
-from sfumato.survey.blurring import Integers
+from sfumato.survey.perturbation import Integers
 
 LOCKED = 60.0
 """Degrees between the guidance and what rows of its own kind show, above which it has locked in on nothing."""

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.kernels import Floats
-from sfumato.survey.blurring import Integers, bits_of, chances
+from sfumato.survey.perturbation import Integers, bits_of, chances
 
 
 def entropy(codes: Integers) -> float:

@@ -15,12 +15,12 @@ from urllib.parse import urlsplit
 import numpy as np
 
 from sfumato.errors import GuidanceRefused, ServiceError, SurveyError
-from sfumato.survey import blurring
-from sfumato.survey.blurring import Draws, bits_of
-from sfumato.survey.checks import Foresight, inspect
+from sfumato.survey import perturbation as blurring
 from sfumato.survey.definition import Survey
+from sfumato.survey.device_checks import Foresight, inspect
 from sfumato.survey.guidance import Guidance
-from sfumato.survey.steering import Steering
+from sfumato.survey.guidance_settings import GuidanceSettings
+from sfumato.survey.perturbation import Draws, bits_of
 
 _PATIENCE = 60
 
@@ -70,7 +70,7 @@ class Line:
 
 
 @lru_cache(256)
-def _inspected(matrix: bytes, sizes: tuple[int, ...], digest: str, allowed: int, rules: Steering) -> Foresight:
+def _inspected(matrix: bytes, sizes: tuple[int, ...], digest: str, allowed: int, rules: GuidanceSettings) -> Foresight:
     """The checks; many simulated devices share them, so that their seed is the guidance's digest, not a secret one."""
     found = np.frombuffer(matrix).reshape(sum(sizes), -1)
     limits = {"floor": rules.floor, "exposure": rules.exposure, "capacity": rules.capacity}

@@ -12,12 +12,12 @@ import pyarrow as pa
 from sfumato.errors import SurveyError
 from sfumato.kernels import Floats
 from sfumato.kernels.intervals import wilson
-from sfumato.survey import learning
-from sfumato.survey.blurring import Integers
-from sfumato.survey.collecting import Collector
+from sfumato.survey import classifiers as learning
+from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.frequencies import CONFIDENCE, Share, frequencies, plain_frequencies, told, weights
 from sfumato.survey.guidance import Tally, fingerprint
+from sfumato.survey.perturbation import Integers
 from sfumato.survey.tree import RandomisedTree
 
 _FOLDS = 5

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.stats import binom
 
 from sfumato.errors import SurveyError
-from sfumato.survey.blurring import Integers
 from sfumato.survey.definition import Survey
+from sfumato.survey.perturbation import Integers
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
 _TABLE = np.full(256, 255, np.uint8)

@@ -10,7 +10,7 @@ from typing import Any
 from sfumato.errors import SurveyError
 from sfumato.ledger.chain import Entry
 from sfumato.survey import results
-from sfumato.survey.collecting import Collector
+from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
 from sfumato.survey.results import Status

@@ -15,8 +15,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfumato.kernels import Floats
-from sfumato.survey.blurring import Integers
 from sfumato.survey.frequencies import weights
+from sfumato.survey.perturbation import Integers
 
 _SURE = 3.0
 """Standard deviations by which the people of a branch, and what a question tells, must exceed chance."""

@@ -11,16 +11,16 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.audit.audit import audit
-from sfumato.audit.exposure import exposure
+from sfumato.audit.outliers import exposure
 from sfumato.audit.result import Audit
 from sfumato.errors import AttackError, GrantError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
-from sfumato.ledger.ledger import Query, Reading
-from sfumato.models import GaussianNoise
-from sfumato.release.sampling import sampled
-from sfumato.schema.levels import Level
-from sfumato.schema.view import EVERYTHING, View
+from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.levels import Level
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.tables.sampling import sampled
+from sfumato.tables.view import EVERYTHING, View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import in_force
 
@@ -35,7 +35,7 @@ class Holder:
     view: View = EVERYTHING
 
 
-def holders_of(reading: Reading, dataset: Dataset, names: list[str] | None, now: datetime) -> dict[str, Holder]:
+def holders_of(reading: LedgerReader, dataset: Dataset, names: list[str] | None, now: datetime) -> dict[str, Holder]:
     """Who holds which copy, or may have one, by a name for it."""
     current = reading.head().generation
     grants = [entry.recipient for entry in reading.current("grant", dataset=dataset.name)]
@@ -55,7 +55,7 @@ def holders_of(reading: Reading, dataset: Dataset, names: list[str] | None, now:
     return _named(sorted(dict.fromkeys(found), key=lambda holder: -holder.fidelity))
 
 
-def _held(reading: Reading, dataset: Dataset, recipient: str) -> list[Holder]:
+def _held(reading: LedgerReader, dataset: Dataset, recipient: str) -> list[Holder]:
     """The copies that were released, of any version: a record that has not changed since shows the same in them."""
     releases = reading.entries(Query(kind="release", dataset=dataset.name, recipient=recipient))
     return [Holder(recipient, e.body["fidelity"], e.body["generation"], _view(e.body)) for e in releases]

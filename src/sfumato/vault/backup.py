@@ -18,19 +18,19 @@ from sqlalchemy.engine import Connection
 from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.ledger import PAGE, Ledger, Reading
+from sfumato.ledger.ledger import PAGE, Ledger, LedgerReader
 from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
-from sfumato.release.atomic import replacing
-from sfumato.vault.custody import masters
-from sfumato.vault.marks import MARK_BITS
+from sfumato.tables.atomic import replacing
+from sfumato.vault.fingerprints import MARK_BITS
 from sfumato.vault.store import Store, files_in
+from sfumato.vault.unlocking import masters
 from sfumato.vault.verification import Report, check_ledger
 
 _TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
 _NOT_ONE = "must be a backup of a vault, whole and unaltered, and is not"
 
 
-def write_backup(reading: Reading, store: Store, target: Path) -> str:
+def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
     """Write a vault to one file; returns the hash of the last entry that it holds."""
     if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
         raise VaultError(f"a backup replaces nothing but an older backup, and {target} is something else; name another")
@@ -54,7 +54,7 @@ def write_backup(reading: Reading, store: Store, target: Path) -> str:
     return reading.head().head
 
 
-def _rows(reading: Reading) -> Iterator[tuple[str, dict[str, Any]]]:
+def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
     """All rows; subjects come after the entries that they point to."""
     for table in (VAULT, GENERATIONS):
         yield from _table(reading, table)
@@ -67,7 +67,7 @@ def _rows(reading: Reading) -> Iterator[tuple[str, dict[str, Any]]]:
             yield from _table(reading, table)
 
 
-def _table(reading: Reading, table: sa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
+def _table(reading: LedgerReader, table: sa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
     for row in reading.connection.execute(sa.select(table).order_by(*table.primary_key)):  # not as they came in
         yield table.name, dict(row._mapping)  # noqa: SLF001 - its public name
 
@@ -77,7 +77,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, home: str, secret: Sec
     try:
         with tarfile.open(path) as archive, ledger.filling() as (connection, write):
             _load(connection, archive)
-            reading, report = Reading(connection), Report()
+            reading, report = LedgerReader(connection), Report()
             keys = masters(reading.head(), reading.generations(), secret)
             kept = check_ledger(reading, keys, report)
             if not report.sound:

@@ -17,17 +17,18 @@ import pyarrow.parquet
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
+from sfumato.levels import Level
 from sfumato.mechanisms import Scheme
-from sfumato.mechanisms._moved import Moved
-from sfumato.mechanisms._shaped import ShapedNoise
-from sfumato.models import GaussianNoise, Unchanged
-from sfumato.release.plan import TableScheme
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Column, Policy
-from sfumato.schema.table import Source
-from sfumato.vault.marks import DIGITS
+from sfumato.mechanisms._gaussian_scheme import GaussianScheme
+from sfumato.mechanisms._linear_map import LinearMapScheme
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.unchanged import Unchanged
+from sfumato.policy.document import Column, Policy
+from sfumato.release.scheme import TableScheme
+from sfumato.tables.source import Source
+from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import checked
-from sfumato.vault.records import changes, write_records
+from sfumato.vault.record_changes import changes, write_records
 from sfumato.vault.store import Store, altered
 
 DRIFT = 1.25
@@ -135,7 +136,7 @@ def _has_own_sizes(policy: Policy) -> bool:
 
 def _stretch(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
     """By how much the numbers of a table vary more than the noise was shaped for, where they do so most."""
-    shaped = [part for part in scheme.schemes if isinstance(part, ShapedNoise)]
+    shaped = [part for part in scheme.schemes if isinstance(part, GaussianScheme)]
     if any(map(_is_noisy, scheme.schemes)):
         later = scheme.policy.fit(source, progress=progress).schemes
         grown = [old.drift(new) for old, new in zip(scheme.schemes, later, strict=True) if _is_noisy(old)]
@@ -150,7 +151,7 @@ def _stretch(scheme: TableScheme, source: Source, progress: Progress | None) -> 
 
 def _is_noisy(part: Scheme) -> bool:
     """Whether a scheme adds noise before a turn."""
-    return isinstance(part, Moved) and part.is_noisy
+    return isinstance(part, LinearMapScheme) and part.is_noisy
 
 
 def is_drifting(body: dict[str, Any]) -> bool:
@@ -174,7 +175,7 @@ def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
             "a vault keeps tables with at least one record, and this one has none; see what it should hold"
         )
     models = [part.model(next(iter(scheme.policy.ladder))) for part in scheme.schemes]
-    if any(not model.chained for model in models if not isinstance(model, Unchanged)):
+    if any(not model.collusion_resistant for model in models if not isinstance(model, Unchanged)):
         raise PolicyError("a vault does not release noise that is independent between copies; use gaussian or uniform")
     if traced and not any(isinstance(model, GaussianNoise) for model in models):
         raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave it out")

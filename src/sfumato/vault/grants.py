@@ -8,11 +8,11 @@ from typing import Any
 
 from sfumato.errors import GrantError, UnknownSubject, nearest
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query, Reading
-from sfumato.schema.levels import Level
-from sfumato.schema.view import View
+from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.levels import Level
+from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.marks import marked, unmarked
+from sfumato.vault.fingerprints import marked, unmarked
 
 Asked = str | float | Level | None
 """A level as somebody asks for it."""
@@ -52,7 +52,7 @@ class Grant:
 
 
 def terms(
-    reading: Reading, dataset: Dataset, recipient: str, asked: str | float | Level, view: View, until: str | None
+    reading: LedgerReader, dataset: Dataset, recipient: str, asked: str | float | Level, view: View, until: str | None
 ) -> dict[str, Any]:
     """What the ledger shall say of a grant; refused if no copy could be made."""
     ladder = dataset.scheme.policy.ladder
@@ -105,7 +105,7 @@ def below(dataset: Dataset, entry: Entry, asked: str | float | Level) -> tuple[s
     return level.fidelity, min(_given(dataset, level, entry.body.get("mark")), grant.fidelity)
 
 
-def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> tuple[Grant, Entry]:
+def in_force(reading: LedgerReader, recipient: str, dataset: str, now: datetime) -> tuple[Grant, Entry]:
     """The grant that allows a release now, with its entry; else the reason why there is none."""
     known(reading, "recipient", recipient)
     known(reading, "dataset", dataset)
@@ -121,7 +121,7 @@ def in_force(reading: Reading, recipient: str, dataset: str, now: datetime) -> t
     return grant, entry
 
 
-def known(reading: Reading, kind: str, name: str) -> Entry:
+def known(reading: LedgerReader, kind: str, name: str) -> Entry:
     """The latest entry of a dataset, a survey or a recipient; refused if there is none, or if it is disabled."""
     place = "recipient" if kind == "recipient" else "dataset"
     entry = reading.latest(kind, **{place: name})

@@ -8,10 +8,10 @@ from typing import Any
 
 from sfumato.errors import TamperedError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Reading
+from sfumato.ledger.ledger import LedgerReader
 from sfumato.vault.grants import known
 from sfumato.vault.names import last_moment
-from sfumato.vault.records import exposure
+from sfumato.vault.record_changes import exposure
 from sfumato.vault.releases import held
 from sfumato.vault.vault import Vault
 
@@ -97,7 +97,7 @@ def of_recipients(vault: Vault) -> dict[str, Any]:
     }
 
 
-def _holder(reading: Reading, grant: Entry) -> dict[str, Any]:
+def _holder(reading: LedgerReader, grant: Entry) -> dict[str, Any]:
     latest = reading.latest("release", grant.dataset, grant.recipient)
     until = "" if grant.body["until"] is None else last_moment(grant.body["until"])
     row = {

@@ -12,16 +12,16 @@ from sfumato.errors import GrantError, TamperedError
 from sfumato.keys.key import Key
 from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
-from sfumato.ledger.ledger import Ledger, Query, Reading
+from sfumato.ledger.ledger import Ledger, LedgerReader, Query
+from sfumato.levels import Level
 from sfumato.release.certificate import signed
-from sfumato.release.copying import Seal
+from sfumato.release.copying import Issuer
+from sfumato.release.files import release_file
 from sfumato.release.manifest import Manifest
-from sfumato.release.plan import TableScheme
-from sfumato.release.run import release_file
-from sfumato.schema.levels import Level
+from sfumato.release.scheme import TableScheme
 from sfumato.vault.datasets import Dataset, left
 from sfumato.vault.grants import Asked, Grant, below, in_force, known
-from sfumato.vault.records import Seen, exposure
+from sfumato.vault.record_changes import Seen, exposure
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,13 @@ class Request:
 
     @classmethod
     def of(
-        cls, reading: Reading, dataset: Dataset, recipient: str, keys: Mapping[int, Key], now: datetime, asked: Asked
+        cls,
+        reading: LedgerReader,
+        dataset: Dataset,
+        recipient: str,
+        keys: Mapping[int, Key],
+        now: datetime,
+        asked: Asked,
     ) -> Request:
         """What a recipient may have now, at the level of its grant or at a lower one that it asks for."""
         grant, entry = in_force(reading, recipient, dataset.name, now)
@@ -67,7 +73,7 @@ class Request:
             **shown,
         }
 
-    def recorded(self, reading: Reading) -> list[Entry]:
+    def recorded(self, reading: LedgerReader) -> list[Entry]:
         """The entries that say that this very copy was given, or begun to be."""
         query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)
         terms = self.terms()
@@ -75,7 +81,7 @@ class Request:
         return [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
 
 
-class Recorded(Seal):
+class Recorded(Issuer):
     """Signs a copy and records it, if the grant is still in force, just before it is whole."""
 
     def __init__(self, ledger: Ledger, request: Request, now: Callable[[], datetime]) -> None:
@@ -87,7 +93,7 @@ class Recorded(Seal):
         return replace(
             draft,
             level=request.level if isinstance(request.level, str) else draft.level,
-            asked=request.dataset.scheme.policy.ladder.level(request.level).fidelity,
+            requested_fidelity=request.dataset.scheme.policy.ladder.level(request.level).fidelity,
             recipient=request.grant.recipient,
             version=request.dataset.version,
             signer=public_key(request.key),
@@ -113,7 +119,7 @@ class Recorded(Seal):
             if not self._is_said(writing, digest):
                 writing.append(action, "release", said, dataset=dataset.name, recipient=request.grant.recipient)
 
-    def _is_said(self, reading: Reading, digest: str) -> bool:
+    def _is_said(self, reading: LedgerReader, digest: str) -> bool:
         """Whether the ledger says it already; refused if the copy may not be given, or is another than it says."""
         self._check_grant(reading)
         before = self._request.recorded(reading)
@@ -125,7 +131,7 @@ class Recorded(Seal):
                 )
         return any(entry.body["digest"] or not digest for entry in before)
 
-    def _check_grant(self, reading: Reading) -> None:
+    def _check_grant(self, reading: LedgerReader) -> None:
         """Refuse what was granted when the copy was begun, and is no more."""
         request, dataset = self._request, self._request.dataset
         _, entry = in_force(reading, request.grant.recipient, dataset.name, self._now())
@@ -187,7 +193,7 @@ def release(
         )
 
 
-def under_other_keys(reading: Reading, request: Request, keys: Mapping[int, Key]) -> list[tuple[Level, Key]]:
+def under_other_keys(reading: LedgerReader, request: Request, keys: Mapping[int, Key]) -> list[tuple[Level, Key]]:
     """The most faithful copies of the dataset that anybody was given under each earlier key."""
     if not request.dataset.scheme.policy.targets:
         return []
@@ -199,7 +205,7 @@ def under_other_keys(reading: Reading, request: Request, keys: Mapping[int, Key]
     return [(Level(fidelity), keys[generation]) for generation, fidelity in best.items()]
 
 
-def held(reading: Reading, dataset: str, recipient: str | None = None) -> list[Seen]:
+def held(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[Seen]:
     """The copies of a dataset that a recipient, or all together, were given."""
     releases = reading.entries(Query(kind="release", dataset=dataset, recipient=recipient))
     versions = reading.entries(Query(kind="dataset", dataset=dataset))

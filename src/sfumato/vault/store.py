@@ -20,7 +20,7 @@ from typing import Any
 
 from sfumato.errors import VaultError
 from sfumato.ledger.database import is_url
-from sfumato.release.atomic import replacing
+from sfumato.tables.atomic import replacing
 
 _NAME = re.compile(r"(datasets|uploads)/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.ledger import Query, Reading
-from sfumato.schema.view import View
-from sfumato.vault.alignment import Copy, Issue
+from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
+from sfumato.vault.leak_alignment import Copy, Issue
 from sfumato.vault.store import Store
 
 
-def issues(reading: Reading, dataset: str, store: Store, keys: Mapping[int, Key]) -> tuple[list[Issue], int]:
+def issues(reading: LedgerReader, dataset: str, store: Store, keys: Mapping[int, Key]) -> tuple[list[Issue], int]:
     """All copies of a dataset that were ever released, by version and key, and how many were made with a lost key."""
     entries = reading.entries(Query(kind="dataset", dataset=dataset))
     versions = {entry.body["version"]: Dataset.of(entry, store) for entry in entries}

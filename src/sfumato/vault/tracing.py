@@ -10,14 +10,14 @@ import numpy as np
 
 from sfumato.errors import VaultError
 from sfumato.kernels import Floats
-from sfumato.kernels.factor import gram
+from sfumato.kernels.cholesky import gram
 from sfumato.keys.key import Key
-from sfumato.mechanisms._shaped import ShapedNoise
-from sfumato.schema.levels import Level
-from sfumato.schema.table import Source
-from sfumato.schema.view import View
-from sfumato.vault.alignment import WAYS, Copy, Issue, Leak, Match, alignments
-from sfumato.vault.evidence import Score, score
+from sfumato.levels import Level
+from sfumato.mechanisms._gaussian_scheme import GaussianScheme
+from sfumato.tables.source import Source
+from sfumato.tables.view import View
+from sfumato.vault.leak_alignment import WAYS, Copy, Issue, Leak, Match, alignments
+from sfumato.vault.likelihood_ratio import Score, score
 
 GUILT = 1e-6
 """Nobody is accused unless an innocent would be in fewer than one file of a million."""
@@ -126,9 +126,9 @@ def _suspects(found: list[_Finding], tests: int) -> list[Suspect]:
     return out
 
 
-def _shaped(issue: Issue) -> ShapedNoise:
+def _shaped(issue: Issue) -> GaussianScheme:
     for scheme in issue.dataset.scheme.schemes:
-        if isinstance(scheme, ShapedNoise):
+        if isinstance(scheme, GaussianScheme):
             return scheme
     raise VaultError("a file is traced by its numbers, and this dataset has no column with the role gaussian")
 

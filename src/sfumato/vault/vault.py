@@ -11,18 +11,18 @@ from sfumato.audit.result import Audit
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Query
+from sfumato.levels import Level
+from sfumato.policy.document import Policy
 from sfumato.release.manifest import Manifest
-from sfumato.schema.levels import Level
-from sfumato.schema.policy import Policy
-from sfumato.schema.view import View
+from sfumato.tables.view import View
 from sfumato.vault import tokens
-from sfumato.vault.adding import add, update
 from sfumato.vault.audits import audit_dataset, holders_of
+from sfumato.vault.dataset_versions import add, update
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Asked, Grant, known, terms
-from sfumato.vault.home import Home
+from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import last_moment, moment
-from sfumato.vault.places import check_replaced, place_in
+from sfumato.vault.paths import check_replaced, place_in
 from sfumato.vault.recipients import register, switch
 from sfumato.vault.releases import Request, release
 from sfumato.vault.suspects import issues
@@ -32,7 +32,7 @@ from sfumato.vault.verification import Report, verify
 Progress = Callable[[int], None]
 
 
-class Vault(Home):
+class Vault(VaultLifecycle):
     """A folder, or a database and a store, with everything that belongs to some datasets.
 
         vault = Vault.create("vault")                      # its key lies beside it, in vault.key

@@ -10,11 +10,11 @@ import sqlalchemy as sa
 
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import START, Codes, Entry
-from sfumato.ledger.ledger import Head, Ledger, Query, Reading
+from sfumato.ledger.chain import START, Authenticator, Entry
+from sfumato.ledger.ledger import Head, Ledger, LedgerReader, Query
 from sfumato.ledger.tables import ENTRIES, SUBJECTS
 from sfumato.release.certificate import check
-from sfumato.schema.reading import FORMATS
+from sfumato.tables.readers import FORMATS
 from sfumato.vault.store import Store, files_in
 
 _PREFIX = 12
@@ -59,7 +59,7 @@ def verify(
 
 
 def check_ledger(
-    reading: Reading,
+    reading: LedgerReader,
     keys: Mapping[int, Key],
     report: Report,
     contains: str | None = None,
@@ -80,12 +80,12 @@ def check_ledger(
 
 
 def _chain(
-    reading: Reading, head: Head, keys: Mapping[int, Key], report: Report, progress: Callable[[int], None] | None
+    reading: LedgerReader, head: Head, keys: Mapping[int, Key], report: Report, progress: Callable[[int], None] | None
 ) -> Iterator[Entry]:
     """All entries, each checked against the one before it."""
     previous = START
     lost: set[int] = set()
-    derived = {number: Codes(key) for number, key in keys.items()}
+    derived = {number: Authenticator(key) for number, key in keys.items()}
     for entry in reading.history():
         report.entries += 1
         if progress and report.entries % 1000 == 0:
@@ -109,7 +109,7 @@ def _chain(
         report.notes.append(f"the key of generation {number} is lost: who wrote its entries cannot be checked")
 
 
-def _state(reading: Reading, head: Head) -> list[str]:
+def _state(reading: LedgerReader, head: Head) -> list[str]:
     """Where the state does not point to the latest entry about a subject, or miscounts them."""
     names = ("kind", "dataset", "recipient")
     last = sa.select(*(ENTRIES.c[name] for name in names), sa.func.max(ENTRIES.c.number).label("entry"))
@@ -145,7 +145,7 @@ def _files(store: Store, kept: dict[str, str], report: Report, progress: Callabl
         )
 
 
-def _copies(reading: Reading, outbox: Path, report: Report) -> None:
+def _copies(reading: LedgerReader, outbox: Path, report: Report) -> None:
     """Each copy in the outbox must be recorded, as it was released, and where it was put."""
     public = {generation.public for generation in reading.generations()}
     for path in sorted(p for p in outbox.rglob("*") if p.suffix in FORMATS and not p.name.startswith(".")):
@@ -160,7 +160,7 @@ def _copies(reading: Reading, outbox: Path, report: Report) -> None:
         query = Query(kind="release", dataset=manifest.dataset, recipient=manifest.recipient)
         said = [entry.body for entry in reading.entries(query)]
         recorded = {(body.get("digest"), body.get("version"), body.get("fidelity")) for body in said}
-        if (manifest.digest, manifest.version, manifest.given) not in recorded or manifest.signer not in public:
+        if (manifest.digest, manifest.version, manifest.fidelity) not in recorded or manifest.signer not in public:
             report.problems.append(f"the copy {shown} is not in the ledger")
         elif shown.as_posix() != place:
             report.problems.append(f"the copy {shown} is not what its name says: it was released as {place}")

@@ -9,13 +9,13 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from sfumato.errors import GrantError
-from sfumato.service.api import shapes
-from sfumato.service.desk import Desk, desk_of
-from sfumato.service.identity import Caller, Known
-from sfumato.service.makers import Wanted
+from sfumato.service.api import schemas as shapes
+from sfumato.service.authentication import Caller, Known
+from sfumato.service.context import ServiceContext, desk_of
+from sfumato.service.copy_responses import MEDIA, Answering, negotiated
 from sfumato.service.problems import Refused, documented
-from sfumato.service.sending import MEDIA, Answering, negotiated
-from sfumato.vault.sending import Sending
+from sfumato.service.worker_pool import Wanted
+from sfumato.vault.delivery import Delivery
 
 router = APIRouter(prefix="/api/v1", tags=["copies"])
 
@@ -64,7 +64,7 @@ async def manifest(
     desk, wanted = desk_of(request), Wanted(who.actor, holder(who, recipient), dataset, level, "parquet")
 
     def signed() -> dict[str, Any] | None:
-        found = Sending.of(desk.vault, wanted.recipient, dataset, level).manifest()
+        found = Delivery.of(desk.vault, wanted.recipient, dataset, level).manifest()
         return None if found is None else json.loads(found.dumps())
 
     made = await asyncio.to_thread(signed)
@@ -85,19 +85,19 @@ def holder(who: Caller, asked: str | None) -> str:
     raise Refused(403, "This needs a recipient's token with the scope copies, for its own copies.")
 
 
-def mine(desk: Desk, recipient: str) -> list[shapes.MyGrant]:
+def mine(desk: ServiceContext, recipient: str) -> list[shapes.MyGrant]:
     """The grants of a recipient that are in force, with what each promises."""
     out = []
     for grant in desk.vault.grants(recipient=recipient):
         try:
-            sending = Sending.of(desk.vault, recipient, grant.dataset)
+            sending = Delivery.of(desk.vault, recipient, grant.dataset)
         except GrantError:  # it is over
             continue
         out.append(_described(sending))
     return out
 
 
-def _described(sending: Sending) -> shapes.MyGrant:
+def _described(sending: Delivery) -> shapes.MyGrant:
     request = sending.request
     draft = request.scheme.manifest(request.dataset.schema, request.scheme.given(sending.level), request.key)
     grant = request.grant

@@ -9,18 +9,18 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Query as Entries
-from sfumato.schema.policy import Policy
-from sfumato.schema.suggest import draft
+from sfumato.policy.document import Policy
+from sfumato.policy.suggest import draft
 from sfumato.service import uploads
-from sfumato.service.api import shapes
-from sfumato.service.desk import desk_of
-from sfumato.service.identity import Reader, Writer
+from sfumato.service.api import schemas as shapes
+from sfumato.service.authentication import Reader, Writer
+from sfumato.service.context import desk_of
 from sfumato.service.jobs import Running
 from sfumato.service.problems import documented
-from sfumato.vault import exploring
+from sfumato.vault import preview as exploring
 from sfumato.vault.grants import known
+from sfumato.vault.messages import drift_warning, sentence
 from sfumato.vault.overview import of_dataset, of_vault, readable
-from sfumato.vault.words import drift_warning, sentence
 
 router = APIRouter(prefix="/api/v1", tags=["datasets"], responses=documented(404))
 

@@ -8,13 +8,13 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse
 
 from sfumato.attacks import ATTACKS
-from sfumato.audit.page import page
-from sfumato.audit.words import text
+from sfumato.audit.messages import text
+from sfumato.audit.report import page
 from sfumato.errors import UnknownSubject
-from sfumato.plain import plain
-from sfumato.service.api import shapes
-from sfumato.service.desk import desk_of
-from sfumato.service.identity import Reader, Writer
+from sfumato.serialization import plain
+from sfumato.service.api import schemas as shapes
+from sfumato.service.authentication import Reader, Writer
+from sfumato.service.context import desk_of
 from sfumato.service.jobs import Running
 from sfumato.service.problems import documented
 from sfumato.service.state import Job

@@ -9,13 +9,13 @@ from fastapi import APIRouter, Query, Request
 
 from sfumato.ledger.chain import Entry
 from sfumato.service import uploads
-from sfumato.service.api import shapes
-from sfumato.service.desk import desk_of
-from sfumato.service.identity import Reader, Writer
+from sfumato.service.api import schemas as shapes
+from sfumato.service.authentication import Reader, Writer
+from sfumato.service.context import desk_of
 from sfumato.service.jobs import Running
 from sfumato.service.problems import documented
-from sfumato.vault.asking import asked
-from sfumato.vault.words import sentence, trace_as_json, trace_in_words
+from sfumato.vault.log_query import asked
+from sfumato.vault.messages import sentence, trace_as_json, trace_in_words
 
 router = APIRouter(prefix="/api/v1", tags=["ledger"], responses=documented(404))
 

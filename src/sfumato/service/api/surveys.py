@@ -8,10 +8,10 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from sfumato.service.api import shapes
+from sfumato.service.api import schemas as shapes
 from sfumato.service.api.ledger import shown
-from sfumato.service.desk import desk_of
-from sfumato.service.identity import Reader, Writer
+from sfumato.service.authentication import Reader, Writer
+from sfumato.service.context import desk_of
 from sfumato.service.problems import documented
 from sfumato.survey.results import Quality, Status
 from sfumato.survey.surveys import Listed, Surveys

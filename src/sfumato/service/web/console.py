@@ -9,15 +9,15 @@ from fastapi.responses import Response
 
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.ledger import Query as Entries
-from sfumato.service.api import shapes
+from sfumato.service.api import schemas as shapes
 from sfumato.service.api.datasets import shown
-from sfumato.service.desk import desk_of
-from sfumato.service.identity import Caller
+from sfumato.service.authentication import Caller
+from sfumato.service.context import desk_of
 from sfumato.service.web.ladder import Ladder
 from sfumato.service.web.rendering import Owner, here, render
 from sfumato.vault import tokens
 from sfumato.vault.grants import Grant, known
-from sfumato.vault.words import ACTIONS, sentence
+from sfumato.vault.messages import ACTIONS, sentence
 
 router = APIRouter(prefix="/console")
 

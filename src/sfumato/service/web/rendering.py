@@ -12,8 +12,8 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from sfumato.service.desk import desk_of
-from sfumato.service.identity import COOKIE, Caller, by_session
+from sfumato.service.authentication import COOKIE, Caller, by_session
+from sfumato.service.context import desk_of
 
 HERE = Path(str(resources.files(__package__)))
 

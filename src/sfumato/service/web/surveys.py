@@ -13,8 +13,8 @@ from fastapi.responses import Response
 from fastapi.staticfiles import StaticFiles
 
 from sfumato.errors import UnknownSubject
-from sfumato.service.api import shapes
-from sfumato.service.desk import desk_of
+from sfumato.service.api import schemas as shapes
+from sfumato.service.context import desk_of
 from sfumato.service.web.rendering import Owner, here, render
 from sfumato.survey.example import EXAMPLE
 

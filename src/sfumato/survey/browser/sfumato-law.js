@@ -1,5 +1,5 @@
 /* How answers are blurred, and what is checked before: pure functions, with a twin in Python
- * (sfumato.survey.blurring, .checks, .definition); both are held to the same vectors.
+ * (sfumato.survey.perturbation, .checks, .definition); both are held to the same vectors.
  */
 
 export class Refused extends Error {}

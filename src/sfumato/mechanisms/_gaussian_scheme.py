@@ -1,0 +1,253 @@
+"""The fitted gaussian mechanism: noise of a fixed shape, at any place on the path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import LevelError, SourceError
+from sfumato.kernels import Floats, Mask, Words, lattice
+from sfumato.kernels.cholesky import gram, stretch
+from sfumato.kernels.ziggurat import bridge
+from sfumato.keys.key import Key
+from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
+from sfumato.keys.stream import Stream
+from sfumato.levels import Level
+from sfumato.mechanisms import Scheme, path_name
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.tables import numeric
+
+FEWEST_STEPS = 4
+"""Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
+
+_CACHE = 1 << 18
+"""Numbers a chunk, over all columns and nodes: what is worked on stays in a processor's cache."""
+
+_FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 15
+"""Rows a chunk: with fewer, calls cost more than the cache saves."""
+
+_ROOM = 3 << 20
+"""Numbers to make room for, mostly untouched. Once a block of this size has been freed, the C library keeps what later
+chunks free for the next one; else it would return it, and every chunk would pay for fresh pages."""
+
+
+class Spec(Protocol):
+    """What the policy says about a column."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def scale(self) -> float: ...
+    @property
+    def integer(self) -> bool: ...
+    @property
+    def clip(self) -> tuple[Any, Any] | None: ...
+    def bounds(self, kind: pa.DataType) -> tuple[float, float]: ...
+
+
+class GaussianScheme(Scheme):
+    """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ` the columns' covariance."""
+
+    def __init__(
+        self, specs: Sequence[Spec], spread: list[float], step: list[float], root: list[list[float]], tree: PathTree
+    ) -> None:
+        self._specs, self._tree = tuple(specs), tree
+        self._state = {"spread": spread, "step": step, "root": root}
+        self.columns = tuple(spec.name for spec in specs)
+        self._check()
+        self.step = np.array(step)
+        self._root = np.zeros((len(root), len(root)))
+        for i, line in enumerate(root):
+            self._root[i, : i + 1] = line
+        self._sizes = np.array([s * spec.scale for s, spec in zip(spread, specs, strict=True)])  # of the noise at t = 1
+        self.path = path_name(*self.columns, self._state, [spec.scale for spec in specs], tree.declaration)
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        kinds = [numeric.result_type(schema.field(s.name).type, integer=s.integer) for s in self._specs]
+        return [pa.field(name, kind) for name, kind in zip(self.columns, kinds, strict=True)]
+
+    def state(self) -> dict[str, Any]:
+        return self._state
+
+    def _check(self) -> None:
+        """Refuse a state that no fit can have given: with it, noise would be missing."""
+        state: dict[str, Any] = self._state
+        spread, step, root = state["spread"], state["step"], state["root"]
+        whole = len(spread) == len(step) == len(root) == len(self.columns) and all(
+            len(line) == i + 1 and abs(math.fsum(x * x for x in line) - 1) < 1e-6 for i, line in enumerate(root)
+        )
+        if not whole or not all(0 < x < math.inf for x in [*spread, *step]):
+            raise ValueError("a shape must have a spread, a step and a unit row of the root for each column")
+
+    def model(self, level: Level) -> GaussianNoise:
+        point = self._locate(level)
+        covariance = point.node.time * gram(self.factor)
+        apart = math.sqrt(self._tree.apart(point.node.time))
+        return GaussianNoise(
+            columns=self.columns,
+            covariance=tuple(tuple(coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
+            noise=point.node.time,
+            scale=tuple(spec.scale for spec in self._specs),
+            step=tuple(self.step.tolist()),
+            clip=tuple(None if spec.clip is None else plain(spec.clip) for spec in self._specs),
+            rounding=tuple(
+                lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
+                for step, size in zip(self.step.tolist(), self._sizes.tolist(), strict=True)
+            ),
+            collusion_resistant=True,
+        )
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        points = [self._locate(level) for level in levels]
+        kinds = [batch.column(name).type for name in self.columns]
+        read = [numeric.read(batch.column(name)) for name in self.columns]
+        out = [np.empty((len(self.columns), batch.num_rows)) for _ in points]
+        secret = key.derive("gaussian", self.path)
+        records, streams = Stream(secret), [Stream(secret.derive("column", name)) for name in self.columns]
+        nodes = ancestry(point.node for point in points)
+        chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
+        factor = self._root * (self._sizes / self.step)[:, None]
+        held = np.empty(max((len(points) + 1) * len(self.columns) * chunk, _ROOM))
+        for start in range(0, batch.num_rows, chunk):
+            part = slice(start, start + chunk)
+            shape = (len(points) + 1, len(self.columns), len(rows[part]))
+            whole, *paths = held[: math.prod(shape)].reshape(shape)
+            words = self._place([(values[part], null[part]) for values, null in read], kinds, whole)
+            # A change in one column redraws the noise of all: were some of it kept, the others would show the change.
+            addresses = records.addresses(rows[part], words)
+            for i, stream in enumerate(streams):
+                path = walk(stream, addresses, nodes)
+                for noise, point in zip(paths, points, strict=True):
+                    noise[i] = path[point.node.slot]
+            for noise, copy in zip(paths, out, strict=True):
+                lattice.shape(factor, noise, whole, self.step, copy[:, part])
+        results = [field.type for field in self.fields(batch.schema)]
+        return [
+            [
+                numeric.write(values, null, kind, name)
+                for values, (_, null), kind, name in zip(copy, read, results, self.columns, strict=True)
+            ]
+            for copy in out
+        ]
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        stream, (words, _) = Stream(key.derive("gaussian", self.path)), self._read(batch)
+        return stream.bits("draws", stream.addresses(rows, words))[::2]
+
+    def drift(self, later: Scheme) -> float:
+        if not isinstance(later, GaussianScheme) or later.columns != self.columns:
+            return math.inf
+        return stretch(self.factor, later.factor)
+
+    def paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
+        """The numbers on the lattice, and the noise of each level before it is put there.
+
+        Returns:
+            The numbers, `(column, row)`, and the noise, `(level, column, row)`, in the columns' units.
+
+        """
+        nodes = [self._tree.locate(level).node for level in levels]
+        secret = key.derive("gaussian", self.path)
+        words, whole = self._read(batch)
+        addresses = Stream(secret).addresses(rows, words)
+        noise = np.empty((len(levels), len(self.columns), len(rows)))
+        for i, name in enumerate(self.columns):
+            path = walk(Stream(secret.derive("column", name)), addresses, ancestry(nodes))
+            for j, node in enumerate(nodes):
+                noise[j, i] = path[node.slot]
+        return whole * self.step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
+
+    def records(self, batch: pa.RecordBatch) -> Floats:
+        """The numbers as they are, but for clipping, `(column, row)`; 0 where null."""
+        self._read(batch)  # refuses what has no place on the lattice
+        out = np.empty((len(self.columns), batch.num_rows))
+        for i, spec in enumerate(self._specs):
+            values, null = numeric.read(batch.column(spec.name))
+            held = np.clip(values, *spec.bounds(batch.column(spec.name).type))
+            out[i] = np.where(null, 0.0, held) if null.size else held
+        return out
+
+    @property
+    def factor(self) -> Floats:
+        """Lower triangular `L`: the noise is `L·W(t)`, in the columns' units."""
+        scaled: Floats = self._root * self._sizes[:, None]
+        return scaled
+
+    def _read(self, batch: pa.RecordBatch) -> tuple[list[Words], Floats]:
+        """All cells of a batch as words to address them by, and on the lattice in steps."""
+        whole = np.empty((len(self.columns), batch.num_rows))
+        read = [numeric.read(batch.column(name)) for name in self.columns]
+        return self._place(read, [batch.column(name).type for name in self.columns], whole), whole
+
+    def _place(self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType], whole: Floats) -> list[Words]:
+        """Put the cells of some rows on the lattice, in `whole`; return them as words to address them by."""
+        words = [np.empty(whole.shape[1], np.uint64) for _ in cells]
+        for i, (values, null) in enumerate(cells):
+            low, high = self._specs[i].bounds(kinds[i])
+            lost = lattice.place(values, null, low, high, self.step[i], whole[i], words[i])
+            if lost:
+                raise SourceError(
+                    f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
+                    f"{self.step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
+                )
+        return words
+
+    def _locate(self, level: Level) -> Point:
+        """The place of a level, refused where some column's noise would be too few steps, or too many to be exact."""
+        point = self._tree.locate(level)
+        steps = self._sizes / self.step * math.sqrt(point.node.time)
+        worst = int(steps.argmin())
+        if steps[worst] < FEWEST_STEPS:
+            advice = (
+                "leave out `integer = true`" if self._specs[worst].integer else "raise its scale or lower the level"
+            )
+            raise LevelError(
+                f"the noise of column {self.columns[worst]!r} must be at least {FEWEST_STEPS} lattice steps of "
+                f"{self.step[worst]:g}, and at fidelity {point.level.fidelity:.6g} it is {steps[worst]:.2g}; {advice}"
+            )
+        if not steps.max() < lattice.LARGEST / 64:
+            raise LevelError(
+                f"the noise of column {self.columns[int(steps.argmax())]!r} must be at most 2^46 lattice steps, and is "
+                "more; lower its scale or raise the level"
+            )
+        return point
+
+
+def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, Floats]:
+    """The Brownian path of each cell at each node; `nodes` come after those they depend on.
+
+    Each normal is drawn once, whatever the number of levels that share it.
+    """
+    bits: dict[str, Words] = {}
+    path: dict[Slot, Floats] = {}
+    origin = np.zeros(len(addresses) // 2)
+    for node in nodes:
+        lane, word = node.slot
+        if lane not in bits:
+            bits[lane] = stream.bits(lane, addresses)
+        left, right = (origin if end is None else path[end.slot] for end in (node.left, node.right))
+        more = partial(stream.bits, f"{lane}/{word}")
+        path[node.slot] = bridge(left, right, node.weight, node.size, bits[lane], word, addresses, more)
+    return path
+
+
+def coarse(number: float) -> float:
+    """A published statistic, to about three digits.
+
+    More would help nobody who mines a copy, but comparing two of them, before and after a record was added, would
+    tell the record.
+    """
+    fraction, exponent = math.frexp(number)
+    return math.ldexp(round(fraction * 2**11) / 2**11, exponent)
+
+
+def plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:
+    low, high = (end if isinstance(end, float) else end.isoformat() for end in clip)
+    return low, high

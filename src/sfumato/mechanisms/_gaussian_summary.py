@@ -1,0 +1,92 @@
+"""What the gaussian mechanism learns of a table, in two passes: the extent of each column, then exact products."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Self
+
+import numpy as np
+
+from sfumato.errors import SourceError
+from sfumato.kernels import Floats, Mask
+from sfumato.kernels.exact_moments import Integers, covariance, grain, means, products, whole
+from sfumato.mechanisms import Summary
+
+
+@dataclass(frozen=True)
+class Extent(Summary):
+    """First pass: the lowest and highest value of each column, and whether it counts units of time."""
+
+    low: tuple[float, ...]
+    high: tuple[float, ...]
+    moment: tuple[bool, ...]
+
+    @classmethod
+    def of(cls, columns: list[tuple[Floats, Mask]], moment: tuple[bool, ...]) -> Extent:
+        """The extent of some rows."""
+        present = [values[~null] if null.size else values for values, null in columns]
+        low = tuple(float(values.min()) if values.size else math.inf for values in present)
+        high = tuple(float(values.max()) if values.size else -math.inf for values in present)
+        return cls(low, high, moment)
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high)), self.moment)
+
+    def ends(self, column: int) -> tuple[float, float]:
+        """The lowest and highest value of a column; zero for both where it has none."""
+        low, high = self.low[column], self.high[column]
+        return (low, high) if low <= high else (0.0, 0.0)
+
+
+@dataclass(frozen=True)
+class Moments(Summary):
+    """Second pass: the sums of products of the columns with each other and with their presences."""
+
+    extent: Extent
+    sums: Integers
+
+    @classmethod
+    def of(cls, columns: list[tuple[Floats, Mask]], extent: Extent) -> Moments:
+        """The moments of some rows of a table with this extent."""
+        count, rows = len(columns), len(columns[0][0])
+        counted = [whole(values, null, *extent.ends(i)) for i, (values, null) in enumerate(columns)]
+        if any(null.size for _, null in columns):
+            present = [1.0 - null if null.size else np.ones(rows) for _, null in columns]
+            return cls(extent, products(np.stack([*counted, *present])))
+        # where nothing is null, one column of presences serves for all of them
+        short = products(np.stack([*counted, np.ones(rows)]))
+        spread = [*range(count), *[count] * count]
+        return cls(extent, short[np.ix_(spread, spread)])
+
+    def merge(self, other: Self) -> Self:
+        return type(self)(self.extent, self.sums + other.sums)
+
+    def covariance(self) -> Floats:
+        """The sample covariances, in the columns' units."""
+        return covariance(self.sums, [grain(*self.extent.ends(i)) for i in range(len(self.extent.low))])
+
+    def means(self) -> list[float]:
+        """The means, in the columns' units."""
+        return means(self.sums, [self.extent.ends(i) for i in range(len(self.extent.low))])
+
+    def mismatch(self) -> float:
+        """How much the covariances may fail to fit each other, because nulls made them use different rows."""
+        count = len(self.extent.low)
+        pairs = self.sums[count:, count:]
+        return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(int(pairs.min()), 1))
+
+
+def finite(values: Floats, null: Mask, column: str) -> None:
+    """Refuse NaN and infinity."""
+    if not values.size or (null.size == 0 and np.isfinite(values.min()) and np.isfinite(values.max())):
+        return  # a NaN would be both, an infinity one of them
+    bad = ~np.isfinite(values)
+    if null.size:
+        bad &= ~null
+    count = int(bad.sum())
+    if count:
+        raise SourceError(
+            f"column {column!r} must hold finite numbers, got {count} NaN or infinite values in one batch, the first "
+            f"in its row {int(bad.argmax())}; clean them or make them null"
+        )

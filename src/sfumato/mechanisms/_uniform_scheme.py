@@ -1,0 +1,157 @@
+"""The fitted uniform mechanism: replacement over fixed domains, at any place on the path."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from sfumato.errors import LevelError
+from sfumato.kernels import NULL, Words
+from sfumato.kernels.replacement import replace
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.keys.stream import Stream
+from sfumato.levels import Level
+from sfumato.mechanisms import Scheme, path_name
+from sfumato.models.uniform_replacement import UniformReplacement
+from sfumato.tables.domain import Authenticator, Domain
+
+LEAST = 1e-9
+"""The least retention: below, a copy is noise and takes long to make."""
+
+_CHUNK = 1 << 14
+"""Rows that are worked on at once, within a processor's cache."""
+
+
+class UniformScheme(Scheme):
+    """`Y` is `X` with probability `p`, else uniform over the product of the domains."""
+
+    def __init__(
+        self, columns: tuple[str, ...], domains: tuple[Domain, ...], scale: float, perturbs_null: bool, tree: PathTree
+    ) -> None:
+        self.columns = columns
+        self._domains, self._scale, self._perturbs_null, self._tree = domains, scale, perturbs_null, tree
+        self.path = path_name(*columns, self.state(), scale, perturbs_null, tree.declaration)
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        return [
+            pa.field(name, domain.result_type(schema.field(name).type))
+            for name, domain in zip(self.columns, self._domains, strict=True)
+        ]
+
+    def state(self) -> dict[str, Any]:
+        return {"domains": [domain.encode() for domain in self._domains]}
+
+    def model(self, level: Level) -> UniformReplacement:
+        return UniformReplacement(
+            columns=self.columns,
+            domains=tuple(domain.encode() for domain in self._domains),
+            retention=self._retention(level),
+            perturbs_null=self._perturbs_null,
+            collusion_resistant=True,
+        )
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        codes, null = self._codes(batch)
+        stream = Stream(key.derive("uniform", self.path))
+        return [
+            self._decode(batch, self._replace(codes, null, rows, self._retention(level), stream), null)
+            for level in levels
+        ]
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        codes, null = self._codes(batch)
+        total = self._join(codes, null, self._sizes())
+        return Stream(key.derive("uniform", self.path)).bits("draws", self._addresses(total, null, rows))[::2]
+
+    def drift(self, later: Scheme) -> float:  # noqa: ARG002 - uniform draws have no shape
+        return 1.0
+
+    def _codes(self, batch: pa.RecordBatch) -> tuple[list[Authenticator], list[npt.NDArray[np.bool_]]]:
+        """The place of each cell in its domain, and which cells are null."""
+        codes = [
+            domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
+        ]
+        return codes, [part < 0 for part in codes]
+
+    def _retention(self, level: Level) -> float:
+        """`p = f^scale`: a scale stretches the axis `-ln p`."""
+        given = self._tree.locate(level).level
+        retention = float(given.fidelity**self._scale)
+        if not LEAST <= retention < 1:
+            raise LevelError(
+                f"the retention of {' x '.join(self.columns)} must be at least {LEAST:g} and below 1, and at fidelity "
+                f"{given.fidelity:.6g} it is {retention:g}; change its scale or the level"
+            )
+        return retention
+
+    def _sizes(self) -> list[int]:
+        return [domain.count + self._perturbs_null for domain in self._domains]
+
+    def _replace(
+        self,
+        codes: list[Authenticator],
+        null: list[npt.NDArray[np.bool_]],
+        rows: Words,
+        retention: float,
+        stream: Stream,
+    ) -> list[Authenticator]:
+        """The codes after replacement, as one number over the product of the domains."""
+        sizes = self._sizes()
+        total, size = self._join(codes, null, sizes), math.prod(sizes)
+        if size == 0:  # no category at all: every cell is null
+            return codes
+        addresses = self._addresses(total, null, rows)
+        out = np.empty_like(total)
+        for start in range(0, len(rows), _CHUNK):
+            chunk = slice(start, start + _CHUNK)
+            cells = addresses[2 * start : 2 * (start + _CHUNK)]
+            out[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
+        return self._part(out, sizes)
+
+    def _addresses(self, total: Authenticator, null: list[npt.NDArray[np.bool_]], rows: Words) -> Words:
+        addresses = np.empty(2 * len(rows), np.uint64)
+        addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
+        if not self._perturbs_null:
+            addresses[1::2][np.logical_and.reduce(null)] = NULL
+        return addresses
+
+    def _join(self, codes: list[Authenticator], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> Authenticator:
+        """One number over the product of the domains.
+
+        A null is the last category, or stands at the first and is put back afterwards.
+        """
+        total: Authenticator | None = None
+        for part, missing, count in zip(codes, null, sizes, strict=True):
+            code = np.where(missing, count - 1 if self._perturbs_null else 0, part) if missing.any() else part
+            total = code if total is None else total * count + code
+        if total is None:
+            raise TypeError("a replacement has at least one column")
+        return total
+
+    @staticmethod
+    def _part(total: Authenticator, sizes: list[int]) -> list[Authenticator]:
+        """The inverse of `_join`."""
+        out = []
+        for count in reversed(sizes[1:]):
+            total, code = np.divmod(total, count)
+            out.append(code)
+        return [total, *reversed(out)]
+
+    def _decode(
+        self, batch: pa.RecordBatch, codes: list[Authenticator], null: list[npt.NDArray[np.bool_]]
+    ) -> list[pa.Array]:
+        """The columns that have these codes."""
+        out = []
+        for name, domain, code, missing in zip(self.columns, self._domains, codes, null, strict=True):
+            gone = code >= domain.count if self._perturbs_null else missing
+            shown = np.where(gone, 0, code) if gone.any() else code
+            out.append(domain.array(shown, gone, batch.column(name).type))
+        return out

@@ -1,0 +1,73 @@
+"""Gaussian noise: numbers, dates and timestamps with normal noise of a known covariance (li2012)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sfumato.levels import Level
+from sfumato.models import Amount, Limit, Model
+
+_PER_COLUMN = ("scale", "step", "clip", "rounding")
+
+
+@dataclass(frozen=True)
+class GaussianNoise(Model):
+    """`Y = X + Z` with `Z ~ N(0, covariance)` independent of the record and of other records (li2012, section 3.1)."""
+
+    kind = "gaussian-noise"
+    covariance: tuple[tuple[float, ...], ...]
+    """The lower triangle, row by row, in the columns' units, to about three digits; time counts in its type's unit."""
+    noise: float
+    """`σ²`: where no column has a `scale` or a stated spread, the covariance is this times the columns' own."""
+    scale: tuple[float, ...]
+    step: tuple[float, ...]
+    """The lattice: every value in the copy is a multiple of its column's step."""
+    clip: tuple[tuple[float, float] | None, ...]
+    rounding: tuple[float, ...]
+    """Largest correlation that rounding leaves between this copy's noise and a neighbour's increment."""
+    collusion_resistant: bool
+    """Whether copies with the same scheme and key lie on one Markov path; else their noise is independent."""
+
+    @property
+    def is_collusion_resistant(self) -> bool:
+        return self.collusion_resistant
+
+    def deviation(self, column: str) -> float:
+        """The standard deviation of the noise of a column."""
+        index = self.columns.index(column)
+        return math.sqrt(self.covariance[index][index])
+
+    def promises(self, level: Level) -> list[str]:
+        return [
+            f"Numbers, fidelity {level.fidelity:.6g}: the best linear estimate from the noisy numbers has a residual "
+            f"error of {level.error:.4g} of a column's variance (up to its `scale`)."
+        ]
+
+    def limits(self) -> list[Limit]:
+        unclipped = tuple(name for name, clip in zip(self.columns, self.clip, strict=True) if clip is None)
+        outliers = Limit("Not clipped", unclipped, "An outlier further away than the noise reaches can be singled out.")
+        shape = Limit("The shape of the noise shows how the numeric columns vary together")
+        missing = Limit("A missing value is released as missing", self.columns)
+        return [*([outliers] if unclipped else []), shape, missing]
+
+    def describe(self, column: str, amount: Amount) -> str:
+        step = self.step[self.columns.index(column)]
+        return f"noise of standard deviation {amount(self.deviation(column))}, in steps of {amount(step)}"
+
+    def narrowed(self, names: Sequence[str]) -> Self:
+        """The model of some of the columns: the marginal distribution of the noise."""
+        kept = self._kept(names)
+        if len(kept) == len(self.columns):
+            return self
+        triangle = tuple(tuple(self.covariance[i][j] for j in kept if j <= i) for i in kept)
+        parts: dict[str, Any] = {part: tuple(getattr(self, part)[i] for i in kept) for part in _PER_COLUMN}
+        columns = tuple(self.columns[i] for i in kept)
+        return dataclasses.replace(self, columns=columns, covariance=triangle, **parts)
+
+    def validate(self) -> None:
+        if [len(line) for line in self.covariance] != list(range(1, len(self.columns) + 1)):
+            raise TypeError("a covariance is a lower triangle")

@@ -1,0 +1,45 @@
+"""Unchanged columns: published identifiers, and columns that the owner releases as they are."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from sfumato.levels import Level
+from sfumato.models import Amount, Limit, Model
+
+IDENTIFIER, PUBLIC = "id", "keep"
+"""The roles of columns that a copy shows unchanged."""
+
+
+@dataclass(frozen=True)
+class Unchanged(Model):
+    """Columns that are in the copy as they are in the original."""
+
+    kind = "unchanged"
+    role: str
+    """`id` for record identifiers, `keep` for other columns."""
+
+    @property
+    def is_perturbed(self) -> bool:
+        return False
+
+    @property
+    def is_identifier(self) -> bool:
+        """Whether the columns identify records."""
+        return self.role == IDENTIFIER
+
+    def promises(self, level: Level) -> list[str]:  # noqa: ARG002 - nothing is protected
+        return []
+
+    def limits(self) -> list[Limit]:
+        what = "record identifiers" if self.is_identifier else "public columns, which may be quasi-identifiers"
+        return [Limit(f"Released unchanged ({what})", self.columns)]
+
+    def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
+        return "unchanged"
+
+    def narrowed(self, names: Sequence[str]) -> Self:
+        return dataclasses.replace(self, columns=tuple(self.columns[i] for i in self._kept(names)))

@@ -1,0 +1,58 @@
+"""Uniform replacement: categories that were kept with a known probability, else drawn at random (xiao2009)."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from sfumato.levels import Level
+from sfumato.models import Amount, Limit, Model
+
+
+@dataclass(frozen=True)
+class UniformReplacement(Model):
+    """`Y = X` with probability `retention`, else uniform over the domain (xiao2009, eq. 1).
+
+    Several columns are one attribute over the product of their domains (xiao2009, section 4).
+    """
+
+    kind = "uniform-replacement"
+    domains: tuple[dict[str, Any], ...]
+    retention: float
+    perturbs_null: bool
+    """Whether null is one more category, after the listed ones; else nulls stay."""
+    collusion_resistant: bool
+    """Whether copies with the same scheme and key lie on one Markov path; else they are independent."""
+
+    @property
+    def is_collusion_resistant(self) -> bool:
+        return self.collusion_resistant
+
+    @property
+    def size(self) -> int:
+        """The number of categories of the attribute; 0 where every cell is null."""
+        return math.prod(int(domain["count"]) + self.perturbs_null for domain in self.domains)
+
+    def promises(self, level: Level) -> list[str]:
+        return [
+            f"Categories, fidelity {level.fidelity:.6g}: a category is retained with probability {level.retention:.4g} "
+            "(up to its `scale`), else drawn at random from its domain, its own value included."
+        ]
+
+    def limits(self) -> list[Limit]:
+        missing = [] if self.perturbs_null else [Limit("A missing value is released as missing", self.columns)]
+        return [Limit("The list of possible values is public", self.columns), *missing]
+
+    def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
+        count = self.domains[self.columns.index(column)]["count"]
+        others = f", jointly with {len(self.columns) - 1} more" if len(self.columns) > 1 else ""
+        return f"retained with probability {self.retention:.4g}, else one of {count:,} at random{others}"
+
+    def narrowed(self, names: Sequence[str]) -> Self:
+        """The model of some of the columns: the marginal distribution of a uniform draw is uniform."""
+        kept = self._kept(names)
+        columns, domains = (tuple(part[i] for i in kept) for part in (self.columns, self.domains))
+        return dataclasses.replace(self, columns=columns, domains=domains)

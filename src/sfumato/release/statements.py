@@ -1,0 +1,67 @@
+"""What a copy promises, warns of and does not protect, collected from the models of its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sfumato.levels import Level
+from sfumato.models import Limit, Model
+from sfumato.tables.view import View
+
+_RESISTANT = (
+    "Collusion-resistant: combining this copy with any number of less faithful copies of the same table, made with the "
+    "same key and scheme, adds no information about a record, whatever method is used."
+)
+_UNSAFE = (
+    "UNSAFE: some columns carry noise that is independent between copies. Recipients who combine their copies learn "
+    "more than from the best one. For comparison only."
+)
+_NOTHING = "NOTHING IS PERTURBED in this copy."
+_SECRET_MAP = "NOTHING IS PERTURBED: copies of all levels are equal, and safe only while the linear map is secret."
+
+_MEMBERSHIP = Limit("Membership is not protected: a copy shows that a record is in the table")
+_VERSIONS = Limit("A record that changes between versions of the table is released again, with independent noise")
+_CORRELATED = Limit(
+    "Correlated columns help an attacker: numbers are perturbed jointly, categories only within a joint group, and a "
+    "public column not at all"
+)
+
+
+def promises(level: Level, models: Sequence[Model]) -> tuple[str, ...]:
+    """What a copy at this level guarantees."""
+    found = dict.fromkeys(sentence for model in models for sentence in model.promises(level))
+    safe = any(model.is_perturbed for model in models) and all(model.is_collusion_resistant for model in models)
+    return (*found, *([_RESISTANT] if safe else []))
+
+
+def warnings(models: Sequence[Model]) -> tuple[str, ...]:
+    """What an owner must read before such a copy leaves."""
+    if not any(model.is_perturbed for model in models):
+        mapped = any(model.original_columns != model.columns for model in models)
+        return (_SECRET_MAP if mapped else _NOTHING,)
+    return () if all(model.is_collusion_resistant for model in models) else (_UNSAFE,)
+
+
+def limits(models: Sequence[Model], view: View) -> tuple[str, ...]:
+    """What a copy does not guarantee; limits that several models share are stated once, for all their columns."""
+    found = [_MEMBERSHIP, *(limit for model in models for limit in model.limits())]
+    if any(model.is_perturbed for model in models):
+        found.append(_VERSIONS)
+    if len(models) > 1:
+        found.append(_CORRELATED)
+    merged: dict[tuple[str, str], tuple[str, ...]] = {}
+    for limit in found:
+        name = (limit.text, limit.advice)
+        merged[name] = merged.get(name, ()) + limit.columns
+    return (*(str(Limit(text, columns, advice)) for (text, advice), columns in merged.items()), *_of_view(view))
+
+
+def _of_view(view: View) -> list[str]:
+    """What follows from showing only a part of a table."""
+    out = [] if view.where is None else [f"Only the rows with {view.where} are released."]
+    if view.columns is not None:
+        out.append(
+            "Only some columns are released. Whoever combines this copy with one that has other columns learns no more "
+            "than from one copy of all these columns at the better level."
+        )
+    return out

@@ -1,1 +1,0 @@
-"""Plain frozen records: what an owner says (levels, policy) and what a table looks like."""

@@ -1,0 +1,154 @@
+"""A domain: the values that a categorical column may take, in a fixed order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.errors import PolicyError, SourceError
+
+Authenticator = npt.NDArray[np.int64]
+
+LARGEST = 1 << 31
+"""How many values a domain, or the product of the domains of a joint group, may have at most."""
+
+
+@dataclass(frozen=True)
+class Domain:
+    """Either listed values or, where `values` is empty, all integers from `first` on."""
+
+    values: tuple[Any, ...] = ()
+    first: int = 0
+    count: int = 0
+
+    @classmethod
+    def listed(cls, values: Sequence[Any]) -> Domain:
+        """A domain of these values; consecutive integers are kept as a range."""
+        count = len(values)
+        whole = count > 0 and all(type(value) is int for value in values)
+        if whole and abs(values[0]) < 1 << 62 and list(values) == list(range(values[0], values[0] + count)):
+            return cls(first=values[0], count=count)
+        return cls(values=tuple(values), count=count)
+
+    @classmethod
+    def declared(cls, column: str, said: Any) -> Domain:
+        """The domain that a policy states: a list, or a table with `min` and `max`."""
+        if isinstance(said, dict) and set(said) == {"min", "max"} and all(type(v) is int for v in said.values()):
+            if not -(1 << 62) < said["min"] <= said["max"] < 1 << 62:
+                raise PolicyError(f"the domain of {column!r} must have min at most max, both in 63 bits, got {said}")
+            return cls(first=said["min"], count=said["max"] - said["min"] + 1)
+        if isinstance(said, list) and said and not any(isinstance(value, list | dict) for value in said):
+            plain = [value if isinstance(value, int | str) else str(value) for value in said]
+            if len({(type(value), value) for value in plain}) == len(plain):
+                return cls.listed(plain)
+        raise PolicyError(
+            f"the domain of {column!r} must be a list of distinct values or {{ min = 0, max = 9 }}, got {said!r}"
+        )
+
+    @classmethod
+    def decode(cls, data: dict[str, Any]) -> Domain:
+        """The inverse of `encode`."""
+        values, count = tuple(data.get("values", ())), data["count"]
+        if not isinstance(count, int) or not 0 <= count <= LARGEST or ("values" in data and len(values) != count):
+            raise ValueError("a domain has as many values as it counts")
+        return cls(values=values, first=data.get("min", 0), count=count)
+
+    def encode(self) -> dict[str, Any]:
+        """As JSON."""
+        if self.values or not self.count:
+            return {"values": list(self.values), "count": self.count}
+        return {"min": self.first, "count": self.count}
+
+    def codes(self, array: pa.Array, column: str) -> Authenticator:
+        """The index of each value; -1 where null. A value outside the domain is refused."""
+        if types.is_null(array.type):
+            return np.full(len(array), -1, np.int64)
+        if types.is_dictionary(array.type):
+            table = np.append(self._lookup(array.dictionary), -1)
+            places = array.indices.cast(pa.int64()).fill_null(len(table) - 1)
+            found: Authenticator = table[places.to_numpy(zero_copy_only=False)]
+        elif types.is_integer(array.type) and not self.values:
+            found = self._offset(array)
+        else:
+            found = self.codes(array.dictionary_encode(), column)
+        if len(found) and found.min() < -1:
+            stranger = array[int(np.flatnonzero(found < -1)[0])].as_py()
+            raise SourceError(
+                f"every value of {column!r} must be in its domain of {self.count} values, got {stranger!r}; add it to "
+                "the domain in the policy"
+            )
+        return found
+
+    def array(self, codes: Authenticator, null: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+        """The column of type `kind` that has these indices."""
+        mask = null if null.any() else None
+        kind = self.result_type(kind)
+        if types.is_integer(kind) and not self.values:
+            return pa.array(codes + self.first if self.first else codes, mask=mask).cast(kind)
+        if types.is_dictionary(kind):
+            indices = pa.array(codes, mask=mask).cast(kind.index_type)
+            return pa.DictionaryArray.from_arrays(indices, self._typed(kind.value_type))
+        return self._typed(kind).take(pa.array(codes, mask=mask))
+
+    def result_type(self, kind: pa.DataType) -> pa.DataType:
+        """The type of `array`: a dictionary grows its index where the domain needs it, and null takes the domain's."""
+        if types.is_null(kind):
+            return pa.array(self.values).type if self.values else pa.int64() if self.count else kind
+        if types.is_dictionary(kind) and self.count > 2 ** (kind.index_type.bit_width - 1):
+            return pa.dictionary(pa.int32(), kind.value_type)
+        return kind
+
+    def _typed(self, kind: pa.DataType) -> pa.Array:
+        values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
+        try:
+            return pa.array(values, kind) if types.is_integer(kind) else pa.array(values or [], None).cast(kind)
+        except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
+            raise SourceError(
+                f"a domain must have values of its column's type, got {list(values[:3])} ... for {kind}; write them so"
+            ) from None
+
+    def _lookup(self, values: pa.Array) -> Authenticator:
+        """The index of each of some values; -2 where it is not in the domain, -1 where null."""
+        found = pc.index_in(values, value_set=self._typed(values.type)).fill_null(-2)
+        codes: Authenticator = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        if values.null_count:
+            codes[values.is_null().to_numpy(zero_copy_only=False)] = -1
+        return codes
+
+    def _offset(self, array: pa.Array) -> Authenticator:
+        null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+        values = array.fill_null(self.first) if array.null_count else array
+        codes: Authenticator = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self.first
+        if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < self.count:
+            codes[(codes < 0) | (codes >= self.count)] = -2
+        if null is not None:
+            codes[null] = -1
+        return codes
+
+
+def is_category(kind: pa.DataType) -> bool:
+    """Whether values of this type can be categories: text, whole numbers, truth values, decimals and times."""
+    text = types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind) or types.is_null(kind)
+    return bool(text or types.is_integer(kind) or types.is_decimal(kind) or types.is_temporal(kind))
+
+
+def observed(array: pa.Array) -> list[Any]:
+    """The distinct values of a column, sorted, as JSON can hold them."""
+    if types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    if types.is_null(array.type):
+        return []
+    values = pc.drop_null(pc.unique(array))
+    plain = types.is_integer(values.type) or types.is_boolean(values.type)
+    texts = types.is_string(values.type) or types.is_large_string(values.type)
+    if not (plain or texts):
+        values = values.cast(pa.string())
+    found = values.to_pylist()
+    return sorted(found)

@@ -1,0 +1,171 @@
+"""Files of tables, one reader a format: what a file's columns are, and its rows as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+import pyarrow.ipc
+import pyarrow.parquet
+from pyarrow import types
+
+from sfumato.errors import SourceError
+from sfumato.tables.filesystem import is_file, opened
+
+BATCH = 1 << 16
+"""Rows a batch, all but the last."""
+
+FORMATS = {
+    ".parquet": "parquet",
+    ".pq": "parquet",
+    ".csv": "csv",
+    ".arrow": "arrow",
+    ".feather": "arrow",
+    ".ipc": "arrow",
+}
+
+
+class LedgerReader(NamedTuple):
+    """A table that can be read more than once."""
+
+    schema: pa.Schema
+    rows: int | None
+    batches: Callable[[list[str]], Iterable[pa.RecordBatch]]
+    """Of some columns."""
+
+
+def format_of(path: str | Path) -> str:
+    """The format that a file's ending names."""
+    ending = Path(path).suffix.lower()
+    if ending not in FORMATS:
+        raise SourceError(f"a table's name must end in one of {', '.join(FORMATS)}, got {str(path)!r}")
+    return FORMATS[ending]
+
+
+def read_file(place: str | Path, schema: pa.Schema | None = None) -> LedgerReader:
+    """A file; a schema gives the types of CSV, which has none of its own."""
+    if not Path(place).suffix and not is_file(place):
+        raise SourceError(f"a table must be a file or a folder that exists, and {str(place)!r} is none")
+    kind = format_of(place)
+    try:
+        if not is_file(place):
+            raise SourceError(f"a table must be a file that exists, and {str(place)!r} is none")
+        if kind == "csv":
+            return _csv(place, schema)
+        return _parquet(place) if kind == "parquet" else _arrow(place)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        raise SourceError(f"{place} could not be read as {kind}: {brief(error)}") from None
+
+
+def viewless(schema: pa.Schema) -> pa.Schema:
+    """The schema with ordinary strings. Views of strings are not taken by all of Arrow's functions."""
+    views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+
+    def plain(kind: pa.DataType) -> pa.DataType:
+        if types.is_dictionary(kind):
+            return pa.dictionary(kind.index_type, views.get(kind.value_type, kind.value_type))
+        return views.get(kind, kind)
+
+    return pa.schema([field.with_type(plain(field.type)) for field in schema], schema.metadata)
+
+
+def _parquet(place: str | Path) -> LedgerReader:
+    with opened(place) as handle, pyarrow.parquet.ParquetFile(handle) as file:
+        schema, rows = file.schema_arrow, file.metadata.num_rows
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        with opened(place) as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=False) as file:
+            for batch in file.iter_batches(batch_size=BATCH, columns=names):
+                yield batch.select(names)
+
+    return LedgerReader(schema, rows, read)
+
+
+def _csv(place: str | Path, schema: pa.Schema | None = None) -> LedgerReader:
+    """A CSV file, separated by commas, semicolons or tabs; an empty cell that is not quoted is null.
+
+    Without a schema the first rows tell the types, and numbers written with leading zeros stay text.
+    """
+    with opened(place) as file:
+        head = file.read(1 << 20).partition(b"\n")[0].decode("utf-8-sig")
+    mark = max(",;\t", key=head.count)
+    # in a table of one column, an empty line is a null
+    parse = pyarrow.csv.ParseOptions(delimiter=mark, ignore_empty_lines=mark in head)
+
+    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
+        convert = pyarrow.csv.ConvertOptions(
+            column_types=known,
+            include_columns=names,
+            null_values=[""],
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        )
+        return pyarrow.csv.open_csv(opened(place), parse_options=parse, convert_options=convert)
+
+    with parsed({field.name: _readable(field.type) for field in schema or ()}) as reader:
+        found = reader.schema
+    if schema is None and len(set(found.names)) == len(found.names):
+        found = _keep_zeros(found, parsed(dict.fromkeys(found.names, pa.string())))
+    known = {field.name: field.type for field in found}
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        with parsed(known, names) as reader:
+            yield from reader
+
+    return LedgerReader(found, None, read)
+
+
+def _readable(kind: pa.DataType) -> pa.DataType:
+    """The nearest type that the CSV reader makes."""
+    if types.is_dictionary(kind):
+        return _readable(kind.value_type)
+    if types.is_float16(kind):
+        return pa.float32()
+    return pa.string() if types.is_decimal256(kind) else kind
+
+
+def _keep_zeros(schema: pa.Schema, texts: Any) -> pa.Schema:
+    """The schema with text in place of integers where some cell has leading zeros, as codes have."""
+    with texts as reader:
+        first = next(iter(reader), None)
+    if first is None:
+        return schema
+    padded = [name for name in schema.names if pc.any(pc.match_substring_regex(first.column(name), "^0[0-9]")).as_py()]
+    coded = [f.name for f in schema if f.name in padded and types.is_integer(f.type)]
+    return pa.schema(field.with_type(pa.string()) if field.name in coded else field for field in schema)
+
+
+def _arrow(place: str | Path) -> LedgerReader:
+    def streamed() -> Any:
+        handle = opened(place, mapped=True)
+        if handle.read(6) == b"ARROW1":
+            return pyarrow.ipc.open_file(handle)
+        handle.seek(0)
+        return pyarrow.ipc.open_stream(handle)
+
+    with streamed() as reader:
+        schema = viewless(reader.schema)
+
+    def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([schema.field(name) for name in names])
+        with streamed() as reader:
+            whole = isinstance(reader, pyarrow.ipc.RecordBatchFileReader)
+            batches = map(reader.get_batch, range(reader.num_record_batches)) if whole else reader
+            yield from (_sound(batch.select(names)).cast(wanted) for batch in batches)
+
+    return LedgerReader(schema, None, read)
+
+
+def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """A batch that points nowhere but into itself: Arrow trusts its files, and a damaged one would crash us."""
+    batch.validate(full=True)
+    return batch
+
+
+def brief(error: Exception) -> str:
+    """The first line of an error."""
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
