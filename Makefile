@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test sweep bench figures docs clean
+.PHONY: demo test unit sweep bench figures docs dist clean
 
 demo: $(VENV)/.plot
 	$(BIN)/sfumato demo
@@ -16,6 +16,12 @@ test: $(VENV)/.dev
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -n auto --dist worksteal
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
+
+unit: $(VENV)/.unit  ## the quick tests: no root, no Docker, no servers
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports --no-logo
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not server" tests/unit tests/golden tests/compatibility tests/architecture
 
 sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is printed
 	$(BIN)/python -m pytest -n auto -m slow --seed random
@@ -30,6 +36,14 @@ docs: $(VENV)/.dev
 	$(BIN)/sphinx-build -q -W --keep-going -b html docs docs/_build
 	@echo "open docs/_build/index.html"
 
+dist: $(VENV)/.release  ## source distribution, wheel and software bill of materials, checked, in dist
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist
+	$(BIN)/twine check --strict dist/*
+	$(PYTHON) -m venv dist/.sbom && dist/.sbom/bin/pip install --quiet dist/*.whl
+	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-format JSON --outfile dist/sbom.json dist/.sbom
+	rm -rf dist/.sbom
+
 clean:
 	rm -rf $(VENV) .bench docs/_build
 
@@ -41,6 +55,14 @@ $(VENV)/.plot: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install --quiet -e '.[plot]'
 	touch $@
 
+$(VENV)/.unit: pyproject.toml | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -e '.[unit]'
+	touch $@
+
+$(VENV)/.release: pyproject.toml | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -e '.[release]'
+	touch $@
+
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install --quiet -e '.[dev]'
-	touch $@ $(VENV)/.plot
+	touch $@ $(VENV)/.plot $(VENV)/.unit

@@ -1,4 +1,4 @@
-"""The audit of a table, and the joint attack on many copies against reading them."""
+"""The time and memory of a full audit, and the time of a joint attack on many copies against reading them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from measure import Line, at_most, duel
+from measure import Line, at_most, compare
 
 _CHILD = r"""
 import re, sys, time
@@ -23,7 +23,7 @@ from sfumato.audit.audit import audit
 table, *copies = [pq.read_table(path) for path in sys.argv[1:]]
 start = time.perf_counter()
 found = audit(table, {str(i): copy for i, copy in enumerate(copies)})
-assert found.passed and len(found.pooled.scores) == 10
+assert found.passed and len(found.all_copies.scores) == 10
 print(time.perf_counter() - start)
 print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]) / 1024)
 """
@@ -46,18 +46,18 @@ def _copies(folder: str, rows: int, count: int) -> tuple[Path, list[Path]]:
     return original, paths
 
 
-def whole() -> Iterator[Line]:
-    """Every attack on 100,000 x 10 with five copies, in a process of its own."""
+def full_audit() -> Iterator[Line]:
+    """Every attack on five copies of 100,000 x 10, in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         original, paths = _copies(folder, 100_000, 5)
         command = [sys.executable, "-c", _CHILD, str(original), *map(str, paths)]
         took, peak = map(float, subprocess.run(command, capture_output=True, text=True, check=True).stdout.split())
     yield Line("full audit, 100,000 x 10, 5 copies", took, 30.0, "the limit", "at most 30 s", took <= 30)
-    yield Line("its peak memory", peak, 2048.0, "the limit", "at most 2 GiB", peak <= 2048, "MiB")
+    yield Line("peak memory of the full audit", peak, 2048.0, "the limit", "at most 2 GiB", peak <= 2048, "MiB")
 
 
 def joint() -> Iterator[Line]:
-    """The best linear estimate from thirty copies of 1,000,000 x 10, against reading them."""
+    """The best linear estimate from thirty copies of 1,000,000 x 10, against reading the copies."""
     with tempfile.TemporaryDirectory() as folder:
         original, paths = _copies(folder, 1_000_000, 30)
         table = pq.read_table(original)
@@ -67,5 +67,5 @@ def joint() -> Iterator[Line]:
                 for _ in pq.ParquetFile(path).iter_batches(batch_size=1 << 16):
                     pass
 
-        pair = duel(lambda: sf.attack("llse", paths, statistics=table), read, rounds=3)
-    yield at_most("llse on 30 copies of 1,000,000 x 10", pair, "reading them", 1.5)
+        pair = compare(lambda: sf.attack("llse", paths, statistics=table), read, rounds=3)
+    yield at_most("llse on 30 copies of 1,000,000 x 10", pair, "reading the copies", 1.5)

@@ -1,6 +1,6 @@
-"""What a cell costs: a model fitted to small runs, checked on a large one, and followed to 10^12 cells.
+"""A cost model of a release: fitted to small runs, checked on a large one, and extrapolated to 10^12 cells.
 
-`python benchmarks/cost.py` writes docs/cost-model.md, which docs/scale.md shows.
+`python benchmarks/cost.py` writes docs/cost-model.md, which docs/scale.md includes.
 """
 
 from __future__ import annotations
@@ -29,19 +29,19 @@ ROOT = Path(__file__).parents[1]
 KEY = sf.Key.from_bytes(bytes(32))
 CELLS = 4_000_000
 CHECK_ROWS, CHECK_COLUMNS = 25_000_000, 4
-PARTS = ("a row", "a cell", "a draw of a cell", "a cell times the columns blurred together")
+PARTS = ("per row", "per cell", "per draw and cell", "per cell and jointly perturbed column")
 FORMATS = ("parquet", "arrow", "csv")
 
 
 @dataclass(frozen=True)
 class Run:
-    """One release from file to file, measured."""
+    """The measurement of one release from file to file."""
 
     rows: int
     columns: int
     draws: int
     cpu: float
-    """Seconds, of all threads."""
+    """CPU seconds of all threads."""
 
     @property
     def parts(self) -> list[float]:
@@ -50,7 +50,7 @@ class Run:
 
 
 def measured(columns: int, level: float | str, form: str = "parquet", cells: int = CELLS) -> tuple[Run, float, float]:
-    """A run, and the bytes a cell that were read and written."""
+    """A measured run, and the bytes per cell that were read and written."""
     rows = cells // columns
     rng = np.random.default_rng(columns)
     numbers = {f"c{k}": rng.normal(size=rows) for k in range(columns)}
@@ -87,17 +87,17 @@ def _cpu(work: Callable[[], object], rounds: int = 4) -> float:
 
 
 def model() -> tuple[np.ndarray, list[Run]]:
-    """Seconds by part, never negative, that fit all runs best in relative terms."""
+    """Non-negative seconds per part, by least squares of the relative errors of all runs."""
     runs = [measured(columns, level)[0] for columns in (1, 2, 4, 8, 16) for level in ("a", 0.7, 0.123456)]
-    weighed = np.array([[part / run.cpu for part in run.parts] for run in runs])
-    found, _ = nnls(weighed, np.ones(len(runs)))
+    relative = np.array([[part / run.cpu for part in run.parts] for run in runs])
+    found, _ = nnls(relative, np.ones(len(runs)))
     return found, runs
 
 
 def check(found: np.ndarray) -> tuple[float, float]:
-    """CPU seconds predicted and measured for 10^8 cells in 32 files, 25 times as many as in any run before."""
+    """Predicted and measured CPU seconds for 10^8 cells in 32 files, 25 times as many as in any fitted run."""
     with tempfile.TemporaryDirectory() as folder:
-        source = lake.lay(Path(folder, "in"), CHECK_ROWS, CHECK_COLUMNS, 32)
+        source = lake.write_dataset(Path(folder, "in"), CHECK_ROWS, CHECK_COLUMNS, 32)
         scheme = lake.policy(CHECK_COLUMNS).fit(source)
 
         def release() -> None:
@@ -105,8 +105,8 @@ def check(found: np.ndarray) -> tuple[float, float]:
             release_folder(scheme, source, Path(folder, "out"), "a", KEY, engine=Local(1))
 
         cpu = _cpu(release, rounds=2)
-    said = Run(CHECK_ROWS, CHECK_COLUMNS, 1, cpu)
-    return float(np.dot(found, said.parts)), cpu
+    run = Run(CHECK_ROWS, CHECK_COLUMNS, 1, cpu)
+    return float(np.dot(found, run.parts)), cpu
 
 
 def page() -> Iterator[str]:
@@ -118,7 +118,7 @@ def page() -> Iterator[str]:
     yield ""
     yield (
         f"Fitted to {len(runs)} releases of {CELLS:,} cells from Parquet to Parquet (1 to 16 columns, 1 to "
-        f"{max(run.draws for run in runs)} draws a cell) on one thread; the worst of them is off by {worst:.0%}."
+        f"{max(run.draws for run in runs)} draws per cell) on one thread; the largest relative error is {worst:.0%}."
     )
     predicted, cpu = check(found)
     yield ""
@@ -127,18 +127,18 @@ def page() -> Iterator[str]:
         f"{cpu:.1f}, a ratio of {predicted / cpu:.2f}."
     )
     yield ""
-    yield "| format | CPU ns a cell (4 columns, 1 draw) | bytes a cell read | written |"
+    yield "| format | CPU ns per cell (4 columns, 1 draw) | bytes read per cell | bytes written per cell |"
     yield "|---|---:|---:|---:|"
     for form in FORMATS:
         run, read, written = measured(4, "a", form)
         yield f"| {form} | {1e9 * run.cpu / CELLS:.1f} | {read:.1f} | {written:.1f} |"
         if form == "parquet":
-            each, moved = cpu / 1e8, read + written
+            cpu_per_cell, bytes_per_cell = cpu / 1e8, read + written
     yield ""
     yield "| cells | CPU hours | read and written | minutes on 100 cores | on 1,000 cores |"
     yield "|---:|---:|---:|---:|---:|"
     for power in (9, 10, 11, 12):
-        hours, terabytes = each * 10**power / 3600, moved * 10**power / 1e12
+        hours, terabytes = cpu_per_cell * 10**power / 3600, bytes_per_cell * 10**power / 1e12
         yield f"| 10^{power} | {hours:,.3g} | {terabytes:,.3g} TB | {hours * 0.6:,.2g} | {hours * 0.06:,.2g} |"
 
 

@@ -1,4 +1,4 @@
-"""From file to file: time against pyarrow alone, and memory as rows grow."""
+"""Releases from file to file: time against pyarrow alone, and memory as the number of rows grows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from measure import Line, at_most, duel
+from measure import Line, at_most, compare
 
 POLICY = 'dataset = "b"\n[levels]\na = 0.5\n[columns]\n' + "".join(f'c{i} = "gaussian"\n' for i in range(4))
 
@@ -44,17 +44,21 @@ def speed() -> Iterator[Line]:
         policy, key = sf.Policy.loads(POLICY), sf.Key.from_bytes(bytes(32))
         scheme = policy.fit(source)
 
-        def plain() -> None:
+        def read_and_write() -> None:
             pq.write_table(pq.read_table(source), out)
 
-        pair = duel(lambda: sf.release_file(scheme, source, out, "a", key), plain, rounds=3)
-        yield at_most("Parquet to Parquet, 10,000,000 x 4, all cores, fitted before", pair, "pyarrow read and write", 2)
-        pair = duel(lambda: sf.release_file(policy.fit(source), source, out, "a", key), plain, rounds=3)
-        yield at_most("the same, with the fit", pair, "pyarrow read and write", 2)
+        pair = compare(lambda: sf.release_file(scheme, source, out, "a", key), read_and_write, rounds=3)
+        yield at_most(
+            "Parquet to Parquet, 10,000,000 x 4, all cores, with a fitted scheme", pair, "pyarrow read and write", 2
+        )
+        pair = compare(lambda: sf.release_file(policy.fit(source), source, out, "a", key), read_and_write, rounds=3)
+        yield at_most(
+            "Parquet to Parquet, 10,000,000 x 4, all cores, including the fit", pair, "pyarrow read and write", 2
+        )
 
 
 def memory() -> Iterator[Line]:
-    """Peak resident memory of a whole process, at 40,000,000 rows against 4,000,000."""
+    """Peak resident memory of a process, at 40,000,000 rows against 4,000,000."""
     with tempfile.TemporaryDirectory() as folder:
         policy = Path(folder, "p.toml")
         policy.write_text(POLICY)

@@ -1,4 +1,4 @@
-"""In memory, one thread: gaussian and uniform copies against NumPy's insecure generator, and against Algorithm 3."""
+"""Releases in memory: gaussian and uniform copies against NumPy's insecure generator and against Algorithm 3."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ import pyarrow as pa
 from threadpoolctl import threadpool_limits
 
 import sfumato as sf
-from measure import Line, at_most, duel
+from measure import Line, at_most, compare
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 PLAIN = "NumPy (1)"
 
 
 def gaussian() -> Iterator[Line]:
-    """1,000,000 x 8 doubles at the declared levels of a ladder of three, and on demand."""
+    """A gaussian copy of 1,000,000 x 8 doubles at three declared levels, and at a level on demand."""
     rng = np.random.default_rng(1)
     mixing = np.tril(rng.normal(size=(8, 8)))
     x = rng.normal(size=(1_000_000, 8)) @ mixing.T
@@ -33,12 +33,12 @@ def gaussian() -> Iterator[Line]:
     for level, bound in (("a", 2), ("b", 2), ("c", 2), (0.6, 6)):
         name = f"declared level {level}" if isinstance(level, str) else "on demand, 8 digits"
         with threadpool_limits(1):
-            pair = duel(partial(scheme.release, table, level, KEY, threads=1), plain_noise, rounds=12)
+            pair = compare(partial(scheme.release, table, level, KEY, threads=1), plain_noise, rounds=12)
         yield at_most(f"gaussian copy 1,000,000 x 8, {name}", pair, PLAIN, bound)
 
 
 def uniform() -> Iterator[Line]:
-    """10,000,000 cells over 50 values."""
+    """A uniform copy of 10,000,000 cells with a domain of 50 values."""
     rng = np.random.default_rng(1)
     x = rng.integers(0, 50, 10_000_000)
     table = pa.table({"x": x})
@@ -51,7 +51,7 @@ def uniform() -> Iterator[Line]:
         return np.where(rng.random(len(x)) < p, x, rng.integers(0, 50, len(x)))
 
     for p in (0.3, 0.8):
-        pair = duel(partial(scheme.release, table, p, KEY, threads=1), partial(plain_replacement, p), rounds=3)
+        pair = compare(partial(scheme.release, table, p, KEY, threads=1), partial(plain_replacement, p), rounds=3)
         yield at_most(f"uniform copy of 10,000,000 cells, p = {p}", pair, "NumPy (2)", 4)
 
 
@@ -64,17 +64,17 @@ def many_levels() -> Iterator[Line]:
     # odd steps of the finest grid all take as many draws
     times = sf.Level(0.9).noise + (sf.Level(0.1).noise - sf.Level(0.9).noise) * (np.arange(10_000) * 4 + 1) / 65536
     levels = [sf.Level.from_noise(t) for t in times]
-    first, given = partial(scheme.release, table, levels[0], KEY, threads=1), 1
-    for turn in (10, 100, 1000, 10_000):
-        for level in levels[given:turn]:
+    first, released = partial(scheme.release, table, levels[0], KEY, threads=1), 1
+    for count in (10, 100, 1000, 10_000):
+        for level in levels[released:count]:
             scheme.release(table.slice(0, 1000), level, KEY, threads=1)
-        given = turn
-        pair = duel(partial(scheme.release, table, levels[turn - 1], KEY, threads=1), first, rounds=15)
-        yield at_most(f"the {turn:,}th distinct level, 200,000 cells", pair, "the first level", 1.1)
+        released = count
+        pair = compare(partial(scheme.release, table, levels[count - 1], KEY, threads=1), first, rounds=15)
+        yield at_most(f"the {count:,}th distinct level, 200,000 cells", pair, "the first level", 1.1)
 
 
 def algorithm_3() -> Iterator[Line]:
-    """M - L new copies of 100,000 tuples given L = M/4 old ones, against Algorithm 3 of li2012, on all cores."""
+    """M - L new copies of 100,000 tuples given L = M/4 earlier ones, against Algorithm 3 of li2012, on all cores."""
     rng = np.random.default_rng(1)
     table = pa.table({"x": rng.normal(size=100_000)})
     for copies, bound in ((30, 3.0), (100, None), (300, None), (1000, 1.0)):
@@ -85,23 +85,23 @@ def algorithm_3() -> Iterator[Line]:
         order, old = rng.permutation(copies), copies // 4
         levels = [sf.Level(float(f)) for f in fidelities[order[old:]]]
         literal = Literal(rng, table.column("x").to_numpy(), 1 / fidelities[order] - 1, old)
-        pair = duel(partial(scheme.release_levels, table, levels, KEY), literal, rounds=2)
-        what = f"{copies - old} copies of 100,000 tuples, {old} given before"
+        pair = compare(partial(scheme.release_levels, table, levels, KEY), literal, rounds=2)
+        what = f"{copies - old} copies of 100,000 tuples, {old} released before"
         if bound is None:
-            yield Line(what, *pair, "literal Algorithm 3", "(shows the crossing)", True)
+            yield Line(what, *pair, "literal Algorithm 3", "(shows the crossover)", True)
         else:
             yield at_most(what, pair, "literal Algorithm 3", bound)
 
 
 class Literal:
-    """Algorithm 3 as printed, for one attribute of variance 1: it must keep the noise of every earlier copy."""
+    """Algorithm 3 as printed, for one attribute of variance 1: it must store the noise of every earlier copy."""
 
     def __init__(self, rng: np.random.Generator, x: Any, noises: Any, old: int) -> None:
         self.rng, self.x, self.noises, self.old = rng, x, noises, old
-        rise = np.argsort(noises[:old])
-        steps = np.sqrt(np.diff(noises[:old][rise], prepend=0)) * rng.normal(size=(len(x), old))
-        self.kept = np.empty((len(x), old))
-        self.kept[:, rise] = np.cumsum(steps, axis=1)
+        order = np.argsort(noises[:old])
+        steps = np.sqrt(np.diff(noises[:old][order], prepend=0)) * rng.normal(size=(len(x), old))
+        self.stored = np.empty((len(x), old))
+        self.stored[:, order] = np.cumsum(steps, axis=1)
 
     def __call__(self) -> object:
         k_z = np.minimum.outer(self.noises, self.noises)  # eq. 15
@@ -109,4 +109,4 @@ class Literal:
         gain = cross @ np.linalg.inv(inner)  # eqs. 17, 18
         root = np.linalg.cholesky(outer - gain @ cross.T)
         fresh = self.rng.standard_normal((len(self.x), len(outer))) @ root.T
-        return self.x[:, None] + self.kept @ gain.T + fresh
+        return self.x[:, None] + self.stored @ gain.T + fresh

@@ -1,4 +1,4 @@
-"""Timing: the best of several runs, ours and the rival's in turn, so that both meet the same machine."""
+"""Timing: the best of several runs, alternating between Sfumato and a baseline, so that both see the same load."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Line:
-    """One row of the table: ours against a rival."""
+    """One row of the table of results: Sfumato against a baseline."""
 
-    what: str
+    name: str
     ours: float
-    rival: float
-    against: str
+    baseline: float
+    baseline_name: str
     target: str
     met: bool
     unit: str = "s"
 
     @property
     def ratio(self) -> float:
-        return self.ours / self.rival
+        return self.ours / self.baseline
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -30,13 +30,13 @@ def seconds(work: Callable[[], object]) -> float:
     return time.perf_counter() - start
 
 
-def duel(ours: Callable[[], object], rival: Callable[[], object], rounds: int = 5) -> tuple[float, float]:
-    """The best time of each, in alternation after one run to warm up."""
-    ours(), rival()
-    times = [(seconds(ours), seconds(rival)) for _ in range(rounds)]
+def compare(ours: Callable[[], object], baseline: Callable[[], object], rounds: int = 5) -> tuple[float, float]:
+    """The best time of each, measured alternately after one warm-up run."""
+    ours(), baseline()
+    times = [(seconds(ours), seconds(baseline)) for _ in range(rounds)]
     return min(t for t, _ in times), min(t for _, t in times)
 
 
-def at_most(what: str, pair: tuple[float, float], against: str, bound: float) -> Line:
-    ours, rival = pair
-    return Line(what, ours, rival, against, f"at most {bound:g} times", ours <= bound * rival)
+def at_most(name: str, pair: tuple[float, float], baseline_name: str, bound: float) -> Line:
+    ours, baseline = pair
+    return Line(name, ours, baseline, baseline_name, f"at most {bound:g} times", ours <= bound * baseline)

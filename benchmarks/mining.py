@@ -1,4 +1,4 @@
-"""Mining large copies: time against reading them, and memory as rows grow."""
+"""Mining large copies: time against reading them, and memory as the number of rows grows."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import sfumato as sf
-from measure import Line, at_most, duel, seconds
+from measure import Line, at_most, compare, seconds
 from sfumato.mining import Density, Frequencies
 
 POLICY = """
@@ -37,7 +37,7 @@ print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
 
 
 def _copy(folder: str, rows: int) -> Path:
-    """A copy of so many rows, made part by part."""
+    """A copy with a number of rows, written in parts."""
     rng = np.random.default_rng(1)
     source, target = Path(folder, f"{rows}.source.parquet"), Path(folder, f"{rows}.parquet")
     schema = pa.schema([("x", pa.float64()), ("w", pa.int64())])
@@ -51,29 +51,29 @@ def _copy(folder: str, rows: int) -> Path:
 
 
 def speed() -> Iterator[Line]:
-    """10,000,000 values: a density in 200 bins, and frequencies against reading."""
+    """The density of 10,000,000 values in 200 bins, and frequencies against reading the column."""
     with tempfile.TemporaryDirectory() as folder:
         copy = _copy(folder, 10_000_000)
         took = min(seconds(lambda: Density(columns=["x"], bins=200).fit(copy)) for _ in range(3))
-        what = "density of 10,000,000 values in 200 bins, read from Parquet, with its band, all cores"
-        yield Line(what, took, 3.0, "the limit", "at most 3 s", took <= 3)
+        name = "density of 10,000,000 values in 200 bins, read from Parquet, with its confidence band, all cores"
+        yield Line(name, took, 3.0, "the limit", "at most 3 s", took <= 3)
 
         def read() -> None:
             with pq.ParquetFile(copy) as file:
                 for _ in file.iter_batches(batch_size=1 << 16, columns=["w"]):
                     pass
 
-        pair = duel(lambda: Frequencies().fit(copy), read, rounds=3)
+        pair = compare(lambda: Frequencies().fit(copy), read, rounds=3)
         yield at_most("frequencies of 10,000,000 cells of 50 values", pair, "reading the column in batches", 2)
 
 
 def memory() -> Iterator[Line]:
-    """Peak resident memory of moments, frequencies and a question, at 20,000,000 rows against 2,000,000."""
+    """Peak resident memory of moments, frequencies and a query, at 20,000,000 rows against 2,000,000."""
     with tempfile.TemporaryDirectory() as folder:
         peaks = []
         for rows in (2_000_000, 20_000_000):
             command = [sys.executable, "-c", _CHILD, str(_copy(folder, rows))]
             peaks.append(float(subprocess.run(command, capture_output=True, text=True, check=True).stdout))
         small, large = peaks
-        what, met = "peak memory of mining 20,000,000 rows", large <= 1.2 * small
-        yield Line(what, large, small, "2,000,000 rows", "at most 1.2 times", met, "MiB")
+        name, met = "peak memory of mining 20,000,000 rows", large <= 1.2 * small
+        yield Line(name, large, small, "2,000,000 rows", "at most 1.2 times", met, "MiB")

@@ -1,4 +1,4 @@
-"""Other libraries, each in a virtual environment of its own, in the same run: noise, replacement, and attacks."""
+"""Comparison with other libraries, each in its own virtual environment: noise, randomised response, and attacks."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ def work():
 
 
 def gaussian() -> Iterator[Line]:
-    """Values a second of one call, as each library is called: ours uses all cores, and is shown on one thread too."""
+    """Values per second of one call to each library; ours uses all cores, and is measured on one thread too."""
     table = pa.table({"x": np.random.default_rng(1).normal(size=ROWS)})
     scheme = sf.Policy.loads('dataset = "b"\n[levels]\na = 0.8\nb = 0.5\nc = 0.2\n[columns]\nx = "gaussian"').fit(table)
     ours = {threads: _ours(scheme, table, threads) for threads in (None, 1)}
@@ -115,41 +115,41 @@ def gaussian() -> Iterator[Line]:
         rate = count / _best(name, packages, script.replace("COUNT", str(count)))
         met = ours[None] >= 500 * rate
         yield Line(
-            "gaussian noise, values a second, all cores", ours[None], rate, name, "at least 500 times", met, "/s"
+            "gaussian noise, values per second, all cores", ours[None], rate, name, "at least 500 times", met, "/s"
         )
-        yield Line("the same, one thread", ours[1], rate, name, "(for comparison)", True, "/s")
+        yield Line("gaussian noise, values per second, one thread", ours[1], rate, name, "(for comparison)", True, "/s")
 
 
 def replacement() -> Iterator[Line]:
-    """Categories a second, of ten."""
+    """Categories replaced per second, with a domain of ten."""
     table = pa.table({"x": np.random.default_rng(1).integers(0, 10, ROWS)})
-    said = '{ role = "uniform", domain = { min = 0, max = 9 } }'
-    scheme = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.5\n[columns]\nx = {said}').fit(table)
+    role = '{ role = "uniform", domain = { min = 0, max = 9 } }'
+    scheme = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.5\n[columns]\nx = {role}').fit(table)
     ours = _ours(scheme, table, 1)
     for name, (packages, count, script) in REPLACEMENT.items():
         rate = count / _best(name, packages, script.replace("COUNT", str(count)))
-        what = "categories replaced a second, one thread"
-        yield Line(what, ours, rate, name, "at least 10 times", ours >= 10 * rate, "/s")
+        name_of_line = "categories replaced per second, one thread"
+        yield Line(name_of_line, ours, rate, name, "at least 10 times", ours >= 10 * rate, "/s")
 
 
 def attack() -> Iterator[Line]:
-    """How long it takes to say what a copy of 20,000 x 7 gives away."""
+    """The time of an attack on one copy of 20,000 x 7, and of its score."""
     rng = np.random.default_rng(1)
     x = rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, 7)) + 0.3 * rng.normal(size=(20_000, 7))
     table = pa.table({f"c{i}": x[:, i] for i in range(7)})
-    said = "".join(f'c{i} = "gaussian"\n' for i in range(7))
-    scheme = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.5\n[columns]\n{said}').fit(table)
+    roles = "".join(f'c{i} = "gaussian"\n' for i in range(7))
+    scheme = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.5\n[columns]\n{roles}').fit(table)
     copy = scheme.release(table, "a", KEY)
     with tempfile.TemporaryDirectory() as folder:
-        places = Path(folder, "original.parquet"), Path(folder, "copy.parquet")
-        for path, rows in zip(places, (table, copy), strict=True):
+        paths = Path(folder, "original.parquet"), Path(folder, "copy.parquet")
+        for path, rows in zip(paths, (table, copy), strict=True):
             pq.write_table(rows.replace_schema_metadata(None), path)
-        script = _INFERENCE.replace("ORIGINAL", str(places[0])).replace("COPY", str(places[1]))
+        script = _INFERENCE.replace("ORIGINAL", str(paths[0])).replace("COPY", str(paths[1]))
         theirs = _best("anonymeter", ["anonymeter"], script)
     sf.score(sf.attack("llse", [copy]), table)
     ours = min(seconds(lambda: sf.score(sf.attack("llse", [copy]), table)) for _ in range(3))
-    what = "attack and score a copy of 20,000 x 7 (ours: llse on all; theirs: 1,000 guesses of one column)"
-    yield Line(what, ours, theirs, "anonymeter, inference", "at most 1 times", ours <= theirs)
+    name = "attack and score a copy of 20,000 x 7 (ours: llse on all; theirs: 1,000 estimates of one column)"
+    yield Line(name, ours, theirs, "anonymeter, inference", "at most 1 times", ours <= theirs)
 
 
 def _ours(scheme: sf.TableScheme, table: pa.Table, threads: int | None) -> float:
@@ -158,7 +158,7 @@ def _ours(scheme: sf.TableScheme, table: pa.Table, threads: int | None) -> float
 
 
 def _best(name: str, packages: list[str], script: str) -> float:
-    """The best time of `work`, as the script defines it."""
+    """The best time of the function `work` that the script defines."""
     home = HOME / name
     python = home / "bin" / "python"
     if not (home / "ready").exists():

@@ -1,4 +1,4 @@
-"""Beyond one file and one machine: rows against time and memory, threads, and clusters against the local engine."""
+"""Scaling: time and memory by number of rows and threads, and clusters against the local engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pathlib import Path
 import sfumato as sf
 from sfumato.release.partitioned import release_folder
 policy, source, out = sys.argv[1:]
-sf.Policy.load(policy).fit(source)  # compiles what is not yet compiled
+sf.Policy.load(policy).fit(source)  # warm-up: compiles the kernels
 start = time.perf_counter()
 scheme = sf.Policy.load(policy).fit(source)
 release_folder(scheme, source, out, "a", sf.Key.from_bytes(bytes(32)))
@@ -41,40 +41,49 @@ print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
 
 
 def rows(counts: Sequence[int] = (10**5, 10**6, 10**7, 10**8)) -> Iterator[Line]:
-    """Rows of two columns, folder to folder: time a cell, and peak memory of the whole process."""
-    found = {count: _alone(count) for count in counts}
-    usual, most = counts[-2], counts[-1]
+    """Time per cell and peak memory of the process, for partitioned datasets of two columns."""
+    found = {count: _measured(count) for count in counts}
+    reference, most = counts[-2], counts[-1]
     for count, (time, _) in found.items():
         yield Line(
-            f"nanoseconds a cell, {count:,} rows of 2 columns and an id, folder to folder with the fit, all cores",
+            f"nanoseconds per cell, {count:,} rows of 2 columns and an id, partitioned dataset to partitioned dataset, "
+            "including the fit, all cores",
             time / count / 2 * 1e9,
-            found[usual][0] / usual / 2 * 1e9,
-            f"{usual:,} rows",
+            found[reference][0] / reference / 2 * 1e9,
+            f"{reference:,} rows",
             "at most 1.2 times" if count == most else "(for comparison)",
-            count < most or time / count <= 1.2 * found[usual][0] / usual,
+            count < most or time / count <= 1.2 * found[reference][0] / reference,
             "ns",
         )
     large = found[most][1]
     yield Line(f"peak memory, {2 * most:,} cells", large, 1024, "the limit", "at most 1 GiB", large <= 1024, "MiB")
     small = counts[0]
-    yield Line(f"the same, {2 * most:,} cells", large, found[small][1], f"{2 * small:,} cells", "(shown)", True, "MiB")
+    yield Line(
+        f"peak memory, {2 * most:,} cells",
+        large,
+        found[small][1],
+        f"{2 * small:,} cells",
+        "(for comparison)",
+        True,
+        "MiB",
+    )
 
 
-def _alone(count: int) -> tuple[float, float]:
-    """Seconds and megabytes of a process that releases so many rows."""
+def _measured(count: int) -> tuple[float, float]:
+    """Seconds and peak mebibytes of a process that releases a number of rows."""
     with tempfile.TemporaryDirectory() as folder:
-        said = Path(folder, "policy.toml")
-        said.write_text(lake.policy(2).dumps())
-        source = lake.lay(Path(folder, "in"), count, 2, max(count // 3_125_000, 4))
-        command = [sys.executable, "-c", _CHILD, str(said), str(source), str(Path(folder, "out"))]
+        policy = Path(folder, "policy.toml")
+        policy.write_text(lake.policy(2).dumps())
+        source = lake.write_dataset(Path(folder, "in"), count, 2, max(count // 3_125_000, 4))
+        command = [sys.executable, "-c", _CHILD, str(policy), str(source), str(Path(folder, "out"))]
         time, peak = subprocess.run(command, capture_output=True, text=True, check=True).stdout.split()
         return float(time), float(peak)
 
 
 def threads(count: int = 10_000_000) -> Iterator[Line]:
-    """Four columns, on one thread and on two."""
+    """A dataset of four columns, on two threads against one."""
     with tempfile.TemporaryDirectory() as folder:
-        source = lake.lay(Path(folder, "in"), count, 4, 8)
+        source = lake.write_dataset(Path(folder, "in"), count, 4, 8)
         scheme = lake.policy(4).fit(source)
         times = [_best(scheme, source, Path(folder, "out"), partial(Local, cores)) for cores in (1, 2)]
     yield Line(f"{4 * count:,} cells, two threads", times[1], times[0], "one thread", "(for comparison)", True)
@@ -87,9 +96,9 @@ KINDS: dict[str, Kind] = {"Dask": (dask_cluster, Dask.at, 1.3), "Spark": (spark_
 def clusters(
     count: int = 25_000_000, sizes: Sequence[int] = (1, 2), kinds: Sequence[str] = tuple(KINDS)
 ) -> Iterator[Line]:
-    """Four columns in 32 files, by clusters that run already, against as many threads of one process."""
+    """A dataset of four columns in 32 files, by running clusters, against as many threads of one process."""
     with tempfile.TemporaryDirectory() as folder:
-        source = lake.lay(Path(folder, "in"), count, 4, 32)
+        source = lake.write_dataset(Path(folder, "in"), count, 4, 32)
         scheme = lake.policy(4).fit(source)
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         for cores in sizes:
@@ -98,12 +107,12 @@ def clusters(
                 start, engine, bound = KINDS[name]
                 with start(Path(folder, f"{name}{cores}"), cores) as cluster:
                     there = _best(scheme, source, Path(folder, "out"), partial(engine, cluster.address, None))
-                what = f"{4 * count:,} cells, 32 files, {name}, workers: {cores}"
-                yield at_most(what, (there, here), f"local, threads: {cores}", bound)
+                name_of_line = f"{4 * count:,} cells, 32 files, {name}, workers: {cores}"
+                yield at_most(name_of_line, (there, here), f"local, threads: {cores}", bound)
 
 
 def _best(scheme: sf.TableScheme, source: Path, out: Path, engine: Callable[[], Engine], rounds: int = 3) -> float:
-    """The best of some runs, of which the first also starts Python on the workers."""
+    """The best time of several runs; the first one also starts Python on the workers."""
     with engine() as where:
         times = []
         for _ in range(rounds):

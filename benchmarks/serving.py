@@ -1,4 +1,4 @@
-"""A service under load: 64 recipients who fetch at once, and what small requests wait for meanwhile."""
+"""The service under load: throughput with 64 concurrent recipients, and the latency of small requests."""
 
 from __future__ import annotations
 
@@ -71,22 +71,22 @@ print(json.dumps({"copies": sum(counts), "seconds": time.monotonic() - start, "e
 
 
 def load() -> Iterator[Line]:
-    """Copies a second against the release core alone, waiting times against idle ones, and memory."""
+    """Copies per second against the release core alone, latency under load against idle latency, and memory."""
     with tempfile.TemporaryDirectory() as folder:
         vault, table = _vault(Path(folder))
         tokens = [vault.token(f"r{i}")["token"] for i in range(RECIPIENTS)]
         core = _core(vault, table)
         with _service(vault) as (process, port):
             path = "/api/v1/copies/table"
-            _clients(port, 10.0, path, tokens)  # everything is recorded, and caches are warm
+            _clients(port, 10.0, path, tokens)  # warm-up: every release is recorded and cached
             idle = _small(port, tokens[0], 6.0)
-            before = sum(map(_memory, family(process)))
+            before = sum(map(_memory, process_tree(process)))
             with ThreadPoolExecutor(2) as pool:
                 loading = pool.submit(_clients, port, SECONDS, path, tokens)
                 time.sleep(1.0)
                 busy = pool.submit(_small, port, tokens[0], SECONDS - 3).result()
                 found = loading.result()
-            after = sum(map(_memory, family(process)))
+            after = sum(map(_memory, process_tree(process)))
         if found["errors"]:
             raise RuntimeError(found["errors"])
     rate = found["copies"] / found["seconds"]
@@ -94,9 +94,9 @@ def load() -> Iterator[Line]:
     yield Line(name, rate, core, "the release core alone", "at least 0.6", rate >= 0.6 * core, "/s")
     for small, what in SMALL.items():
         slow, usual = float(np.percentile(busy[small], 99)), float(np.median(idle[small]))
-        name = f"a small request meanwhile ({what}), the slowest of a hundred"
+        name = f"a small request under load ({what}), 99th percentile"
         yield Line(name, slow, usual, "the median when idle", "at most 10", slow <= 10 * usual)
-    name = "memory of the service after as before the load"
+    name = "memory of the service after the load"
     yield Line(name, after, before, "before", "at most 1.1", after <= 1.1 * before, "MB")
 
 
@@ -112,7 +112,7 @@ def _vault(folder: Path) -> tuple[sf.Vault, pa.Table]:
 
 
 def _core(vault: sf.Vault, table: pa.Table) -> float:
-    """Copies a second that the release core makes of the same table, as Parquet, on all cores, without a service."""
+    """Copies per second of the same table by the release core, as Parquet, on all cores, without a service."""
     scheme, source = vault.dataset("table").scheme, Source.of(table)
     key = sf.Key.from_bytes(bytes(32))
 
@@ -127,12 +127,12 @@ def _core(vault: sf.Vault, table: pa.Table) -> float:
         return 2 * RECIPIENTS / (time.perf_counter() - start)
 
 
-class _service:  # noqa: N801 - it is used like a function
+class _service:  # noqa: N801 - used like a function
     def __init__(self, vault: sf.Vault) -> None:
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.port = int(probe.getsockname()[1])
-        command = [sys.executable, "-m", "sfumato.cli", "serve", vault.location, "--port", str(self.port)]
+        command = [sys.executable, "-m", "sfumato", "serve", vault.location, "--port", str(self.port)]
         self.process = subprocess.Popen([*command, "--insecure", "--rate", "100000000"], stderr=subprocess.DEVNULL)
 
     def __enter__(self) -> tuple[int, int]:
@@ -156,7 +156,7 @@ def _clients(port: int, seconds: float, path: str, tokens: list[str]) -> dict[st
 
 
 def _small(port: int, token: str, seconds: float) -> dict[str, list[float]]:
-    """How long small requests take, one after the other with pauses, on one connection."""
+    """The latencies of small requests, sent one after the other with pauses on one connection."""
     took: dict[str, list[float]] = {path: [] for path in SMALL}
     end = time.monotonic() + seconds
     with contextlib.closing(http.client.HTTPConnection("127.0.0.1", port)) as wire:
@@ -178,7 +178,7 @@ def _memory(process: int) -> float:
     return int(found[1]) / 1024 if found else 0.0
 
 
-def family(process: int) -> list[int]:
-    """A process, its children, and theirs."""
+def process_tree(process: int) -> list[int]:
+    """The ids of a process and of all its descendants."""
     found = Path(f"/proc/{process}/task/{process}/children").read_text().split()
-    return [process, *(one for child in found for one in family(int(child)))]
+    return [process, *(one for child in found for one in process_tree(int(child)))]

@@ -1,4 +1,4 @@
-"""A vault of 1,000 datasets, 10,000 recipients and 1,000,000 entries against a small one, in both databases."""
+"""A vault of 1,000 datasets, 10,000 recipients and 1,000,000 entries against a small one, on SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
@@ -13,11 +13,12 @@ from tests import wards
 from tests.postgres import running
 
 import sfumato as sf
-from measure import Line, at_most, duel
+from measure import Line, at_most, compare
 from sfumato.ledger.chain import Authenticator, Entry, canonical
 from sfumato.ledger.ledger import Head, Query
 from sfumato.ledger.tables import ENTRIES, SUBJECTS, VAULT
-from sfumato.vault.overview import of_vault
+from sfumato.vault.grants import FINGERPRINT
+from sfumato.vault.overview import vault_overview
 
 SECRET = sf.Key.from_bytes(bytes(32))
 SMALL, LARGE = (5, 20, 100), (1_000, 10_000, 1_000_000)
@@ -33,21 +34,21 @@ print(int(re.search(r"VmHWM:\s+(\d+)", Path("/proc/self/status").read_text())[1]
 
 
 def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.Vault:
-    """A vault with so many datasets, recipients and entries, written as the vault writes them, many at a time."""
+    """A vault with a number of datasets, recipients and entries, inserted in bulk in the vault's own format."""
     vault = sf.Vault.create(location, store=store, secret=SECRET)
     first = vault.add(wards.policy(), wards.table(100))
-    codes = Authenticator(vault.keys()[1])
+    authenticator = Authenticator(vault.keys()[1])
     with vault.ledger.database.transaction(writes=True) as connection, vault.ledger.reading() as reading:
         head = reading.head()
         counts, number, previous = dict(head.counts), head.entries, head.head
         latest: dict[tuple[str, str, str], int] = {}
-        said = itertools.islice(_story(first, *size[:2]), size[2] - number)
-        while page := list(itertools.islice(said, 10_000)):
+        entries = itertools.islice(_entries(first, *size[:2]), size[2] - number)
+        while page := list(itertools.islice(entries, 10_000)):
             rows = []
             for action, kind, dataset, recipient, body in page:
                 number += 1
                 entry = Entry(number, first.at, "bench", action, kind, dataset, recipient, body, 1)
-                entry = entry.linked(previous, codes)
+                entry = entry.chained(previous, authenticator)
                 previous = entry.hash
                 rows.append({**entry.__dict__, "body": canonical(body)})
                 latest[kind, dataset, recipient] = number
@@ -61,19 +62,19 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
             "entries": number,
             "head": previous,
             "counts": canonical(counts),
-            "seal": final.sealed(codes, reading.generations()),
+            "seal": final.expected_seal(authenticator, reading.generations()),
         }
         connection.execute(VAULT.update().values(**values))
     return vault
 
 
-def _story(first: Entry, datasets: int, recipients: int) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
-    """Datasets and recipients, then grants and releases without end."""
+def _entries(first: Entry, datasets: int, recipients: int) -> Iterator[tuple[str, str, str, str, dict[str, Any]]]:
+    """Entries of datasets and recipients, then of grants and releases without end."""
     for d in range(1, datasets):
         yield "added", "dataset", f"d{d}", "", first.body
     for r in range(recipients):
         yield "registered", "recipient", "", f"r{r}", {"note": "somebody"}
-    grant = {"level": "partner", "fidelity": 0.5, "columns": None, "where": None, "until": None, "mark": None}
+    grant = {"level": "partner", "fidelity": 0.5, "columns": None, "where": None, "until": None, FINGERPRINT: None}
     copy = {
         "version": 1,
         "generation": 1,
@@ -81,9 +82,9 @@ def _story(first: Entry, datasets: int, recipients: int) -> Iterator[tuple[str, 
         "digest": "0" * 64,
         "exposure": {"draws": {"1": 100}, "error": 0.5},
     }
-    for turn in itertools.count():
+    for cycle in itertools.count():
         for r in range(recipients):
-            dataset = f"d{1 + (r + turn) % (datasets - 1)}"
+            dataset = f"d{1 + (r + cycle) % (datasets - 1)}"
             yield "granted", "grant", dataset, f"r{r}", grant
             yield "released", "release", dataset, f"r{r}", {**grant, **copy}
 
@@ -91,22 +92,24 @@ def _story(first: Entry, datasets: int, recipients: int) -> Iterator[tuple[str, 
 def answers() -> Iterator[Line]:
     """Status, a grant and the last 20 entries, in the large vault against the small one."""
     with tempfile.TemporaryDirectory() as folder, running() as server:
-        places: dict[str, list[tuple[str, str | None]]] = {
+        vaults: dict[str, list[tuple[str, str | None]]] = {
             "SQLite": [(f"{folder}/small", None), (f"{folder}/large", None)],
             "PostgreSQL": [(server.database(), f"{folder}/store1"), (server.database(), f"{folder}/store2")],
         }
-        for name, (small_place, large_place) in places.items():
-            small, large = filled(*small_place, SMALL), filled(*large_place, LARGE)
-            against = "a vault of 100 entries"
-            yield at_most(f"status, 1,000,000 entries, {name}", duel(_status(large), _status(small), 15), against, 1.5)
-            yield at_most(f"grant, {name}", duel(_grant(large), _grant(small), 15), against, 1.5)
-            yield at_most(f"log --last 20, {name}", duel(_log(large), _log(small), 15), against, 1.5)
+        for name, (small_location, large_location) in vaults.items():
+            small, large = filled(*small_location, SMALL), filled(*large_location, LARGE)
+            baseline_name = "a vault of 100 entries"
+            yield at_most(
+                f"status, 1,000,000 entries, {name}", compare(_status(large), _status(small), 15), baseline_name, 1.5
+            )
+            yield at_most(f"grant, {name}", compare(_grant(large), _grant(small), 15), baseline_name, 1.5)
+            yield at_most(f"log --last 20, {name}", compare(_log(large), _log(small), 15), baseline_name, 1.5)
             peaks = [_peak(vault.location) for vault in (large, small)]
             yield Line(
                 f"peak memory of verify, {name}",
                 peaks[0],
                 peaks[1],
-                against,
+                baseline_name,
                 "at most 1.5 times",
                 met=peaks[0] <= 1.5 * peaks[1],
                 unit="MiB",
@@ -114,7 +117,7 @@ def answers() -> Iterator[Line]:
 
 
 def _status(vault: sf.Vault) -> Any:
-    return lambda: of_vault(sf.Vault.open(vault.location))
+    return lambda: vault_overview(sf.Vault.open(vault.location))
 
 
 def _log(vault: sf.Vault) -> Any:
@@ -133,4 +136,4 @@ def _peak(location: str) -> float:
 
 if __name__ == "__main__":
     for line in answers():
-        print(line.what, round(line.ours, 4), round(line.rival, 4), round(line.ratio, 2), line.met, flush=True)
+        print(line.name, round(line.ours, 4), round(line.baseline, 4), round(line.ratio, 2), line.met, flush=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from tests.debian import installed
 from tests.postgres import free_port
-from tests.serving import family
+from tests.serving import process_tree
 
 HOST = "127.0.0.1"
 
@@ -32,7 +32,7 @@ class Cluster:
 
     def kill_worker(self) -> None:
         """Kill one, with all that it started, at once."""
-        for process in reversed(family(self.workers.pop().pid)):
+        for process in reversed(process_tree(self.workers.pop().pid)):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(process, signal.SIGKILL)
 
@@ -68,7 +68,7 @@ class _Processes:
     def stop(self) -> None:
         for process in self._running:
             with contextlib.suppress(OSError):
-                for one in reversed(family(process.pid)):
+                for one in reversed(process_tree(process.pid)):
                     os.kill(one, signal.SIGKILL)
             process.wait()
 

@@ -32,6 +32,16 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.seed = str(secrets.randbelow(1 << 32))
 
 
+SERVERS = {"postgres", "chromium", "browser", "page", "cluster", "service", "spark", "dask"}
+"""Fixtures that start something; a test that uses one is left out of `make unit`."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if SERVERS & set(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.server)
+
+
 def pytest_report_header(config: pytest.Config) -> str:
     return f"seed {config.getoption('--seed')}: run again with --seed {config.getoption('--seed')}"
 
@@ -153,7 +163,7 @@ class Site:
         return sf.Vault.create(location, store=store, **{"secret": self.secret, **options})
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.server)])
 def site(request: pytest.FixtureRequest, tmp_path: Path) -> Site:
     (tmp_path / "site").mkdir()
     server = None if request.param == "sqlite" else request.getfixturevalue("postgres")

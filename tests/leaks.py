@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments._leaked_copies import NUMBERS, two_digits
+from sfumato.experiments._leaked_copies import NUMBERS, two_significant_digits
 
 DAMAGES = ("dropped", "shuffled", "columns", "rounded", "altered")
 
@@ -18,7 +18,7 @@ def damaged(copy: pa.Table, damages: set[str], rng: np.random.Generator, *, ids:
             hit = rng.random(len(values)) < 0.1
             cells[name] = np.where(hit, rng.permutation(values), values)
     if "rounded" in damages:
-        cells = {name: two_digits(values) for name, values in cells.items()}
+        cells = {name: two_significant_digits(values) for name, values in cells.items()}
     if "columns" in damages:
         del cells[NUMBERS[rng.integers(4)]]
     rows = np.arange(copy.num_rows)

@@ -1,4 +1,4 @@
-"""A table to mine: an office's people, with every kind of column a miner meets, and copies of it."""
+"""Test table for mining, about the staff of an office, with every kind of column, and perturbed copies of it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ hours = "keep"
 
 
 def table(rows: int = 3000, seed: int = 5) -> pa.Table:
-    """Ages are skewed, incomes follow them, and scores have two humps."""
+    """Skewed ages, incomes correlated with them, and scores from a mixture of two components."""
     draw = np.random.default_rng(seed)
     age = draw.gamma(6, 8, rows)
     low = draw.random(rows) < 0.4

@@ -1,4 +1,4 @@
-"""A real service for the tests: `sfumato serve` as a process of its own, on a free port."""
+"""Test helper that runs a real service: `sfumato serve` in a separate process, on a free port."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ from sfumato.survey.example import EXAMPLE
 from sfumato.survey.surveys import Surveys
 from sfumato.vault import operators, tokens
 
-PASSWORD = "correct horse battery"  # noqa: S105 - of a vault that lives as long as a test
+PASSWORD = "correct horse battery"  # noqa: S105 - the password of a temporary vault
 
-_OPEN = ("--rate", "10000000", "--tries", "10000000")
+_UNLIMITED = ("--rate", "10000000", "--tries", "10000000")
 
 
 @dataclass
@@ -49,33 +49,34 @@ class Service:
         return sf.connect(self.url, self.tokens.get(token, token))
 
     def lines(self) -> list[dict[str, Any]]:
-        """What the service logged."""
+        """The events in the service's log."""
         return [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
 
     def memory(self) -> int:
-        """Kilobytes that the service holds, with its workers."""
+        """Resident memory of the service and all its processes, in kilobytes."""
         total = 0
-        for process in family(self.process.pid):
+        for process in process_tree(self.process.pid):
             for line in Path(f"/proc/{process}/status").read_text().splitlines():
                 total += int(line.split()[1]) if line.startswith("VmRSS") else 0
         return total
 
 
 def children(process: int) -> list[int]:
-    found = Path(f"/proc/{process}/task/{process}/children").read_text()
-    return [int(name) for name in found.split()]
+    """The child processes of a process."""
+    text = Path(f"/proc/{process}/task/{process}/children").read_text()
+    return [int(child) for child in text.split()]
 
 
-def family(process: int) -> list[int]:
-    """A process, its children, and theirs."""
-    return [process, *(one for child in children(process) for one in family(child))]
+def process_tree(process: int) -> list[int]:
+    """A process and all its descendants."""
+    return [process, *(descendant for child in children(process) for descendant in process_tree(child))]
 
 
 @contextlib.contextmanager
 def serving(
     vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None
 ) -> Iterator[Service]:
-    """Serve a vault until the block ends."""
+    """Serve a vault while the block runs."""
     port, log = port or free_port(), folder / "service.log"
     key = folder / "service.key"
     if not key.exists():
@@ -83,7 +84,7 @@ def serving(
     command = [
         sys.executable,
         "-m",
-        "sfumato.cli",
+        "sfumato",
         "serve",
         vault.location,
         "--port",
@@ -93,11 +94,11 @@ def serving(
     ]
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [*command, *(["--insecure"] if insecure else []), *_OPEN, *options], stderr=out, stdout=out
+            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options], stderr=out, stdout=out
         )
     service = Service(f"http://127.0.0.1:{port}", vault, process, log)
     try:
-        _await(service)
+        _wait_until_ready(service)
         yield service
     finally:
         process.send_signal(signal.SIGTERM)
@@ -107,7 +108,7 @@ def serving(
         process.wait()
 
 
-def _await(service: Service) -> None:
+def _wait_until_ready(service: Service) -> None:
     for _ in range(600):
         with contextlib.suppress(httpx2.HTTPError):
             if httpx2.get(f"{service.url}/readyz").status_code == 200:
@@ -118,8 +119,8 @@ def _await(service: Service) -> None:
     raise RuntimeError(service.log.read_text())
 
 
-def populated(site: Site, table: pa.Table | None = None, **options: Any) -> sf.Vault:
-    """A vault with a dataset that two recipients were granted, a third knows nothing of, and an operator."""
+def populated_vault(site: Site, table: pa.Table | None = None, **options: Any) -> sf.Vault:
+    """A vault with a dataset granted to two of three recipients, one granted to nobody, an operator and a survey."""
     vault = site.create(**options)
     vault.add(wards.policy(), wards.table() if table is None else table)
     vault.add(wards.policy("secret"), wards.table())
@@ -134,24 +135,24 @@ def populated(site: Site, table: pa.Table | None = None, **options: Any) -> sf.V
     return vault
 
 
-def lone(folder: Path, table: pa.Table | None = None) -> sf.Vault:
-    """The same on SQLite, in a folder, for what does not depend on the database."""
+def sqlite_vault(folder: Path, table: pa.Table | None = None) -> sf.Vault:
+    """A populated vault on SQLite, in a folder, for tests that do not depend on the database."""
     (folder / "site").mkdir()
-    return populated(Site("sqlite", folder / "site", None), table)
+    return populated_vault(Site("sqlite", folder / "site", None), table)
 
 
-def handed_out(vault: sf.Vault) -> dict[str, str]:
-    """A token for every role, a withdrawn one and one that is over among them."""
-    found = {name: vault.token(name)["token"] for name in ("clinic", "insurer", "stranger")}
-    found["owner"] = vault.token(scopes=["read", "write", "metrics"])["token"]
-    found["reader"] = vault.token(scopes=["read"])["token"]
-    gone = vault.token("clinic")
-    vault.withdraw(gone["id"])
-    found["revoked"] = gone["token"]
+def issue_tokens(vault: sf.Vault) -> dict[str, str]:
+    """A token for every role, including a withdrawn and an expired one."""
+    issued = {name: vault.token(name)["token"] for name in ("clinic", "insurer", "stranger")}
+    issued["owner"] = vault.token(scopes=["read", "write", "metrics"])["token"]
+    issued["reader"] = vault.token(scopes=["read"])["token"]
+    withdrawn = vault.token("clinic")
+    vault.withdraw(withdrawn["id"])
+    issued["revoked"] = withdrawn["token"]
     past = sf.Vault.open(vault.location, secret=vault._secret, clock=lambda: datetime.now(UTC) - timedelta(days=30))
-    found["expired"] = tokens.issue(past, "clinic", days=1)[0]
-    return found
+    issued["expired"] = tokens.issue(past, "clinic", days=1)[0]
+    return issued
 
 
-def killed(process: int) -> None:
+def kill_process(process: int) -> None:
     os.kill(process, signal.SIGKILL)

@@ -1,7 +1,7 @@
 """Sfumato releases one table at many trust levels.
 
-Each recipient gets a copy as blurred as that recipient's trust demands, and recipients who pool their copies learn
-nothing beyond the best copy among them.
+Each recipient gets a copy that is perturbed as much as that recipient's trust demands, and recipients who combine their
+copies learn nothing beyond the best copy among them.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ if TYPE_CHECKING:
     from sfumato.keys.key import Key as Key
     from sfumato.levels import Ladder as Ladder
     from sfumato.levels import Level as Level
-    from sfumato.policy.document import Policy as Policy
     from sfumato.release.files import read_copy as read_copy
     from sfumato.release.files import release_file as release_file
     from sfumato.release.manifest import Manifest as Manifest
     from sfumato.release.partitioned import release_folder as release_folder
+    from sfumato.release.policy import Policy as Policy
     from sfumato.release.scheme import TableScheme as TableScheme
     from sfumato.survey import Survey as Survey
     from sfumato.vault import Vault as Vault
 
-_HOMES = {
+_MODULES = {
     "Key": "sfumato.keys.key",
     "Ladder": "sfumato.levels",
     "Level": "sfumato.levels",
     "Manifest": "sfumato.release.manifest",
-    "Policy": "sfumato.policy.document",
+    "Policy": "sfumato.release.policy",
     "SfumatoError": "sfumato.errors",
     "TableScheme": "sfumato.release.scheme",
     "Survey": "sfumato.survey",
@@ -68,9 +68,13 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     """Import a public name when it is first used, so that `import sfumato` costs next to nothing."""
-    if name not in _HOMES:
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415 - which takes a while
+
+        return version("sfumato")
+    if name not in _MODULES:
         raise AttributeError(f"module 'sfumato' has no attribute {name!r}")
-    return getattr(importlib.import_module(_HOMES[name]), name)
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
 
 def __dir__() -> list[str]:

@@ -1,9 +1,9 @@
-"""Everything Sfumato raises on purpose.
+"""Exceptions: everything that Sfumato raises on purpose.
 
     SfumatoError
-    ├── LevelError       a level or ladder that cannot be
+    ├── LevelError       an invalid level or ladder
     ├── PolicyError      a policy that cannot be read or does not fit itself
-    │   └── UnknownMember    a name that no mechanism, engine, ... answers to
+    │   └── UnknownMember    a name that no mechanism, engine, ... has
     ├── SourceError      a table that cannot be read or does not fit its policy
     ├── CustodyError     a key that is missing, malformed or badly kept
     ├── VaultError       a vault that cannot be opened, or does not hold what is asked of it
@@ -17,9 +17,10 @@
     │   └── EngineError      an engine that cannot be had, or could not do its work
     ├── ServiceError     an answer of a service, or none
     ├── SurveyError      a survey that cannot be, or an answer that it does not take
-    │   ├── GuidanceRefused  guidance that would tell more than was promised
-    │   └── NotWanted        an unblurred answer that a survey has no use for any more
+    │   ├── GuidanceRefused  guidance that would disclose more than was promised
+    │   └── BootstrapComplete    an unperturbed answer that a guided survey no longer needs
     ├── AttackError      an attack that cannot be made on what it was given
+    │   └── NumericalFailure    an attack that fits the data, but whose linear algebra failed on it
     └── MiningError      a question that a copy cannot answer
 
 Each message is one sentence that says what must hold, what was got and what to do. The command line prints it and
@@ -37,7 +38,7 @@ class SfumatoError(Exception):
 
 
 class LevelError(SfumatoError):
-    """A level or ladder that cannot be."""
+    """An invalid level or ladder."""
 
 
 class PolicyError(SfumatoError):
@@ -45,7 +46,7 @@ class PolicyError(SfumatoError):
 
 
 class UnknownMember(PolicyError):
-    """A name that no member of a family answers to."""
+    """A name that no member of a family has, or a member that cannot be loaded."""
 
 
 class SourceError(SfumatoError):
@@ -101,15 +102,19 @@ class SurveyError(SfumatoError):
 
 
 class GuidanceRefused(SurveyError):
-    """Guidance that would tell more than was promised."""
+    """Guidance that would disclose more than was promised."""
 
 
-class NotWanted(SurveyError):
-    """An unblurred answer that a survey has no use for any more."""
+class BootstrapComplete(SurveyError):
+    """An unperturbed answer that a guided survey no longer needs: it has enough to compute guidance from."""
 
 
 class AttackError(SfumatoError):
     """An attack that cannot be made on what it was given."""
+
+
+class NumericalFailure(AttackError):
+    """An attack that fits the data, but whose linear algebra failed on it."""
 
 
 class MiningError(SfumatoError, ValueError):

@@ -82,7 +82,7 @@ class Family(Mapping[str, Any]):
         try:
             loaded = point.load()
             return self._member(loaded) if inspect.ismodule(loaded) else self._checked(loaded)
-        except Exception as error:  # noqa: BLE001 - whatever a stranger's module raises when it is imported
+        except Exception as error:  # whatever a third-party module raises when it is imported
             package = point.dist.name if point.dist else "an unknown package"
             raise UnknownMember(
                 f"the {self.base.lower()} {point.name!r} of {package} ({point.value}) must be loadable, and is not: "

@@ -1,4 +1,4 @@
-"""What JSON can hold."""
+"""Conversion of results to values that strict JSON can represent."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import math
 from typing import Any
 
 
-def plain(value: Any) -> Any:
-    """The same for JSON, which knows no number that is none."""
+def json_safe(value: Any) -> Any:
+    """The value with tuples as lists, and with `None` for NaN and infinities, which JSON does not have."""
     if isinstance(value, dict):
-        return {name: plain(item) for name, item in value.items()}
+        return {name: json_safe(item) for name, item in value.items()}
     if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
+        return [json_safe(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

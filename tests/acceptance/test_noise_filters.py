@@ -1,7 +1,7 @@
-"""Huang's attacks against theory, on the data of his experiments: n = 10,000, noise of deviation 5, fixed seeds.
+"""The noise filters of huang2005 against theory, on the data of its experiments: n = 10,000, noise of deviation 5.
 
-Where his paper is wrong (docs/attacks.md), the right figure is tested. The settings of each experiment are those that
-reproduce every sentence of his sections 7 and 8.2.
+Where the paper is wrong (docs/attacks.md), the corrected value is tested. The settings of each experiment are those
+that reproduce every statement of sections 7 and 8.2. Seeds are fixed.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ import numpy as np
 import pytest
 
 from sfumato.attacks import ATTACKS, Knowledge
-from sfumato.experiments import _array_evidence as lab
+from sfumato.attacks.evidence.arrays import noisy_copy, rmse
 from sfumato.experiments._huang_data import (
     EIGENVALUES_4,
     NOISE,
-    World,
+    Simulation,
     experiment1,
     experiment2,
     experiment3,
     noise4,
-    world,
+    simulate,
 )
 
 
-def experiment4(share: float) -> World:
-    return world(EIGENVALUES_4, noise=noise4(share))
+def experiment4(share: float) -> Simulation:
+    return simulate(EIGENVALUES_4, noise=noise4(share))
 
 
-def error(name: str, found: World, **options: object) -> float:
-    return lab.rmse(name, found.evidence, found.real, **options)
+def error(name: str, found: Simulation, **options: object) -> float:
+    return rmse(name, found.evidence, found.original, **options)
 
 
 SETTINGS = {
@@ -42,28 +42,28 @@ SHARES = (800 / 404, 1.5, 1.0, 0.75, 0.1)
 
 
 @pytest.fixture(params=SETTINGS)
-def setting(request: pytest.FixtureRequest) -> tuple[World, int]:
+def setting(request: pytest.FixtureRequest) -> tuple[Simulation, int]:
     eigenvalues, kept = SETTINGS[request.param]
-    return world(eigenvalues), kept
+    return simulate(eigenvalues), kept
 
 
-def test_every_filter_has_the_error_that_theory_gives(setting: tuple[World, int]) -> None:
+def test_every_filter_has_the_error_that_theory_gives(setting: tuple[Simulation, int]) -> None:
     found, kept = setting
     variances = np.diag(found.covariance)
     known = Knowledge(statistics=(tuple(found.evidence.columns), np.zeros(len(variances)), found.covariance))
-    oracle = lab.one_copy(found.evidence.numbers[0].values, found.noise_covariance, known)
-    cells = found.real.size
+    oracle = noisy_copy(found.evidence.numbers[0].values, found.noise_covariance, known)
+    cells = found.original.size
     assert error("ndr", found) == pytest.approx(5, rel=0.01 if cells >= 1e5 else 0.02)
     univariate = np.sqrt(np.mean(variances * NOISE / (variances + NOISE)))
     assert error("udr", found, density="gaussian") == pytest.approx(univariate, rel=0.01)
     assert error("pca", found) == pytest.approx(found.pca_theory(kept), rel=0.02)
-    assert lab.rmse("bayes", oracle, found.real) == pytest.approx(found.bayes_theory(), rel=0.01)
+    assert rmse("bayes", oracle, found.original) == pytest.approx(found.bayes_theory(), rel=0.01)
     assert error("bayes", found, shrink=False) == pytest.approx(found.plugin_theory(), rel=0.015)
     assert error("bayes", found, shrink=False) == pytest.approx(found.bayes_theory(), rel=0.06)
     assert error("bayes", found) == pytest.approx(found.bayes_theory(), rel=0.01)
 
 
-def test_the_filters_rank_as_the_paper_says(setting: tuple[World, int]) -> None:
+def test_the_filters_rank_as_the_paper_says(setting: tuple[Simulation, int]) -> None:
     found, _ = setting
     plain, pca, univariate = (
         error("bayes", found, shrink=False),
@@ -77,7 +77,7 @@ def test_the_filters_rank_as_the_paper_says(setting: tuple[World, int]) -> None:
 
 @pytest.mark.parametrize("small", [1, 5, 10, 15, 20, 30, 50])
 def test_pca_crosses_udr_where_it_should(small: float) -> None:
-    found = world(experiment3(small))
+    found = simulate(experiment3(small))
     pca, univariate = error("pca", found), error("udr", found, density="gaussian")
     assert (pca > univariate) == (small >= 20)
     spectral = error("spectral", found)
@@ -87,8 +87,8 @@ def test_pca_crosses_udr_where_it_should(small: float) -> None:
         assert spectral == pytest.approx(pca, rel=0.06)
 
 
-def test_correlated_noise_protects_as_far_as_it_has_the_shape_of_the_data() -> None:
-    """Experiment 4: the errors of PCA-DR and BE-DR fall as the noise departs from the data's shape."""
+def test_correlated_noise_protects_as_far_as_it_resembles_the_data() -> None:
+    """Experiment 4: the errors of PCA-DR and BE-DR decrease as the noise departs from the data's covariance."""
     worlds = [experiment4(share) for share in SHARES]
     pca, bayes = [error("pca", found, scaled=False) for found in worlds], [error("bayes", found) for found in worlds]
     assert all(a > b for a, b in pairwise(pca))
@@ -104,9 +104,9 @@ def test_correlated_noise_protects_as_far_as_it_has_the_shape_of_the_data() -> N
 
 
 @pytest.mark.parametrize(("small", "rows"), [(4, 1000), (4, 300), (1, 1000), (1, 300)])
-def test_shrinking_pays_with_few_records(small: float, rows: int) -> None:
-    """With ten or three records a column, plain BE-DR loses to PCA-DR (ERRATA, H7), and the shrunk one to nobody."""
-    found = world(experiment1(100, small), rows)
+def test_shrinkage_helps_with_few_records(small: float, rows: int) -> None:
+    """With ten or three records per column, plain BE-DR is worse than PCA-DR (ERRATA, H7), with shrinkage it is not."""
+    found = simulate(experiment1(100, small), rows)
     plain, pca, shrunk = error("bayes", found, shrink=False), error("pca", found), error("bayes", found)
     assert plain > pca
     assert shrunk <= pca
@@ -115,27 +115,27 @@ def test_shrinking_pays_with_few_records(small: float, rows: int) -> None:
         assert shrunk == pytest.approx(found.bayes_theory(), rel=0.07)
 
 
-def test_pca_does_not_move_when_a_constant_is_added() -> None:
-    """About the mean (ERRATA, H1); the printed form has 26.7 in the place of 2.3 at mean 30."""
-    found = world(experiment1(100))
-    moved = lab.one_copy(found.evidence.numbers[0].values + 30, found.noise_covariance)
-    assert lab.rmse("pca", moved, found.real + 30) == pytest.approx(error("pca", found), rel=1e-9)
+def test_pca_is_invariant_to_an_added_constant() -> None:
+    """PCA is about the mean (ERRATA, H1); the printed form has 26.7 instead of 2.3 at mean 30."""
+    found = simulate(experiment1(100))
+    shifted = noisy_copy(found.evidence.numbers[0].values + 30, found.noise_covariance)
+    assert rmse("pca", shifted, found.original + 30) == pytest.approx(error("pca", found), rel=1e-9)
 
 
-def test_pca_keeps_as_many_directions_as_it_is_told() -> None:
-    found = world(experiment1(20))
+def test_pca_keeps_the_requested_number_of_components() -> None:
+    found = simulate(experiment1(20))
     assert error("pca", found, components=5) == pytest.approx(error("pca", found), rel=1e-12)
     assert error("pca", found, components=20) == pytest.approx(error("ndr", found), rel=1e-9)
     assert error("pca", found, components=1.0) == pytest.approx(error("ndr", found), rel=0.05)
     assert error("pca", found, components=0.9) == pytest.approx(error("pca", found), rel=1e-12)
 
 
-def test_pure_noise_is_kept_out_by_the_margin() -> None:
-    """The asymptotic bound lets it through in a sixth of all tables of 1000 x 100 (ERRATA, H14); a margin does not."""
+def test_the_margin_rejects_pure_noise() -> None:
+    """The asymptotic bound accepts it in a sixth of all tables of 1000 x 100 (ERRATA, H14); a margin does not."""
     rng = np.random.default_rng(10)
     passed = {0.0: 0, 2.02: 0}
     for _ in range(100):
-        evidence = lab.one_copy(rng.normal(size=(1000, 100)), np.eye(100))
+        evidence = noisy_copy(rng.normal(size=(1000, 100)), np.eye(100))
         for margin in passed:
             guess = ATTACKS["spectral"](margin=margin).estimate(evidence).values
             passed[margin] += bool(guess.std() > 1e-9 + guess.mean(axis=0).std())
@@ -144,12 +144,12 @@ def test_pure_noise_is_kept_out_by_the_margin() -> None:
 
 
 def test_bayes_is_equation_13_and_the_llse() -> None:
-    found = world(experiment1(10))
+    found = simulate(experiment1(10))
     names, size = found.evidence.columns, 10
     mean = np.full(size, 3.0)
     seen = found.evidence.numbers[0].values + 3
     known = Knowledge(statistics=(names, mean, found.covariance))
-    evidence = lab.one_copy(seen, found.noise_covariance, known)
+    evidence = noisy_copy(seen, found.noise_covariance, known)
     x_inverse, r_inverse = np.linalg.inv(found.covariance), np.linalg.inv(found.noise_covariance)
     literal = np.linalg.solve(x_inverse + r_inverse, (x_inverse @ mean)[:, None] + r_inverse @ seen.T).T
     for name in ("bayes", "llse"):

@@ -1,4 +1,4 @@
-"""Pooled copies, ours and independent, at the papers' sizes."""
+"""Collusion: combined copies of one path and independent copies, at the sizes of the papers."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import pytest
 from tests import realdata
 
 import sfumato as sf
-from sfumato.experiments import _array_evidence as lab
+from sfumato.attacks.evidence.arrays import Array, noisy_copies, rmse
 
 ROWS = 100_000
 
 
-def policy(levels: lab.Array, columns: str) -> sf.Policy:
+def policy(levels: Array, columns: str) -> sf.Policy:
     ladder = "".join(f"l{i} = {level}\n" for i, level in enumerate(sorted(levels, reverse=True)))
     return sf.Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{columns}')
 
@@ -43,12 +43,12 @@ def copies(people: pa.Table) -> dict[str, list[pa.Table]]:
 
 def error(copies: list[pa.Table], people: pa.Table, **knowledge: object) -> float:
     found = sf.score(sf.attack("llse", copies, **knowledge), people)  # type: ignore[arg-type]
-    return float(np.mean([column.error.attack.value for column in found.numbers]))
+    return float(np.mean([column.error.attack.estimate for column in found.numbers]))
 
 
 @pytest.mark.parametrize("count", [1, 2, 5, 10, 20, 30])
 def test_figure_2_of_li2012(count: int, people: pa.Table, copies: dict[str, list[pa.Table]]) -> None:
-    """Ours stay at the best copy's error, independent ones fall to `1/(1+Σ1/σᵢ²)` (Theorems 3 and 4)."""
+    """One path stays at the best copy's error, independent copies decrease to `1/(1+Σ1/σᵢ²)` (Theorems 3 and 4)."""
     best = int(NOISES[:count].argmin())
     alone = error([copies["ours"][best]], people, statistics=people)
     assert error(copies["ours"][:count], people, statistics=people) == pytest.approx(alone, rel=1e-6)
@@ -65,14 +65,14 @@ def test_partial_knowledge_costs_an_attacker(people: pa.Table, copies: dict[str,
     assert error(copies["independent"], people) == pytest.approx(perfect, rel=0.002)
 
 
-def test_nothing_else_gains_from_our_copies(people: pa.Table, copies: dict[str, list[pa.Table]]) -> None:
-    """Averages and differences too, which believe no model."""
+def test_no_other_attack_gains_from_copies_of_one_path(people: pa.Table, copies: dict[str, list[pa.Table]]) -> None:
+    """Averages and differences, which rely on no model, gain nothing either."""
     ours, apart = copies["ours"][:5], copies["independent"][:5]
     best = sf.score(sf.attack("ndr", ours), people).number("age").rmse.attack
-    assert sf.score(sf.attack("difference", ours), people).number("age").rmse.attack.value > best.value * 0.998
-    assert sf.score(sf.attack("average", ours), people).number("age").rmse.attack.value > best.value
-    naive = sf.score(sf.attack("difference", apart), people).number("age").rmse.attack.value
-    assert naive < 0.7 * sf.score(sf.attack("ndr", apart), people).number("age").rmse.attack.value
+    assert sf.score(sf.attack("difference", ours), people).number("age").rmse.attack.estimate > best.estimate * 0.998
+    assert sf.score(sf.attack("average", ours), people).number("age").rmse.attack.estimate > best.estimate
+    naive = sf.score(sf.attack("difference", apart), people).number("age").rmse.attack.estimate
+    assert naive < 0.7 * sf.score(sf.attack("ndr", apart), people).number("age").rmse.attack.estimate
 
 
 def test_proportional_noise_is_no_protection() -> None:
@@ -80,9 +80,9 @@ def test_proportional_noise_is_no_protection() -> None:
     rng = np.random.default_rng(5)
     real, noise = rng.normal(3, 2, (5000, 2)), rng.normal(0, 2, (5000, 2))
     times = [0.25, 1.0, 2.0]
-    evidence = lab.copies([real + np.sqrt(t) * noise for t in times], np.eye(2) * 4, times, collusion_resistant=True)
-    assert lab.rmse("difference", evidence, real) < 1e-9
-    assert lab.rmse("llse", evidence, real) > 0.5  # which believes the model
+    evidence = noisy_copies([real + np.sqrt(t) * noise for t in times], np.eye(2) * 4, times, collusion_resistant=True)
+    assert rmse("difference", evidence, real) < 1e-9
+    assert rmse("llse", evidence, real) > 0.5  # which relies on the model
 
 
 @pytest.fixture(scope="module")
@@ -101,13 +101,15 @@ def salaries() -> tuple[pa.Table, list[pa.Table], list[pa.Table]]:
 
 @pytest.mark.slow
 def test_figure_7_of_xiao2009(salaries: tuple[pa.Table, list[pa.Table], list[pa.Table]]) -> None:
-    """Independent perturbation gives nearly all tuples away after thirty releases, ours what the best copy does."""
+    """Thirty independent releases disclose nearly all tuples, copies of one path what the best copy does."""
     table, ours, apart = salaries
     found = {}
     for name, copies in (("ours", ours), ("independent", apart)):
         best = max(copies, key=lambda copy: sf.Manifest.of(copy).fidelity)
-        for held, some in (("alone", [best]), ("pooled", copies)):
-            found[name, held] = sf.score(sf.attack("collusion", some), table).categories[0].reconstruction.attack.value
+        for who, some in (("alone", [best]), ("pooled", copies)):
+            found[name, who] = (
+                sf.score(sf.attack("collusion", some), table).categories[0].reconstruction.attack.estimate
+            )
     assert found["independent", "pooled"] > 0.95
     assert found["ours", "pooled"] == pytest.approx(found["ours", "alone"], rel=1e-9)
     assert found["ours", "pooled"] == pytest.approx(found["independent", "alone"], rel=0.01)

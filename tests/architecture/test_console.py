@@ -1,7 +1,8 @@
-"""Every console block of the documentation is run, and what it shows is what a reader gets.
+"""Tests of the documentation: every `console` block is executed, and its output is compared with the page.
 
-A block whose commands begin with `$` is a transcript: each output is held against the page, with `...` for what differs
-from run to run. Other blocks are commands alone. Pages about a table start in the folder that `sfumato demo` makes.
+A block whose commands begin with `$` is a transcript: the output of each command is compared with the page, where `...`
+stands for text that differs from run to run. Other blocks contain only commands. Pages about a table start in the
+folder that `sfumato demo` creates.
 """
 
 from __future__ import annotations
@@ -22,9 +23,11 @@ from tests.postgres import free_port
 ROOT = Path(__file__).parents[2]
 PAGES = {page.name: page.read_text() for page in sorted((ROOT / "docs").glob("*.md")) if page.name != "commands.md"}
 TRANSCRIPTS = [name for name, text in PAGES.items() if "```console\n$ " in text]
-OFTEN = {"tutorial-owner.md"}  # the others in the sweep
-ELSEWHERE = {"service.md"}  # tests/service/test_deploying.py
-COMMANDS = [n for n, text in PAGES.items() if "```console\n" in text and n not in ELSEWHERE and n not in TRANSCRIPTS]
+FAST = {"tutorial-owner.md"}  # the other pages are slow tests
+TESTED_ELSEWHERE = {"service.md"}  # by tests/service/test_deploying.py
+COMMANDS = [
+    n for n, text in PAGES.items() if "```console\n" in text and n not in TESTED_ELSEWHERE and n not in TRANSCRIPTS
+]
 FLAGS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
 
@@ -33,15 +36,15 @@ def blocks(page: str) -> list[str]:
 
 
 def steps(page: str) -> Iterator[tuple[str, str]]:
-    """Commands and what they print."""
+    """The commands of a transcript and their expected outputs."""
     for block in blocks(page):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            command, _, said = part.partition("\n")
-            yield command, said
+            command, _, output = part.partition("\n")
+            yield command, output
 
 
 class Shell:
-    """One shell for a page, so that `cd`, `export` and `&` are what they are for a reader."""
+    """One shell per page, so that `cd`, `export` and `&` have the effect that they have for a reader."""
 
     def __init__(self, folder: Path) -> None:
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
@@ -66,16 +69,16 @@ class Shell:
     def run(self, command: str, *, checked: bool = False) -> str:
         assert self.process.stdin is not None
         assert self.process.stdout is not None
-        waits = f"for i in $(seq 200); do curl -so /dev/null 127.0.0.1:{self.port}/readyz && break; sleep 0.1; done"
-        after = f"\n{waits}" if command.endswith("&") else "|| echo __failed__" if checked else ""
+        wait = f"for i in $(seq 200); do curl -so /dev/null 127.0.0.1:{self.port}/readyz && break; sleep 0.1; done"
+        after = f"\n{wait}" if command.endswith("&") else "|| echo __failed__" if checked else ""
         self.process.stdin.write(f"{command.replace('8080', self.port)} {after}\necho; echo __done__\n")
         self.process.stdin.flush()
-        out = []
+        lines = []
         for line in self.process.stdout:
             if line.strip() == "__done__":
                 break
-            out.append(line)
-        return "".join(out).replace(self.port, "8080")
+            lines.append(line)
+        return "".join(lines).replace(self.port, "8080")
 
     def close(self) -> None:
         os.killpg(self.process.pid, signal.SIGKILL)
@@ -84,22 +87,22 @@ class Shell:
 
 @pytest.fixture
 def shell(tmp_path: Path) -> Iterator[Shell]:
-    made = Shell(tmp_path)
-    yield made
-    made.close()
+    shell = Shell(tmp_path)
+    yield shell
+    shell.close()
 
 
 @pytest.mark.parametrize(
-    "page", [pytest.param(page, marks=[] if page in OFTEN else [pytest.mark.slow]) for page in TRANSCRIPTS]
+    "page", [pytest.param(page, marks=[] if page in FAST else [pytest.mark.slow]) for page in TRANSCRIPTS]
 )
-def test_a_reader_gets_what_the_page_shows(page: str, shell: Shell) -> None:
+def test_transcripts_show_the_actual_output(page: str, shell: Shell) -> None:
     for command, expected in steps(page):
-        found = shell.run(command)
+        output = shell.run(command)
         if expected.strip() == "...":
-            assert "sfumato: " not in found, f"{page}: {command}\n{found}"
+            assert "sfumato: " not in output, f"{page}: {command}\n{output}"
             continue
-        match = doctest.OutputChecker().check_output(expected.strip(), found.strip(), FLAGS)
-        assert match, f"{page}: {command}\n--- expected\n{expected}\n--- found\n{found}"
+        match = doctest.OutputChecker().check_output(expected.strip(), output.strip(), FLAGS)
+        assert match, f"{page}: {command}\n--- expected\n{expected}\n--- actual\n{output}"
 
 
 @pytest.fixture(scope="session")
@@ -112,8 +115,8 @@ def demo(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", COMMANDS)
-def test_the_commands_of_a_page_work(page: str, demo: Path, tmp_path: Path) -> None:
-    """In the folder of the demonstration, or, where the page makes a vault, in one of its own."""
+def test_commands_succeed(page: str, demo: Path, tmp_path: Path) -> None:
+    """In the folder of the demo, or in an empty one if the page creates a vault."""
     folder = tmp_path / "page"
     shutil.copytree(demo, folder)
     if "sfumato init" in "".join(blocks(page)):
@@ -124,14 +127,14 @@ def test_the_commands_of_a_page_work(page: str, demo: Path, tmp_path: Path) -> N
         for line in "\n".join(blocks(page)).splitlines():
             command = re.sub(r"\s+# .*", "", line)
             if command.strip():
-                found = shell.run(command, checked=True)
-                assert "__failed__" not in found, f"{page}: {command}\n{found}"
+                output = shell.run(command, checked=True)
+                assert "__failed__" not in output, f"{page}: {command}\n{output}"
     finally:
         shell.close()
 
 
-def test_no_page_has_commands_that_nothing_runs() -> None:
-    """A block of another kind that holds our commands must say why: it is about a machine that tests do not have."""
+def test_all_commands_are_tested() -> None:
+    """Our commands appear in other blocks only if they are about machines that tests do not have."""
     assert set(TRANSCRIPTS) >= {
         "tutorial-owner.md",
         "tutorial-recipient.md",
@@ -140,5 +143,5 @@ def test_no_page_has_commands_that_nothing_runs() -> None:
     }
     for name, text in PAGES.items():
         for block in re.findall(r"```text\n(.*?)```", text, re.DOTALL):
-            ours = [line for line in block.splitlines() if line.startswith("sfumato ")]
-            assert not ours or "example" in block or "/backups/" in block, f"{name}: {ours}"
+            commands = [line for line in block.splitlines() if line.startswith("sfumato ")]
+            assert not commands or "example" in block or "/backups/" in block, f"{name}: {commands}"

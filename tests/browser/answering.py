@@ -1,4 +1,4 @@
-"""What tests do on a survey's page, and what they see of it."""
+"""Helpers for browser tests of surveys: filling in the form, and reading what is sent and stored."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Request
 from tests.serving import Service
 
-from sfumato.survey.respondent import Choice, Line, Respondent
+from sfumato.survey.respondent import Choice, HttpConnection, Respondent
 from sfumato.survey.surveys import Surveys
 
 Array = Any
 
 
 GUIDED = (
-    'title = "Votes"\nconsent = "Answers are blurred."\ndeadline = "{deadline}"\nclass = "party"\nmode = "guided"\n'
+    'title = "Votes"\nconsent = "Answers are perturbed."\ndeadline = "{deadline}"\nclass = "party"\nmode = "guided"\n'
     '[guided]\nbootstrap = 32\n[questions.party]\ntext = "Party"\noptions = ["blue", "red"]\n'
     + "".join(f'[questions.v{i}]\ntext = "Vote {i}"\noptions = ["no{i}", "yes{i}"]\n' for i in range(8))
 )
@@ -37,17 +37,17 @@ crypto.getRandomValues = (array) => {
   return array;
 };
 """
-"""Randomness that a test knows: the i-th word is a multiple of Knuth's number."""
+"""Known random bits for a test: the i-th word is a multiple of Knuth's number."""
 
 
 class Connection:
-    """What a browser says to anybody."""
+    """All requests of a browser."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.requests: list[Request] = []
-        context.on("request", self._heard)
+        context.on("request", self._record)
 
-    def _heard(self, request: Request) -> None:
+    def _record(self, request: Request) -> None:
         self.requests.append(request)
 
     @property
@@ -55,11 +55,11 @@ class Connection:
         return [json.loads(one.post_data or "null") for one in self.requests if one.method == "POST"]
 
     def check_quiet(self, url: str) -> None:
-        """Nothing but pages, scripts, definitions and guidance was asked for, without a word of the respondent's."""
-        asked = r"/(answer/[\w-]+|static/[\w.]+|survey/[\w.-]+|api/v1/respond/[\w-]+(/guidance)?)"
+        """Only pages, scripts, definitions and guidance were requested, without data or cookies of the respondent."""
+        allowed = r"/(answer/[\w-]+|static/[\w.]+|survey/[\w.-]+|api/v1/respond/[\w-]+(/guidance)?)"
         for one in self.requests:
             if one.method != "POST":
-                assert re.fullmatch(re.escape(url) + asked, one.url), one.url
+                assert re.fullmatch(re.escape(url) + allowed, one.url), one.url
                 assert one.post_data is None
             assert "cookie" not in one.all_headers()
 
@@ -85,13 +85,13 @@ def answer_votes(page: Page, allowed: int = 3, *, automatic: bool = False) -> No
     page.get_by_label("blue").check()
     for i in range(8):
         page.get_by_label(f"{'yes' if i % 3 else 'no'}{i}").check()
-    page.get_by_label("Less to the left").fill(str(allowed))
+    page.get_by_label("More privacy to the left").fill(str(allowed))
     page.get_by_label("If it asks for more now").set_checked(automatic)
     page.get_by_role("button", name="Show me").click()
 
 
-def steered(service: Service, *, begun: bool, deadline: str = "2030-01-01") -> str:
-    """A guided survey, with its first guidance if it has begun."""
+def guided_survey(service: Service, *, begun: bool, deadline: str = "2030-01-01") -> str:
+    """The name of a new guided survey, with its first guidance if it has `begun`."""
     name, surveys = f"votes-{secrets.token_hex(4)}", Surveys(service.vault)
     surveys.new(name, GUIDED.format(deadline=deadline, i="{i}"))
     surveys.open(name)
@@ -101,12 +101,12 @@ def steered(service: Service, *, begun: bool, deadline: str = "2030-01-01") -> s
 
 
 def begin(service: Service, name: str) -> None:
-    rng, line = np.random.default_rng(3), Line(service.url)
+    rng, line = np.random.default_rng(3), HttpConnection(service.url)
     survey = Respondent(line, name).survey()
     for _ in range(32):
         right = rng.random() < 0.5
-        sure = rng.random(8) < 0.8
-        votes = {f"v{i}": f"{'yes' if (right == sure[i]) == bool(i % 2) else 'no'}{i}" for i in range(8)}
+        agrees = rng.random(8) < 0.8
+        votes = {f"v{i}": f"{'yes' if (right == agrees[i]) == bool(i % 2) else 'no'}{i}" for i in range(8)}
         helper = Respondent(line, name)
         helper.prepare(survey, {"party": "red" if right else "blue", **votes}, Choice(clear=True))
         assert helper.send()
@@ -121,7 +121,7 @@ def integers(start: int, count: int) -> Array:
     return ((found[:, 0] >> np.uint64(11)) * np.uint64(2**32) + found[:, 1]).astype(np.int64)
 
 
-KEPT = """async () => {
+STORED = """async () => {
   const database = await new Promise((resolve) => {
     const opening = indexedDB.open("sfumato-survey", 1);
     opening.onupgradeneeded = () => ["kept", "keys"].forEach((name) => opening.result.createObjectStore(name));

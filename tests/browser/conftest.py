@@ -1,4 +1,4 @@
-"""A browser, and a service with surveys."""
+"""Fixtures: a Chromium browser, and a running service with surveys."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 from tests import chromium
-from tests.serving import Service, lone, serving
+from tests.serving import Service, serving, sqlite_vault
 
 Array = Any
 
@@ -16,7 +16,7 @@ Array = Any
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder = tmp_path_factory.mktemp("survey")
-    with serving(lone(folder), folder) as found:
+    with serving(sqlite_vault(folder), folder) as found:
         yield found
 
 

@@ -1,6 +1,6 @@
-"""The console in a real Chromium, against a real server on either database, from upload to download.
+"""Browser tests of the console in Chromium, against a real server, from upload to download.
 
-Screenshots at desktop and phone width are kept in `.artefacts/`, to be looked at.
+Screenshots at desktop and phone width are saved in `.artefacts/` for inspection.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 from tests import wards
 from tests.conftest import Site
-from tests.serving import PASSWORD, Service, lone, populated, serving
+from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 
@@ -27,21 +27,21 @@ Scheme = Literal["light", "dark"]
 
 
 @pytest.fixture
-def either(site: Site, tmp_path: Path) -> Iterator[Service]:
-    """A service on either database."""
-    with serving(populated(site), tmp_path) as found:
+def any_service(site: Site, tmp_path: Path) -> Iterator[Service]:
+    """A service on SQLite or PostgreSQL."""
+    with serving(populated_vault(site), tmp_path) as found:
         yield found
 
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    """A service on SQLite, for what does not depend on the database."""
-    with serving(lone(tmp_path), tmp_path) as found:
+    """A service on SQLite, for tests that do not depend on the database."""
+    with serving(sqlite_vault(tmp_path), tmp_path) as found:
         yield found
 
 
 def opened(browser: Browser, service: Service, size: str = "desktop", scheme: Scheme = "light") -> Page:
-    """A page in a browser of its own, which fails the test by any error in its console."""
+    """A page in a separate browser context; a script error or a violation of the security policy fails the test."""
     context: BrowserContext = browser.new_context(
         base_url=service.url,
         viewport=SIZES[size],
@@ -63,8 +63,8 @@ def sign_in(page: Page) -> None:
     page.wait_for_url("**/console")
 
 
-def test_from_upload_to_download(browser: Browser, either: Service, tmp_path: Path) -> None:
-    service = either
+def test_from_upload_to_download(browser: Browser, any_service: Service, tmp_path: Path) -> None:
+    service = any_service
     pq.write_table(wards.table(2000), tmp_path / "survey.parquet")
     page = opened(browser, service)
     sign_in(page)
@@ -85,37 +85,37 @@ def test_from_upload_to_download(browser: Browser, either: Service, tmp_path: Pa
     _fetch(opened(browser, service), token, expected)
     _stranger(opened(browser, service), service)
     page.goto("/console/ledger")
-    expect(page.get_by_text("Gave office survey version 1")).to_be_visible()
-    page.get_by_role("button", name="Verify it").click()
-    expect(page.get_by_text("All is well")).to_be_visible(timeout=30_000)
+    expect(page.get_by_text("Released survey version 1 to office")).to_be_visible()
+    page.get_by_role("button", name="Verify").click()
+    expect(page.get_by_text("The vault is intact")).to_be_visible(timeout=30_000)
     page.context.close()
 
 
 def _upload(page: Page, path: Path) -> None:
     page.get_by_role("link", name="Upload a table").click()
     page.get_by_label("File").set_input_files(path)
-    expect(page.get_by_label("Its name here")).to_have_value("survey")
+    expect(page.get_by_label("Dataset name")).to_have_value("survey")
     page.get_by_role("button", name="Upload and draft").click()
     policy = page.get_by_label("Policy (TOML)")
     expect(policy).to_be_visible()
     expect(policy).to_have_value(re.compile("partner = 0.5"))
-    page.get_by_role("button", name="Keep it in the vault").click()
+    page.get_by_role("button", name="Add to the vault").click()
     page.get_by_role("link", name="Go to survey").click(timeout=30_000)
     expect(page.get_by_role("heading", name="survey")).to_be_visible()
 
 
 def _explore(page: Page) -> None:
-    """Both together know what the better one knows, and would know more had the noise been independent."""
+    """Two recipients together learn no more than the better one alone; with independent noise they would."""
     page.get_by_role("link", name="What if they collude?").click()
     verdict = page.locator("#summary")
-    expect(verdict).to_contain_text("office, press together know what office alone knows")
-    hidden = [float(share) for share in re.findall(r"([\d.]+) %", verdict.inner_text())]
-    assert hidden[0] == pytest.approx(50, abs=5)
-    assert hidden[1] < hidden[0] - 3
+    expect(verdict).to_contain_text("office, press together learn no more than office alone")
+    residual = [float(share) for share in re.findall(r"([\d.]+) %", verdict.inner_text())]
+    assert residual[0] == pytest.approx(50, abs=5)
+    assert residual[1] < residual[0] - 3
     page.get_by_label("press").uncheck()
     expect(verdict).to_contain_text("office alone has the copy")
     page.get_by_label("office").uncheck()
-    expect(verdict).to_contain_text("Tick at least one")
+    expect(verdict).to_contain_text("Select at least one")
     page.get_by_role("link", name="Choose a level").click()
     expect(page.locator("#rows tbody tr")).to_have_count(10)
     before = page.locator("#rows tbody").inner_text()
@@ -128,11 +128,11 @@ def _explore(page: Page) -> None:
 
 def _token(page: Page) -> str:
     page.goto("/console/recipients/office")
-    page.get_by_label("What for").fill("its programs")
-    page.get_by_role("button", name="Hand out a token").click()
-    shown = page.locator("#secret")
-    expect(shown).to_have_text(re.compile("sfu_[0-9a-f]{12}_.{43}"))
-    token = shown.inner_text()
+    page.get_by_label("Purpose").fill("its programs")
+    page.get_by_role("button", name="Issue a token").click()
+    secret = page.locator("#secret")
+    expect(secret).to_have_text(re.compile("sfu_[0-9a-f]{12}_.{43}"))
+    token = secret.inner_text()
     page.reload()
     expect(page.locator("#handed")).to_be_hidden()
     assert token not in page.content()
@@ -144,14 +144,14 @@ def _fetch(page: Page, token: str, expected: bytes) -> None:
     page.get_by_label("Your token").fill(token)
     page.get_by_role("button", name="Show my copies").click()
     expect(page.get_by_role("heading", name="survey")).to_be_visible()
-    expect(page.get_by_text("Pooling is useless")).to_be_visible()
+    expect(page.get_by_text("Collusion-resistant")).to_be_visible()
     with page.expect_download() as downloading:
         page.get_by_role("link", name="Parquet").click()
     assert Path(downloading.value.path()).read_bytes() == expected
     assert downloading.value.suggested_filename == "survey.v1.parquet"
     assert "press" not in page.content()
     page.goto("/console")
-    expect(page).to_have_url(re.compile("/mine$"))  # by the entrance, to the page that is theirs
+    expect(page).to_have_url(re.compile("/mine$"))  # redirected to the page for recipients
     page.get_by_role("button", name="Sign out").click()
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     page.context.close()
@@ -162,7 +162,7 @@ def _stranger(page: Page, service: Service) -> None:
     expect(page.get_by_role("heading", name="Sign in")).to_be_visible()
     page.get_by_label("Your token").fill("sfu_000000000000_" + "x" * 43)
     page.get_by_role("button", name="Show my copies").click()
-    expect(page.get_by_role("alert")).to_contain_text("did not open anything")
+    expect(page.get_by_role("alert")).to_contain_text("Sign-in failed")
     assert page.request.get(f"{service.url}/api/v1/copies/survey").status == 401
     page.context.close()
 
@@ -190,29 +190,29 @@ PAGES = {
     ],
 )
 def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, size: str, scheme: Scheme) -> None:
-    with serving(lone(tmp_path), tmp_path) as service:
+    with serving(sqlite_vault(tmp_path), tmp_path) as service:
         token = service.vault.token("clinic")["token"]
         page = opened(browser, service, size, scheme)
         page.goto("/signin")
-        scorer(page, "signin", size, scheme)
+        check_page(page, "signin", size, scheme)
         sign_in(page)
         for name, path in PAGES.items():
             page.goto(path)
             if name in ("levels", "collusion"):
                 expect(page.locator("#summary")).not_to_have_text("…")
-            scorer(page, name, size, scheme)
+            check_page(page, name, size, scheme)
         page.context.close()
         page = opened(browser, service, size, scheme)
         page.goto("/signin")
         page.get_by_label("Your token").fill(token)
         page.get_by_role("button", name="Show my copies").click()
         page.wait_for_url("**/mine")
-        scorer(page, "mine", size, scheme)
+        check_page(page, "mine", size, scheme)
         page.context.close()
 
 
-def scorer(page: Page, name: str, size: str, scheme: Scheme) -> None:
-    """No serious finding of axe, nothing wider than the screen, and a picture to look at."""
+def check_page(page: Page, name: str, size: str, scheme: Scheme) -> None:
+    """No serious accessibility violation, no horizontal scrolling, and a screenshot."""
     ARTEFACTS.mkdir(exist_ok=True)
     page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"], name
@@ -222,15 +222,15 @@ def scorer(page: Page, name: str, size: str, scheme: Scheme) -> None:
     )
 
 
-def test_axe_would_find_a_fault(browser: Browser, tmp_path: Path) -> None:
-    """The planted fault: a field without a label."""
+def test_axe_finds_a_planted_fault(browser: Browser, tmp_path: Path) -> None:
+    """The planted fault is a field without a label."""
     page = browser.new_page()
     page.set_content('<html lang="en"><title>x</title><main><h1>x</h1><input></main></html>')
     assert "label" in [one["id"] for one in Axe().run(page).response["violations"]]
     page.close()
 
 
-def test_everything_works_without_a_mouse(browser: Browser, service: Service) -> None:
+def test_the_console_works_with_the_keyboard(browser: Browser, service: Service) -> None:
     page = opened(browser, service)
     page.goto("/signin")
     page.keyboard.press("Tab")
@@ -250,7 +250,7 @@ def test_everything_works_without_a_mouse(browser: Browser, service: Service) ->
     page.context.close()
 
 
-def test_refusals_are_told_on_the_page(browser: Browser, service: Service) -> None:
+def test_errors_are_shown_on_the_page(browser: Browser, service: Service) -> None:
     page = opened(browser, service)
     sign_in(page)
     page.goto("/console/datasets/ward")
@@ -265,7 +265,7 @@ def test_an_audit_and_its_report(browser: Browser, service: Service) -> None:
     page = opened(browser, service)
     sign_in(page)
     page.goto("/console/datasets/ward")
-    page.get_by_role("button", name="Audit now").click()
+    page.get_by_role("button", name="Run an audit").click()
     expect(page.get_by_text("No alarm.")).to_be_visible(timeout=120_000)
     with page.expect_popup() as opening:
         page.get_by_role("link", name="Open the report").click()
@@ -282,10 +282,10 @@ def test_the_code_on_the_recipients_page_runs(browser: Browser, service: Service
     page.get_by_label("Your token").fill(token)
     page.get_by_role("button", name="Show my copies").click()
     page.get_by_text("Load it in Python").click()
-    shown = page.locator("pre").inner_text()
+    code = page.locator("pre").inner_text()
     page.context.close()
     path, _ = sf.connect(service.url, token).fetch("ward", tmp_path / "ward.v1.parquet")
-    python = shown[: shown.index("# R")].replace('"ward.v1.parquet"', json.dumps(str(path)))
+    python = code[: code.index("# R")].replace('"ward.v1.parquet"', json.dumps(str(path)))
     scope: dict[str, object] = {"token": token}
-    exec(python, scope)  # noqa: S102 - it is ours
+    exec(python, scope)  # noqa: S102 - our own code
     assert len(scope["frame"]) == wards.ROWS  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Answering a survey in a real Chromium: what leaves the browser, and what is kept in it."""
+"""Answering a survey in a real Chromium: what the browser sends, and what it stores."""
 
 from __future__ import annotations
 
@@ -13,53 +13,53 @@ from playwright.sync_api import Browser, BrowserContext, Route, expect
 from tests import chromium
 from tests.browser.answering import (
     GUIDED,
-    KEPT,
     KNOWN_BITS,
+    STORED,
     Connection,
     another_site,
     answer_commute,
     answer_votes,
     begin,
+    guided_survey,
     integers,
     page_of,
-    steered,
 )
-from tests.browser.test_console import SIZES, Scheme, scorer, sign_in
+from tests.browser.test_console import SIZES, Scheme, check_page, sign_in
 from tests.serving import Service
 
 from sfumato.survey import Survey
-from sfumato.survey.perturbation import bits_of, guided, randomise
+from sfumato.survey.perturbation import guided_response, one_hot, randomised_response
 from sfumato.survey.surveys import Surveys
 
 Array = Any
 
 
-def test_what_leaves_is_what_was_shown_and_what_the_twin_would_send(context: BrowserContext, service: Service) -> None:
+def test_what_is_sent_is_what_was_shown_and_what_the_twin_would_send(context: BrowserContext, service: Service) -> None:
     context.add_init_script(KNOWN_BITS)
     connection = Connection(context)
     page = page_of(context, "commute")
     answer_commute(page)
-    expect(page.get_by_role("heading", name="What the collector will be able to tell")).to_be_visible()
-    assert connection.posts == []  # looking at it sends nothing
+    expect(page.get_by_role("heading", name="What can be learned from your answers")).to_be_visible()
+    assert connection.posts == []  # the review sends nothing
     shown = json.loads(page.locator("pre").inner_text())
     page.get_by_role("button", name="Send this").click()
     expect(page.get_by_text("Thank you")).to_be_visible()
     assert connection.posts == [shown]
     connection.check_quiet(service.url)
-    known = Surveys(service.vault).known("commute").survey
-    codes = known.code({"car": "yes", "distance": 12, "ways": ["bicycle"], "home": "some days"})
-    ticket, sealing = 16, 12  # words that the ticket and the first seal take
+    known = Surveys(service.vault).get("commute").survey
+    codes = known.encode({"car": "yes", "distance": 12, "ways": ["bicycle"], "home": "some days"})
+    ticket, sealing = 16, 12  # random words used for the ticket and the first encryption
     draws = integers(1 + ticket + sealing, 2 * len(codes))
-    assert shown["row"] == randomise(codes, known.sizes, known.retention[1], draws)[0].tolist()
+    assert shown["row"] == randomised_response(codes, known.sizes, known.retention[1], draws)[0].tolist()
     assert shown["row"] != codes.tolist()
     page.reload()
     expect(page.get_by_text("Thank you")).to_be_visible()
     assert len(connection.posts) == 1
-    assert page.evaluate(KEPT) == [{"state": "sent", "sealed": False}]
+    assert page.evaluate(STORED) == [{"state": "sent", "sealed": False}]
 
 
 def test_guided_answers_follow_checked_guidance(context: BrowserContext, service: Service) -> None:
-    name = steered(service, begun=True)
+    name = guided_survey(service, begun=True)
     context.add_init_script(KNOWN_BITS)
     connection = Connection(context)
     page = page_of(context, name)
@@ -71,25 +71,25 @@ def test_guided_answers_follow_checked_guidance(context: BrowserContext, service
     assert connection.posts == [shown]
     connection.check_quiet(service.url)
     surveys = Surveys(service.vault)
-    known = surveys.known(name)
+    known = surveys.get(name)
     guidance = surveys.epoch(known).guidance
     assert guidance is not None
     votes = {f"v{i}": f"{'yes' if i % 3 else 'no'}{i}" for i in range(8)}
-    bits = bits_of(known.survey.code(votes), known.survey.sizes)
-    expected = guided(bits, guidance.matrix[:, :3], 0.1, integers(1 + 16 + 12 + 4, 16))
+    bits = one_hot(known.survey.encode(votes), known.survey.sizes)
+    expected = guided_response(bits, guidance.matrix[:, :3], 0.1, integers(1 + 16 + 12 + 4, 16))
     assert shown["row"] == expected[0].tolist()
     assert surveys.status(name).answers == 1
 
 
-def test_answers_wait_sealed_through_a_closed_browser(browser: Browser, service: Service, tmp_path: Path) -> None:
-    name = steered(service, begun=False)
+def test_answers_wait_encrypted_while_the_browser_is_closed(browser: Browser, service: Service, tmp_path: Path) -> None:
+    name = guided_survey(service, begun=False)
     with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
         connection = Connection(context)
         page = page_of(context, name)
         answer_votes(page, automatic=True)
-        expect(page.get_by_text("There is no guidance yet")).to_be_visible()
+        expect(page.get_by_text("The survey is not ready yet")).to_be_visible()
         assert connection.posts == []
-        assert page.evaluate(KEPT) == [{"state": "waiting", "sealed": True}]
+        assert page.evaluate(STORED) == [{"state": "waiting", "sealed": True}]
     stored = b"".join(path.read_bytes() for path in (tmp_path / "profile").rglob("*") if path.is_file())
     assert b"sealed" in stored  # it is there,
     assert b"codes" not in stored  # and cannot be read
@@ -100,12 +100,12 @@ def test_answers_wait_sealed_through_a_closed_browser(browser: Browser, service:
         page = page_of(context, name)
         expect(page.get_by_text("Thank you")).to_be_visible()
         assert len(connection.posts) == 1
-        assert page.evaluate(KEPT) == [{"state": "sent", "sealed": False}]
+        assert page.evaluate(STORED) == [{"state": "sent", "sealed": False}]
     assert Surveys(service.vault).status(name).answers == 1
 
 
 def test_more_than_is_allowed_waits_or_is_cut(context: BrowserContext, service: Service) -> None:
-    name = steered(service, begun=True)
+    name = guided_survey(service, begun=True)
     connection = Connection(context)
     page = page_of(context, name)
     answer_votes(page, allowed=1)
@@ -113,7 +113,7 @@ def test_more_than_is_allowed_waits_or_is_cut(context: BrowserContext, service: 
     assert connection.posts == []
     page.get_by_role("button", name="Delete my answers").click()
     expect(page.get_by_role("button", name="Show me")).to_be_visible()
-    assert page.evaluate(KEPT) == []
+    assert page.evaluate(STORED) == []
     page.get_by_label("send only what I allow").check()
     answer_votes(page, allowed=1)
     shown = json.loads(page.locator("pre").inner_text())
@@ -129,8 +129,8 @@ def test_offline_and_back(context: BrowserContext, service: Service) -> None:
     context.set_offline(True)
     page.get_by_role("button", name="Send this").click()
     expect(page.get_by_text("You seem to be offline")).to_be_visible()
-    expect(page.get_by_role("button", name="Change my answers")).to_have_count(0)  # it may have left
-    assert page.evaluate(KEPT) == [{"state": "tried", "sealed": True}]
+    expect(page.get_by_role("button", name="Change my answers")).to_have_count(0)  # it may have been sent
+    assert page.evaluate(STORED) == [{"state": "tried", "sealed": True}]
     context.set_offline(False)
     expect(page.get_by_text("Thank you")).to_be_visible()
     assert all(post == shown for post in connection.posts)  # the same row, however often
@@ -154,9 +154,9 @@ def test_two_clicks_and_two_tabs_count_once(context: BrowserContext, service: Se
 
 
 def test_wiped_storage(context: BrowserContext, service: Service) -> None:
-    """What was not sent is gone; what was sent counts once, by its invitation."""
+    """Answers that were not sent are gone; answers that were sent count once, by their invitation."""
     surveys, name = Surveys(service.vault), f"invited-{secrets.token_hex(4)}"
-    surveys.new(name, surveys.known("commute").survey, invited=True)
+    surveys.new(name, surveys.get("commute").survey, invited=True)
     surveys.open(name)
     [ticket] = surveys.invite(name, 1)
     wipe = "() => new Promise((resolve) => { indexedDB.deleteDatabase('sfumato-survey').onsuccess = resolve; })"
@@ -177,17 +177,17 @@ def test_wiped_storage(context: BrowserContext, service: Service) -> None:
 
 def test_the_deadline_deletes_what_waits(context: BrowserContext, service: Service) -> None:
     soon = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
-    name = steered(service, begun=False, deadline=soon)
+    name = guided_survey(service, begun=False, deadline=soon)
     page = page_of(context, name)
     answer_votes(page)
-    expect(page.get_by_text("There is no guidance yet")).to_be_visible()
+    expect(page.get_by_text("The survey is not ready yet")).to_be_visible()
     page.wait_for_timeout(6500)
     page.reload()
     expect(page.get_by_text("Your answers were deleted, not sent")).to_be_visible()
-    assert page.evaluate(KEPT) == [{"state": "dropped", "sealed": False}]
+    assert page.evaluate(STORED) == [{"state": "dropped", "sealed": False}]
 
 
-def test_what_may_have_left_is_never_drawn_again(context: BrowserContext, service: Service) -> None:
+def test_a_row_that_may_have_been_sent_is_never_drawn_again(context: BrowserContext, service: Service) -> None:
     """The reply is lost: the row cannot be changed, not even by another version of the survey, and goes as it is."""
     before = Surveys(service.vault).status("commute").answers
     sent: list[Any] = []
@@ -219,31 +219,31 @@ def test_what_may_have_left_is_never_drawn_again(context: BrowserContext, servic
     assert Surveys(service.vault).status("commute").answers == before + 1
 
 
-def test_nothing_goes_before_it_was_seen(context: BrowserContext, service: Service) -> None:
-    """With the form's own defaults; and unblurred answers not even later."""
+def test_nothing_is_sent_before_it_was_seen(context: BrowserContext, service: Service) -> None:
+    """With the form's own defaults; and unperturbed answers are not sent automatically even later."""
     connection = Connection(context)
-    page = page_of(context, steered(service, begun=True))
+    page = page_of(context, guided_survey(service, begun=True))
     answer_votes(page, automatic=True)
     expect(page.get_by_role("button", name="Send this")).to_be_visible()
     assert connection.posts == []
-    name = steered(service, begun=False)
+    name = guided_survey(service, begun=False)
     page = page_of(context, name)
-    page.get_by_label("Help the survey to begin").check()
+    page.get_by_label("Help the survey to start").check()
     answer_votes(page, automatic=True)
-    expect(page.get_by_text("“no0” is sent as it is")).to_be_visible()
+    expect(page.get_by_text("“no0” is sent unchanged")).to_be_visible()
     page.reload()
     expect(page.get_by_role("button", name="Send this")).to_be_visible()
     assert connection.posts == []
-    begin(service, name)  # meanwhile it has begun: an unblurred answer is not wanted any more
+    begin(service, name)  # meanwhile it has started: it needs no more unperturbed answers
     page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("bits of your 8 can be told")).to_be_visible()
-    expect(page.get_by_text("“no0” is sent as it is")).to_have_count(0)
+    expect(page.get_by_text("bits of your 8 bits of information can be learned")).to_be_visible()
+    expect(page.get_by_text("“no0” is sent unchanged")).to_have_count(0)
     page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("only their blurred form left it")).to_be_visible()
+    expect(page.get_by_text("only the randomly changed version was sent")).to_be_visible()
 
 
-def test_what_waits_goes_by_itself_while_the_page_is_open(context: BrowserContext, service: Service) -> None:
-    name = steered(service, begun=False)
+def test_waiting_answers_are_sent_while_the_page_is_open(context: BrowserContext, service: Service) -> None:
+    name = guided_survey(service, begun=False)
     page = page_of(context, name)
     answer_votes(page, automatic=True)
     expect(page.get_by_text("You can close this page")).to_be_visible()
@@ -252,7 +252,7 @@ def test_what_waits_goes_by_itself_while_the_page_is_open(context: BrowserContex
     expect(page.get_by_text("Thank you")).to_be_visible()
 
 
-def testanother_site_may_ask_the_survey(browser: Browser, service: Service, tmp_path: Path) -> None:
+def test_another_site_may_embed_the_survey(browser: Browser, service: Service, tmp_path: Path) -> None:
     """With the tags that the console shows; a module that was tampered with does not run."""
     from sfumato.service.web.surveys import integrity
 
@@ -260,7 +260,7 @@ def testanother_site_may_ask_the_survey(browser: Browser, service: Service, tmp_
         return "".join(
             f'<script type="module" src="{service.url}/survey/{file}" integrity="{of or integrity(file)}" crossorigin>'
             "</script>"
-            for file in ("sfumato-law.js", "sfumato-survey.js", "sfumato-form.js")
+            for file in ("sfumato-perturbation.js", "sfumato-survey.js", "sfumato-form.js")
         )
 
     for of, file in (("", "mine.html"), ("sha384-" + "A" * 64, "tampered.html")):
@@ -281,7 +281,7 @@ def testanother_site_may_ask_the_survey(browser: Browser, service: Service, tmp_
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_pages_look_right_and_are_accessible(browser: Browser, service: Service, size: str) -> None:
-    name = steered(service, begun=True)
+    name = guided_survey(service, begun=True)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         context = browser.new_context(
@@ -289,16 +289,16 @@ def test_pages_look_right_and_are_accessible(browser: Browser, service: Service,
         )
         page = page_of(context, name)
         expect(page.get_by_role("button", name="Show me")).to_be_visible()
-        scorer(page, "survey-ask", size, scheme)
+        check_page(page, "survey-ask", size, scheme)
         answer_votes(page)
-        expect(page.get_by_role("heading", name="What the collector")).to_be_visible()
-        scorer(page, "survey-review", size, scheme)
+        expect(page.get_by_role("heading", name="What can be learned")).to_be_visible()
+        check_page(page, "survey-review", size, scheme)
         sign_in(page)
         page.goto("/console/surveys")
-        scorer(page, "surveys", size, scheme)
+        check_page(page, "surveys", size, scheme)
         page.goto("/console/surveys/commute")
         expect(page.locator("svg.share").first).to_be_visible()
-        scorer(page, "survey-live", size, scheme)
+        check_page(page, "survey-live", size, scheme)
         context.close()
 
 
@@ -307,10 +307,10 @@ def test_a_form_waits_for_its_script(context: BrowserContext, service: Service) 
     page = context.new_page()
     sign_in(page)
     page.goto("/console/surveys")
-    expect(page.get_by_role("button", name="Draft it")).to_be_enabled()
+    expect(page.get_by_role("button", name="Save draft")).to_be_enabled()
     page.route("**/static/forms.js", lambda route: route.abort())
     page.reload()
-    expect(page.get_by_role("button", name="Draft it")).to_be_disabled()
+    expect(page.get_by_role("button", name="Save draft")).to_be_disabled()
 
 
 def test_an_owner_drafts_opens_and_closes_a_survey(context: BrowserContext, service: Service) -> None:
@@ -319,18 +319,18 @@ def test_an_owner_drafts_opens_and_closes_a_survey(context: BrowserContext, serv
     sign_in(page)
     page.get_by_role("link", name="Surveys").click()
     name = f"new-{secrets.token_hex(3)}"
-    page.get_by_label("Its name here").fill(name)
+    page.get_by_label("Survey name").fill(name)
     page.get_by_label("Definition").fill("title = 3")
-    page.get_by_role("button", name="Draft it").click()
+    page.get_by_role("button", name="Save draft").click()
     expect(page.get_by_text("must be text")).to_be_visible()
     page.get_by_label("Definition").fill(Survey.loads(GUIDED.format(deadline="2030-01-01", i="{i}")).dumps())
-    page.get_by_role("button", name="Draft it").click()
+    page.get_by_role("button", name="Save draft").click()
     expect(page.get_by_text(f"{name} · guided")).to_be_visible()
     page.goto(f"/console/surveys/{name}")
     expect(page.get_by_text("Prefer the randomised mode")).to_be_visible()
-    page.get_by_role("button", name="Open it").click()
+    page.get_by_role("button", name="Open survey").click()
     expect(page.get_by_text("Where people answer")).to_be_visible()
-    page.get_by_role("button", name="Close it now").click()
+    page.get_by_role("button", name="Close survey").click()
     expect(page.locator("#state")).to_have_text("closed")
     answering = page_of(context, name)
     expect(answering.get_by_text("This survey is closed")).to_be_visible()

@@ -16,13 +16,13 @@ from tests.browser.answering import (
     Connection,
     another_site,
     answer_votes,
+    guided_survey,
     page_of,
-    steered,
 )
 from tests.serving import Service
 
 from sfumato.errors import GuidanceRefused
-from sfumato.survey.device_checks import exposures, inspect
+from sfumato.survey.device_checks import exposures, inspect_guidance
 from sfumato.survey.guidance import Guidance
 from sfumato.survey.surveys import Surveys
 
@@ -73,12 +73,12 @@ def crafted(kind: str, honest: Array) -> Array:
 )
 def test_a_malicious_collector_gets_nothing(context: BrowserContext, service: Service, kind: str) -> None:
     """Crafted guidance, with a log that fits it, is refused by the page for the twin's own reason."""
-    name = steered(service, begun=True)
-    survey = Surveys(service.vault).known(name).survey
-    honest = Surveys(service.vault).epoch(Surveys(service.vault).known(name)).guidance
+    name = guided_survey(service, begun=True)
+    survey = Surveys(service.vault).get(name).survey
+    honest = Surveys(service.vault).epoch(Surveys(service.vault).get(name)).guidance
     assert honest is not None
     matrix = crafted(kind, honest.matrix)
-    digest = Guidance(survey.schema, 1, matrix).digest
+    digest = Guidance(survey.version, 1, matrix).digest
 
     def forge(route: Route) -> None:
         route.fulfill(json={"epoch": 1, "matrix": matrix.tolist(), "digests": [digest]})
@@ -91,7 +91,7 @@ def test_a_malicious_collector_gets_nothing(context: BrowserContext, service: Se
         expect(page.get_by_text("more than the 3 that you allow")).to_be_visible()
     else:
         with pytest.raises(GuidanceRefused) as refused:
-            inspect(matrix, survey.sizes, seed=digest, allowed=3, floor=0.1, exposure=0.6, capacity=3.0)
+            inspect_guidance(matrix, survey.sizes, seed=digest, allowed=3, floor=0.1, exposure=0.6, capacity=3.0)
         reason = str(refused.value).split(",")[0]
         expect(page.get_by_role("alert")).to_contain_text(reason)
         expect(page.get_by_role("heading", name="Nothing was sent: this survey asks for too much")).to_be_visible()
@@ -100,31 +100,31 @@ def test_a_malicious_collector_gets_nothing(context: BrowserContext, service: Se
 
 
 @pytest.mark.parametrize("weight", [0.5, 1.0, 2.0])
-def test_what_the_checks_let_pass_is_shown_as_it_is(context: BrowserContext, service: Service, weight: float) -> None:
-    """A weak mask reads no more of an answer than honest guidance may; then the page says how much."""
-    name = steered(service, begun=True)
-    survey, matrix = Surveys(service.vault).known(name).survey, _masked(weight)
-    digest = Guidance(survey.schema, 1, matrix).digest
+def test_the_exposure_of_accepted_guidance_is_shown(context: BrowserContext, service: Service, weight: float) -> None:
+    """A weak mask discloses no more of an answer than honest guidance may; then the page shows how much."""
+    name = guided_survey(service, begun=True)
+    survey, matrix = Surveys(service.vault).get(name).survey, _masked(weight)
+    digest = Guidance(survey.version, 1, matrix).digest
     context.route(
         "**/guidance", lambda route: route.fulfill(json={"epoch": 1, "matrix": matrix.tolist(), "digests": [digest]})
     )
-    told = inspect(matrix, survey.sizes, seed=digest, allowed=3, floor=0.1, exposure=0.6, capacity=3.0)
+    disclosure = inspect_guidance(matrix, survey.sizes, seed=digest, allowed=3, floor=0.1, exposure=0.6, capacity=3.0)
     page = page_of(context, name)
     answer_votes(page)
     expect(page.locator("meter").first).to_be_visible()
     found = [float(one) for one in page.locator("meter").evaluate_all("(all) => all.map((one) => one.value)")]
-    assert found == pytest.approx(told.exposure, abs=0.1)  # with a seed of its own; 6 standard deviations
+    assert found == pytest.approx(disclosure.exposure, abs=0.1)  # with a seed of its own; 6 standard deviations
     assert max(found) <= 0.6
 
 
 @pytest.mark.parametrize("how", ["for one respondent", "of the past", "rewritten log"])
 def test_guidance_that_is_not_everybodys_is_refused(context: BrowserContext, service: Service, how: str) -> None:
-    name = steered(service, begun=True)
-    survey = Surveys(service.vault).known(name).survey
+    name = guided_survey(service, begun=True)
+    survey = Surveys(service.vault).get(name).survey
     rng, connection = np.random.default_rng(4), Connection(context)
     mine, other = (np.linalg.qr(rng.standard_normal((16, 2)))[0] for _ in range(2))
-    logged = Guidance(survey.schema, 1, other).digest
-    own = Guidance(survey.schema, 1, mine).digest
+    logged = Guidance(survey.version, 1, other).digest
+    own = Guidance(survey.version, 1, mine).digest
     said = {"epoch": 1, "matrix": mine.tolist(), "digests": [logged]}
     if how == "of the past":
         said["digests"] = [own, logged]
@@ -144,15 +144,15 @@ def test_guidance_that_is_not_everybodys_is_refused(context: BrowserContext, ser
     assert connection.posts == []
 
 
-def test_another_copy_of_the_log_tells(browser: Browser, service: Service, tmp_path: Path) -> None:
-    """Who is asked something else than everybody, with a log that fits, is told by a log that somebody else keeps."""
-    name = steered(service, begun=True)
-    known = Surveys(service.vault).known(name)
+def test_another_copy_of_the_log_reveals_it(browser: Browser, service: Service, tmp_path: Path) -> None:
+    """A respondent who is asked differently, with a log forged to fit, is warned by a log that somebody else keeps."""
+    name = guided_survey(service, begun=True)
+    known = Surveys(service.vault).get(name)
     digests = Surveys(service.vault).epoch(known).digests
-    (tmp_path / "log.json").write_text(json.dumps({"version": known.survey.schema, "digests": digests}))
+    (tmp_path / "log.json").write_text(json.dumps({"version": known.survey.version, "digests": digests}))
     matrix = np.linalg.qr(np.random.default_rng(4).standard_normal((16, 2)))[0]
-    digest = Guidance(known.survey.schema, 1, matrix).digest
-    files = ("sfumato-law.js", "sfumato-survey.js", "sfumato-form.js")
+    digest = Guidance(known.survey.version, 1, matrix).digest
+    files = ("sfumato-perturbation.js", "sfumato-survey.js", "sfumato-form.js")
     tags = "".join(f'<script type="module" src="{service.url}/survey/{file}"></script>' for file in files)
     survey = f'<sfumato-survey server="{service.url}" survey="{name}" log="log.json"></sfumato-survey>'
     (tmp_path / "mine.html").write_text(f"<title>Mine</title>{tags}{survey}")
@@ -180,16 +180,16 @@ def _say(said: Any, route: Route) -> None:
 
 def test_guidance_again_and_again_gets_one_answer(context: BrowserContext, service: Service) -> None:
     """Answers to different guidance would add up: after the first one there is no other."""
-    name = steered(service, begun=True)
+    name = guided_survey(service, begun=True)
     connection = Connection(context)
     page = page_of(context, name)
     answer_votes(page)
     page.get_by_role("button", name="Send this").click()
     expect(page.get_by_text("Thank you")).to_be_visible()
-    survey = Surveys(service.vault).known(name).survey
+    survey = Surveys(service.vault).get(name).survey
     matrix = np.linalg.qr(np.random.default_rng(8).standard_normal((16, 2)))[0]
-    digest = Guidance(survey.schema, 2, matrix).digest
-    first = Surveys(service.vault).epoch(Surveys(service.vault).known(name)).digests[0]
+    digest = Guidance(survey.version, 2, matrix).digest
+    first = Surveys(service.vault).epoch(Surveys(service.vault).get(name)).digests[0]
     said = {"epoch": 2, "matrix": matrix.tolist(), "digests": [first, digest]}
     context.route("**/guidance", lambda route: route.fulfill(json=said))
     page.reload()
@@ -215,7 +215,7 @@ def test_guidance_again_and_again_gets_one_answer(context: BrowserContext, servi
         ((r'"ends": "[^"]+"', '"ends": "never"'), "its deadline"),
     ],
 )
-def test_a_definition_that_breaks_its_word_is_refused(
+def test_a_definition_that_contradicts_itself_is_refused(
     context: BrowserContext, change: tuple[str, str], reason: str, hashed: bool
 ) -> None:
     """Whether or not its hash was made to fit."""
@@ -229,4 +229,4 @@ def test_a_definition_that_breaks_its_word_is_refused(
 
     context.route("**/respond/commute", forge)
     page = page_of(context, "commute")
-    expect(page.get_by_role("alert")).to_contain_text(reason if hashed else "not the one it says it is")
+    expect(page.get_by_role("alert")).to_contain_text(reason if hashed else "does not match its hash")

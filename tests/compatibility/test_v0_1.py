@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.errors import ManifestError
 from sfumato.release.certificate import check
 from sfumato.survey.surveys import Surveys
-from sfumato.vault.tokens import bearer
+from sfumato.vault.tokens import authenticate
 
 MADE = Path(__file__).with_name("v0.1")
 OWNER = sf.Key.from_bytes(bytes(range(32)))
@@ -66,7 +66,7 @@ def test_a_vault_opens_and_agrees_with_itself(vault: sf.Vault) -> None:
     assert vault.dataset("ward").version == 2
     assert vault.dataset("ward").scheme.digest() == sf.TableScheme.load(_scheme_of(vault, "ward")).digest()
     assert {grant.recipient for grant in vault.grants()} == {"clinic", "university", "insurer"}
-    assert bearer(vault, FACTS["token"]) is not None
+    assert authenticate(vault, FACTS["token"]) is not None
     assert [one.survey for one in Surveys(vault).listed()] == ["travel"]
 
 

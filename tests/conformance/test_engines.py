@@ -1,4 +1,4 @@
-"""What every engine must do. Those of clusters are held to it in tests/scale, where there are clusters."""
+"""What every engine must do; the suite runs on cluster engines in tests/scale, where there are clusters."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import threading
 from collections.abc import Iterator
 
 import pytest
-from tests import engines
 
 from sfumato.engines import ENGINES
 from sfumato.engines.local import Local
 from sfumato.errors import EngineError
+from sfumato.testing import check_engine
 
 
 def test_every_engine_is_tested() -> None:
@@ -23,7 +23,7 @@ def engine(request: pytest.FixtureRequest) -> Local:
 
 
 def test_it_keeps_its_promises(engine: Local) -> None:
-    engines.keeps_its_promises(engine)
+    check_engine(engine)
 
 
 def test_few_items_are_held_at_a_time(engine: Local) -> None:

@@ -75,7 +75,7 @@ def test_the_model_is_public_and_plain(made: sf.Policy, table: pa.Table, key: sf
     text = manifest.dumps()
     assert sf.Manifest.loads(text) == manifest
     assert key.expose().hex() not in text
-    matrix, shift = scheme.schemes[0].motion(key.derive("dataset", "d"))  # type: ignore[attr-defined]
+    matrix, shift = scheme.schemes[0].linear_map(key.derive("dataset", "d"))  # type: ignore[attr-defined]
     assert all(repr(float(entry)) not in text for entry in [*matrix.ravel(), *shift[shift != 0]])
     for model in manifest.models:
         assert models.decode(json.loads(json.dumps(models.encode(model)))) == model

@@ -1,4 +1,4 @@
-"""A release that is killed, or whose disk is full, leaves no half file, and running it again gives the same bytes."""
+"""Crash safety of a release: killed or with a full disk, it leaves no partial file, and can be repeated exactly."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str], byte
     (folder / "p.toml").write_text(POLICY)
     sf.Key.from_bytes(bytes(32)).save(folder / "k")
     options = ["--policy", "p.toml", "--key-file", "k", "--level", "0.3"]
-    command = [sys.executable, "-m", "sfumato.cli", "release", *options, "in.parquet"]
+    command = [sys.executable, "-m", "sfumato", "release", *options, "in.parquet"]
     subprocess.run([*command, "calm.parquet"], cwd=folder, check=True, capture_output=True)
     return folder, command, (folder / "calm.parquet").read_bytes()
 

@@ -1,4 +1,4 @@
-"""A vault that is killed at any step of any operation, or whose disk or database gives way, loses nothing."""
+"""Crash safety of a vault: killed at any step, or with a full disk or a killed database, it loses nothing."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_killed_at_any_moment(site: Site, tmp_path: Path) -> None:
     vault.grant("clinic", "ward", "public")  # so that the next release is new
     out = tmp_path / "copy.parquet"
     options = ["--vault", vault.location, "--key-file", str(tmp_path / "key")]
-    command = [sys.executable, "-m", "sfumato.cli", "release", "clinic", "ward", "-o", str(out), *options]
+    command = [sys.executable, "-m", "sfumato", "release", "clinic", "ward", "-o", str(out), *options]
     killed = 0
     for pause in np.linspace(0, 0.5, 6):
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
@@ -103,7 +103,8 @@ def test_the_server_is_killed(tmp_path: Path) -> None:
         server.stop(signal.SIGKILL)
         writer.join(60)
         assert len(refused) == 1
-        assert "what was not finished is undone, so see to it and run the same command again" in str(refused[0])
+        message = "the unfinished transaction was rolled back, so fix the cause and run the same command again"
+        assert message in str(refused[0])
         server.start()
         report = vault.verify()
         assert report.sound

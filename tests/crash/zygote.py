@@ -1,4 +1,4 @@
-"""Runs one operation of a vault again and again, killed a step later each time.
+"""Runs one operation of a vault repeatedly, killed one step later each time.
 
 `python -m tests.crash.zygote NAME [SERVER]`. Everything is imported and compiled once; then each attempt is a forked
 child. A step is whatever can be seen to change something: opening a file to write, renaming, removing, making a folder,
@@ -36,6 +36,7 @@ import sfumato as sf
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.ledger.ledger import Query
 from sfumato.release import encoders as formats
+from sfumato.vault.grants import FINGERPRINT_OFFSET
 
 SECRET, OTHER = sf.Key.from_bytes(b"s" * 32), sf.Key.from_bytes(b"t" * 32)
 MASTER = sf.Key.from_bytes(b"m" * 32)
@@ -47,7 +48,7 @@ def _clock() -> dt.datetime:
 
 @dataclass
 class World:
-    """A vault, or the place for one, and a folder for what it gives out."""
+    """A vault, or an empty location for one, and a folder for released copies."""
 
     folder: Path
     url: str | None
@@ -160,7 +161,7 @@ class Steps:
     def watch(self, folder: Path) -> None:
         def audit(name: str, args: tuple[Any, ...]) -> None:
             changes = name in ("os.rename", "os.remove", "os.mkdir", "os.chmod") or (
-                name == "open" and isinstance(args[1], str) and any(mark in args[1] for mark in "wxa+")
+                name == "open" and isinstance(args[1], str) and any(mode in args[1] for mode in "wxa+")
             )
             if changes and isinstance(args[0], str | os.PathLike) and str(folder) in str(args[0]):
                 self.tick()
@@ -210,7 +211,7 @@ class Zygote:
         self._server, self._folder, self._worlds = server, folder, 0
         self._template = self._world()
         self._check(self._in_child(lambda: self.before(self._template)))
-        self.reference = self._said(self.fresh(), self.act)
+        self.reference = self._state_after(self.fresh(), self.act)
 
     def _world(self) -> World:
         self._worlds += 1
@@ -274,28 +275,28 @@ class Zygote:
         return False
 
     def is_sound(self, world: World) -> None:
-        """What must hold after a kill: the vault opens and agrees with itself, or is not there yet; no half files."""
+        """Check the invariants after a kill: an intact vault, or none yet, and no partial files."""
         self._check(self._in_child(lambda: _look(world)))
-        whole = self.reference[1]
-        half = [path.name for path in _given(world) if path.read_bytes().hex() != whole[path.name]]
-        assert half == [], f"given out, but not whole: {half}"
+        complete = self.reference[1]
+        partial = [path.name for path in _released(world) if path.read_bytes().hex() != complete[path.name]]
+        assert partial == [], f"released, but incomplete: {partial}"
 
     def finish(self, world: World) -> None:
         """A repetition finishes the job, and everything is as if nothing had happened."""
-        said = self._said(world, self.act)
-        assert said == self.reference, (said, self.reference)
+        state = self._state_after(world, self.act)
+        assert state == self.reference, (state, self.reference)
         assert list(world.folder.rglob("*.part")) == []
 
-    def _said(self, world: World, act: Callable[[World], object]) -> Any:
-        """All that the vault says after an operation, and the bytes that it gave out, whatever its keys."""
+    def _state_after(self, world: World, act: Callable[[World], object]) -> Any:
+        """The entries of the vault after an operation, without random values, and the bytes of its released copies."""
         out = world.folder / "said.json"
 
         def say() -> None:
             act(world)
             _look(world)
             entries = sf.Vault.open(world.location).log(Query())
-            said = [[e.action, e.kind, e.dataset, e.recipient, e.generation, _known(e.body)] for e in entries]
-            out.write_text(json.dumps([said, {path.name: path.read_bytes().hex() for path in _given(world)}]))
+            found = [[e.action, e.kind, e.dataset, e.recipient, e.generation, _known(e.body)] for e in entries]
+            out.write_text(json.dumps([found, {path.name: path.read_bytes().hex() for path in _released(world)}]))
 
         self._check(self._in_child(say))
         return json.loads(out.read_text())
@@ -317,8 +318,8 @@ def _moved(world: World) -> None:
     """The copy of a database still names the store of the one that it was copied from."""
     with contextlib.suppress(VaultError):  # there may be no vault yet
         vault = world.open()
-        with vault.ledger.writing(vault.keys(), sealed=False) as writing:
-            writing.move(str(world.store))
+        with vault.ledger.writing(vault.keys(), check_seal=False) as writing:
+            writing.set_store(str(world.store))
 
 
 def _look(world: World) -> None:
@@ -335,13 +336,13 @@ def _look(world: World) -> None:
     assert report.sound, report.problems
 
 
-def _given(world: World) -> list[Path]:
-    """The copies that were given out, with their manifests."""
+def _released(world: World) -> list[Path]:
+    """The released copies, with their manifests."""
     return [path for path in sorted(world.folder.iterdir()) if path.name.startswith(("lab.", "clinic."))]
 
 
 def _known(body: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in body.items() if name not in ("key", "marks")}
+    return {name: value for name, value in body.items() if name not in ("key", FINGERPRINT_OFFSET)}
 
 
 def _run(work: Callable[[], object]) -> NoReturn:

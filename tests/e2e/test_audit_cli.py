@@ -16,23 +16,23 @@ import sfumato as sf
 from sfumato.cli import main
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
 
 
-def ok(*words: str) -> str:
-    done = run(*words)
+def ok(*arguments: str) -> str:
+    done = run(*arguments)
     assert done.exit_code == 0, done.output
-    assert "Next: " in done.stdout or "--json" in words
+    assert "Next: " in done.stdout or "--json" in arguments
     return done.stdout
 
 
-def said(*words: str) -> Any:
-    return json.loads(ok(*words, "--json"))
+def as_json(*arguments: str) -> Any:
+    return json.loads(ok(*arguments, "--json"))
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A vault with two recipients, and their copies."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(wards.table(3000), "ward.parquet")
@@ -45,26 +45,26 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_an_attack_with_and_without_the_truth(place: Path) -> None:
-    assert "3,000 records were guessed" in ok("attack", "llse", "ann.parquet", "bob.parquet")
-    shown = ok("attack", "llse", "ann.parquet", "bob.parquet", "--truth", "ward.parquet", "-o", "guess.parquet")
-    assert "age: error left" in shown
-    assert "records found within 5%: one of its columns" in shown
+def test_an_attack_with_and_without_the_truth(workspace: Path) -> None:
+    assert "3,000 records were estimated" in ok("attack", "llse", "ann.parquet", "bob.parquet")
+    output = ok("attack", "llse", "ann.parquet", "bob.parquet", "--truth", "ward.parquet", "-o", "guess.parquet")
+    assert "age: residual error" in output
+    assert "records found within 5%: one of its columns" in output
     assert pq.read_table("guess.parquet").column_names == ["id", "age", "income"]
-    found = said("attack", "llse", "ann.parquet", "--truth", "ward.parquet", "--perfect")
+    found = as_json("attack", "llse", "ann.parquet", "--truth", "ward.parquet", "--perfect")
     error = found["score"]["numbers"][0]["error"]
     assert 0.17 < error["attack"]["low"] < error["attack"]["high"] < 0.23
-    assert error["baseline"]["value"] == pytest.approx(1)
-    learned = said("attack", "learned", "ann.parquet", "--truth", "ward.parquet", "--known", "0.2")
+    assert error["baseline"]["estimate"] == pytest.approx(1)
+    learned = as_json("attack", "learned", "ann.parquet", "--truth", "ward.parquet", "--known", "0.2")
     assert learned["score"]["rows"] == 2400
-    assert said("attack", "pca", "ann.parquet", "--option", "components=1")["records"] == 3000
+    assert as_json("attack", "pca", "ann.parquet", "--option", "components=1")["records"] == 3000
     assert (
         "sample" not in ok("attack", "bayes", "ann.parquet", "--samples", "400", "--sample", "ward.parquet").lower()[:5]
     )
 
 
-def test_all_attacks_are_listed(place: Path) -> None:
-    assert set(said("attack", "--list")) == {
+def test_all_attacks_are_listed(workspace: Path) -> None:
+    assert set(as_json("attack", "--list")) == {
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
         *("average", "difference", "collusion", "vote", "learned"),
         *("known-input", "known-sample", "ica"),
@@ -72,32 +72,32 @@ def test_all_attacks_are_listed(place: Path) -> None:
     assert "li2012, section 4.2.2" in ok("attack", "--list")
 
 
-def test_a_forecast(place: Path) -> None:
-    found = said("attack", "--predict", "--level", "0.6", "--level", "0.4")
-    assert found["numbers"][0]["ours"] == pytest.approx(0.4)
+def test_a_forecast(workspace: Path) -> None:
+    found = as_json("attack", "--predict", "--level", "0.6", "--level", "0.4")
+    assert found["numbers"][0]["residual_error"] == pytest.approx(0.4)
     assert "age" in ok("attack", "--predict", "ann.parquet", "bob.parquet")
-    whole = said("attack", "--predict", "--dataset", "ward")
-    assert [number["column"] for number in whole["numbers"]] == ["age", "income"]
-    assert whole["numbers"][0]["ours"] == pytest.approx(0.2, abs=0.001)
-    some = said("attack", "--predict", "--dataset", "ward", "--level", "partner", "--level", "0.3")
-    assert some["numbers"][0]["ours"] == pytest.approx(0.5, abs=0.001)
+    by_ladder = as_json("attack", "--predict", "--dataset", "ward")
+    assert [number["column"] for number in by_ladder["numbers"]] == ["age", "income"]
+    assert by_ladder["numbers"][0]["residual_error"] == pytest.approx(0.2, abs=0.001)
+    some = as_json("attack", "--predict", "--dataset", "ward", "--level", "partner", "--level", "0.3")
+    assert some["numbers"][0]["residual_error"] == pytest.approx(0.5, abs=0.001)
     assert run("attack", "--predict").exit_code == 2
     assert "a level must be a fidelity" in run("attack", "--predict", "--level", "high").stderr
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "message"),
+    ("arguments", "code", "message"),
     [
         (("attack",), 2, "name an attack"),
         (("attack", "llse"), 2, "name an attack and at least one copy"),
         (("attack", "lsse", "ann.parquet"), 1, "did you mean 'llse'"),
-        (("attack", "vote", "ann.parquet"), 1, "'vote' needs 2 copies, got 1"),
+        (("attack", "vote", "ann.parquet"), 1, "'vote' needs at least 2 copies, got 1"),
         (("attack", "bayes", "ward.parquet"), 1, "must carry its manifest"),
-        (("attack", "bayes", "ann.parquet", "--perfect"), 2, "name the original"),
-        (("attack", "bayes", "ann.parquet", "--option", "shrink"), 2, "must read like components=5"),
+        (("attack", "bayes", "ann.parquet", "--perfect"), 2, "need the original; name it with --truth"),
+        (("attack", "bayes", "ann.parquet", "--option", "shrink"), 2, "must be written like components=5"),
         (("attack", "bayes", "ann.parquet", "--option", "shrunk=1"), 1, "has no parameter 'shrunk'"),
         (("audit",), 2, "Missing argument"),
-        (("audit", "ward", "other"), 2, "one dataset is audited at a time"),
+        (("audit", "ward", "other"), 2, "audit one dataset at a time"),
         (("audit", "wart"), 1, "did you mean 'ward'"),
         (("audit", "ward", "--colluders", "ann,eve"), 1, "no recipient called 'eve'"),
         (("audit", "ward", "-o", "nowhere/report.html"), 1, "a folder that exists"),
@@ -116,31 +116,31 @@ def test_a_forecast(place: Path) -> None:
         (("suggest", "ward.parquet", "--policy", "policy.toml"), 2, "name one"),
     ],
 )
-def test_mistakes(place: Path, words: tuple[str, ...], code: int, message: str) -> None:
+def test_mistakes(workspace: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
     Path("notes.html").write_text("mine")
     pq.write_table(wards.table().drop_columns(["id"]), "other.parquet")
-    done = run(*words)
+    done = run(*arguments)
     assert done.exit_code == code
     assert message in done.stderr
     assert "Traceback" not in done.output
     assert Path("notes.html").read_text() == "mine"
 
 
-def test_an_audit_of_the_vault_with_its_report(place: Path) -> None:
-    shown = ok("audit", "ward", "--colluders", "ann, bob", "-o", "report.html")
-    assert "Pooling gains nothing" in shown
-    assert "Next: open report.html" in shown
+def test_an_audit_of_the_vault_with_its_report(workspace: Path) -> None:
+    output = ok("audit", "ward", "--colluders", "ann, bob", "-o", "report.html")
+    assert "Collusion-resistant" in output
+    assert "Next: open report.html" in output
     report = Path("report.html").read_text()
     assert "Audit of ward" in report
     assert "ann (fidelity 0.8), bob (fidelity 0.2)" in report
-    found = said("audit", "ward", "--attack", "bayes", "--attack", "collusion")
+    found = as_json("audit", "ward", "--attack", "bayes", "--attack", "collusion")
     assert found["passed"]
     assert found["soundness"]["alarms"] == []
-    assert [score["attack"] for score in found["pooled"]["scores"]] == ["bayes", "collusion"]
+    assert [score["attack"] for score in found["all_copies"]["scores"]] == ["bayes", "collusion"]
 
 
-def test_an_audit_of_files(place: Path) -> None:
-    assert "Pooling gains nothing" in ok("audit", "--original", "ward.parquet", "ann.parquet", "bob.parquet")
+def test_an_audit_of_files(workspace: Path) -> None:
+    assert "Collusion-resistant" in ok("audit", "--original", "ward.parquet", "ann.parquet", "bob.parquet")
     forged = pq.read_table("bob.parquet").replace_schema_metadata(pq.read_schema("ann.parquet").metadata)
     pq.write_table(forged, "forged.parquet")
     done = run("audit", "--original", "ward.parquet", "forged.parquet", "--attack", "bayes")
@@ -153,13 +153,13 @@ def test_an_audit_of_files(place: Path) -> None:
     assert "touched.parquet" in done.stdout
 
 
-def test_a_draft_that_keeps_a_target(place: Path) -> None:
-    shown = ok("suggest", "ward.parquet", "--target", "age: error >= 0.3", "-o", "policy.toml")
-    assert "age: error >= 0.3 holds up to fidelity 0." in shown
+def test_a_draft_that_meets_a_target(workspace: Path) -> None:
+    output = ok("suggest", "ward.parquet", "--target", "age: error >= 0.3", "-o", "policy.toml")
+    assert "age: error >= 0.3 holds up to fidelity 0." in output
     policy = sf.Policy.load("policy.toml")
     assert [str(target) for target in policy.targets] == ["age: error >= 0.3"]
     top = next(iter(policy.ladder)).fidelity
     assert 0.6 < top < 0.7
     policy.fit("ward.parquet").release("ward.parquet", top, sf.Key.generate())
-    again = said("suggest", "ward.parquet", "--target", "diagnosis: success <= 0.8", "--policy", "policy.toml")
+    again = as_json("suggest", "ward.parquet", "--target", "diagnosis: success <= 0.8", "--policy", "policy.toml")
     assert again["levels"][0]["attack"] == "collusion"

@@ -19,7 +19,7 @@ POLICY = 'dataset = "d"\n[levels]\ninside = 0.8\noutside = 0.3\n[columns]\nid = 
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder with a table, a policy and a key."""
     monkeypatch.chdir(tmp_path)
     draw = np.random.default_rng(1)
@@ -37,7 +37,7 @@ def run(*words: str) -> Result:
 RELEASE = ("release", "--policy", "p.toml", "--key-file", "k", "--level")
 
 
-def test_the_whole_journey_of_an_owner_without_a_vault(place: Path) -> None:
+def test_the_whole_journey_of_an_owner_without_a_vault(workspace: Path) -> None:
     made = run("key", "new", "owner.key")
     assert made.exit_code == 0
     assert "Next: sfumato suggest" in made.stdout
@@ -51,10 +51,10 @@ def test_the_whole_journey_of_an_owner_without_a_vault(place: Path) -> None:
     assert "500 rows at fidelity 0.5 (partner)" in released.stdout
     shown = run("show", "out.csv")
     assert "unaltered" in shown.stdout
-    assert "Pooling is useless" in shown.stdout
+    assert "Collusion-resistant" in shown.stdout
 
 
-def test_json_everywhere(place: Path) -> None:
+def test_json_everywhere(workspace: Path) -> None:
     commands = [
         ("key", "new", "k2"),
         ("suggest", "in.parquet"),
@@ -81,18 +81,18 @@ def test_every_command_has_help() -> None:
     walk(main, [])
 
 
-def test_an_edited_policy_is_never_replaced(place: Path) -> None:
+def test_an_edited_policy_is_never_replaced(workspace: Path) -> None:
     result = run("suggest", "in.parquet", "-o", "p.toml")
     assert result.exit_code == 1
     assert Path("p.toml").read_text() == POLICY
 
 
-def test_the_scheme_is_spoken_of_where_it_is_not_kept(place: Path) -> None:
+def test_the_scheme_is_spoken_of_where_it_is_not_kept(workspace: Path) -> None:
     assert "--scheme" in run(*RELEASE, "inside", "in.parquet", "out.parquet").stdout
     assert "--scheme" not in run(*RELEASE, "inside", "--scheme", "s", "in.parquet", "out.parquet").stdout
 
 
-def test_times_are_shown_in_days_and_warnings_stand_out(place: Path) -> None:
+def test_times_are_shown_in_days_and_warnings_stand_out(workspace: Path) -> None:
     import datetime as dt
 
     days = [dt.date(2025, 1, 1) + dt.timedelta(days=i) for i in range(500)]
@@ -105,27 +105,27 @@ def test_times_are_shown_in_days_and_warnings_stand_out(place: Path) -> None:
     assert "! UNSAFE" in shown
 
 
-def test_other_peoples_folders_are_left_alone(place: Path) -> None:
+def test_other_peoples_folders_are_left_alone(workspace: Path) -> None:
     for folder in (".", "p.toml"):
         result = run("demo", folder)
         assert result.exit_code == 1
         assert "sfumato: the " in result.stderr
 
 
-def test_a_rounded_level_is_said(place: Path) -> None:
+def test_a_rounded_level_is_said(workspace: Path) -> None:
     result = run(*RELEASE, "0.5", "in.parquet", "out.parquet")
     assert "rounded down from 0.5" in result.stdout
     assert "rounded" not in run(*RELEASE, "inside", "in.parquet", "out.parquet").stdout
 
 
-def test_the_file_is_the_one_that_the_library_makes(place: Path) -> None:
+def test_the_file_is_the_one_that_the_library_makes(workspace: Path) -> None:
     run(*RELEASE, "outside", "in.parquet", "out.parquet")
     table = pq.read_table("in.parquet")
     copy = sf.Policy.load("p.toml").fit(table).release(table, "outside", sf.Key.load("k"))
     assert sf.read_copy("out.parquet").equals(copy, check_metadata=True)
 
 
-def test_a_kept_scheme_holds_the_shape_for_later_versions(place: Path) -> None:
+def test_a_kept_scheme_holds_the_shape_for_later_versions(workspace: Path) -> None:
     first = run(*RELEASE, "outside", "--scheme", "s.json", "in.parquet", "one.parquet")
     assert first.exit_code == 0, first.output
     table = pq.read_table("in.parquet")
@@ -177,7 +177,7 @@ BAD = [
 
 @pytest.mark.parametrize(("change", "message"), [case[1:] for case in BAD], ids=[case[0] for case in BAD])
 def test_bad_input_gets_one_sentence_and_changes_nothing(
-    place: Path, change: tuple[str, str | bytes | float | dict[str, object] | None], message: str
+    workspace: Path, change: tuple[str, str | bytes | float | dict[str, object] | None], message: str
 ) -> None:
     name, content = change
     if isinstance(content, dict):
@@ -189,19 +189,19 @@ def test_bad_input_gets_one_sentence_and_changes_nothing(
         Path(name).write_bytes(whole[: int(len(whole) * content)])
     else:
         Path(name).write_bytes(content.encode() if isinstance(content, str) else content)
-    before = {p.name: p.read_bytes() for p in place.iterdir()}
+    before = {p.name: p.read_bytes() for p in workspace.iterdir()}
     result = run(*RELEASE, "outside", "in.parquet", "out.parquet")
     assert result.exit_code == 1
     assert message in result.stderr
     assert result.stderr.startswith("sfumato: ")
     assert result.stderr.count("\n") == 1
     assert result.exception is None or isinstance(result.exception, SystemExit)
-    assert {p.name: p.read_bytes() for p in place.iterdir()} == before
+    assert {p.name: p.read_bytes() for p in workspace.iterdir()} == before
     assert run(*RELEASE, "outside", "--scheme", "s.json", "in.parquet", "out.parquet").exit_code == 1
-    assert {p.name: p.read_bytes() for p in place.iterdir()} == before
+    assert {p.name: p.read_bytes() for p in workspace.iterdir()} == before
 
 
-def test_a_key_that_others_can_read_is_refused(place: Path) -> None:
+def test_a_key_that_others_can_read_is_refused(workspace: Path) -> None:
     Path("k").chmod(0o644)
     result = run(*RELEASE, "outside", "in.parquet", "out.parquet")
     assert result.exit_code == 1
@@ -209,7 +209,7 @@ def test_a_key_that_others_can_read_is_refused(place: Path) -> None:
 
 
 @pytest.mark.parametrize("level", ["0", "1", "1.5", "nan", "trusted", "-0.2"])
-def test_a_level_that_cannot_be_is_refused(place: Path, level: str) -> None:
+def test_a_level_that_cannot_be_is_refused(workspace: Path, level: str) -> None:
     result = run(*RELEASE, level, "in.parquet", "out.parquet")
     assert result.exit_code == 1
     assert "sfumato: " in result.stderr
@@ -226,24 +226,24 @@ def test_a_level_that_cannot_be_is_refused(place: Path, level: str) -> None:
         ("level", "high"),
     ],
 )
-def test_wrong_usage_exits_with_2(place: Path, words: tuple[str, ...]) -> None:
+def test_wrong_usage_exits_with_2(workspace: Path, words: tuple[str, ...]) -> None:
     assert run(*words).exit_code == 2
 
 
-def test_the_demonstration_shows_that_pooling_gains_nothing(tmp_path: Path) -> None:
+def test_the_demonstration_shows_that_collusion_adds_no_information(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
     result = run("demo", str(folder), "--rows", "20000", "--json")
     assert result.exit_code == 0, result.output
-    errors = json.loads(result.stdout)["errors"]
+    errors = json.loads(result.stdout)["residual_errors"]
     assert len(errors) == 7
-    for column, left in errors.items():
-        best, pooled, naive = left["hospital"], left["all three, Sfumato"], left["all three, independent"]
-        assert pooled == pytest.approx(best, abs=0.02), column
-        assert naive < best - 0.05, column
+    for column, error in errors.items():
+        best = error["single_copy"]["hospital"]
+        assert error["all_copies"] == pytest.approx(best, abs=0.02), column
+        assert error["independent_noise"] < best - 0.05, column
     names = {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
     assert {"picture.png", "README.md", "clinic.parquet", "policy.toml", "copies/insurer.parquet"} <= names
     assert {"vault/ledger.sqlite", "vault.key", "leaked.csv"} <= names
-    assert json.loads(result.stdout)["leaked by"] == ["insurer"]
+    assert json.loads(result.stdout)["leaked_by"] == ["insurer"]
     assert sf.Vault.open(folder / "vault").verify().sound
     again = run("demo", str(folder), "--rows", "20000")
     assert again.exit_code == 0

@@ -1,4 +1,4 @@
-"""Mining on the command line."""
+"""The `mine` command: profiles and SQL queries on the command line."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ import sfumato as sf
 from sfumato.cli import main
 
 
-def run(*words: str) -> Result:
-    return CliRunner().invoke(main, list(words))
+def run(*arguments: str) -> Result:
+    return CliRunner().invoke(main, list(arguments))
 
 
 @pytest.fixture
-def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     table = offices.table(5000)
     sf.release_file(offices.policy().fit(table), table, "copy.parquet", "far", offices.key())
@@ -29,69 +29,69 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_describing_a_copy(place: Path) -> None:
+def test_describing_a_copy(folder: Path) -> None:
     done = run("mine", "copy.parquet")
     assert done.exit_code == 0, done.output
-    for word in ("income", "ward", "5,000 records of office", "What it cannot", "Next: sfumato mine"):
-        assert word in done.stdout
-    said = json.loads(run("mine", "copy.parquet", "--describe", "--json").stdout)
-    assert said["fidelity"] == 0.5
-    age = next(n for n in said["numbers"] if n["name"] == "age")
+    for text in ("income", "ward", "5,000 records of office", "What it does not support", "Next: sfumato mine"):
+        assert text in done.stdout
+    data = json.loads(run("mine", "copy.parquet", "--describe", "--json").stdout)
+    assert data["fidelity"] == 0.5
+    age = next(n for n in data["numbers"] if n["name"] == "age")
     assert age["mean"]["low"] < np.mean(offices.table(5000).column("age")) < age["mean"]["high"]
     assert set(age["quantiles"]) == {"0.05", "0.25", "0.5", "0.75", "0.95"}
-    ward = next(c for c in said["categories"] if c["name"] == "ward")
+    ward = next(c for c in data["categories"] if c["name"] == "ward")
     assert ward["frequencies"]["a"]["low"] < 0.5 < ward["frequencies"]["a"]["high"]
-    assert 0 < ward["rows_for_a_count_within_a_tenth"] < 5000
+    assert 0 < ward["rows_for_count_within_10_percent"] < 5000
 
 
-def test_the_page_has_pictures_and_needs_nothing_else(place: Path) -> None:
+def test_the_page_has_figures_and_is_self_contained(folder: Path) -> None:
     done = run("mine", "copy.parquet", "--describe", "-o", "profile.html")
     assert done.exit_code == 0, done.output
-    page = (place / "profile.html").read_text()
+    page = (folder / "profile.html").read_text()
     assert page.count("<svg") == 5  # three numbers with noise, two categories
     assert not re.search(r"""(src|href)=["']?http""", page)
-    assert run("mine", "copy.parquet", "-o", "profile.html").exit_code == 0  # its own page may be replaced
-    (place / "mine.html").write_text("mine")
+    assert run("mine", "copy.parquet", "-o", "profile.html").exit_code == 0  # an earlier profile may be replaced
+    (folder / "mine.html").write_text("mine")
     done = run("mine", "copy.parquet", "-o", "mine.html")
     assert done.exit_code == 1
-    assert (place / "mine.html").read_text() == "mine"
+    assert (folder / "mine.html").read_text() == "mine"
 
 
-def test_asking_a_question(place: Path) -> None:
+def test_asking_a_question(folder: Path) -> None:
     done = run("mine", "copy.parquet", "select site, count(*) as n from copy where ward = 'a' group by site")
     assert done.exit_code == 0, done.output
     assert "north" in done.stdout
     assert " to " in done.stdout
-    said = json.loads(run("mine", "copy.parquet", "select count(*) from copy where ward = 'a'", "--json").stdout)
-    [row] = said["answer"]
+    data = json.loads(run("mine", "copy.parquet", "select count(*) from copy where ward = 'a'", "--json").stdout)
+    [row] = data["answer"]
     assert row["count_low"] < row["count"] < row["count_high"]
 
 
 @pytest.mark.parametrize(
-    ("words", "code", "why"),
+    ("arguments", "code", "reason"),
     [
         (["copy.parquet", "select max(age) from copy"], 1, "cannot be corrected"),
-        (["low.csv", "select count(*) from copy where ward = 'a'"], 1, "better copy"),
+        (["low.csv", "select count(*) from copy where ward = 'a'"], 1, "more faithful copy"),
         (["nothing.parquet"], 1, "a file that exists"),
         (["copy.parquet", "select count(*) from copy", "--describe"], 2, "not both"),
         (["copy.parquet", "--confidence", "1"], 2, "confidence"),
         (["copy.parquet", "-o", "profile.pdf"], 1, ".html"),
     ],
 )
-def test_refusals(place: Path, words: list[str], code: int, why: str) -> None:
-    done = run("mine", *words)
+def test_refusals(folder: Path, arguments: list[str], code: int, reason: str) -> None:
+    done = run("mine", *arguments)
     assert done.exit_code == code, done.output
-    assert why in done.output
+    assert reason in done.output
 
 
-def test_a_low_level_says_what_it_cannot(place: Path) -> None:
+def test_a_low_trust_level_says_what_it_does_not_support(folder: Path) -> None:
     done = run("mine", "low.csv")
     assert done.exit_code == 0, done.output
-    assert "no frequency can be told at this level" in done.stdout
-    assert "not at this level" in done.stdout
+    assert "frequencies cannot be estimated at this trust level" in done.stdout
+    assert "not at this trust level" in done.stdout
 
 
-def test_a_copy_that_was_changed_is_refused(place: Path) -> None:
+def test_a_copy_that_was_changed_is_refused(folder: Path) -> None:
     table = pq.read_table("copy.parquet")
     pq.write_table(table.slice(1), "copy.parquet")
     done = run("mine", "copy.parquet")

@@ -12,7 +12,7 @@ import pyarrow.csv
 import pyarrow.parquet
 import pytest
 from click.testing import CliRunner, Result
-from tests.serving import lone, serving
+from tests.serving import serving, sqlite_vault
 
 from sfumato.cli import main
 
@@ -34,13 +34,13 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
 
 def test_from_a_definition_to_models(run: Run, tmp_path: Path) -> None:
-    vault = lone(tmp_path)
+    vault = sqlite_vault(tmp_path)
     with serving(vault, tmp_path) as service:
         at = ("--vault", vault.location, "--key-file", str(tmp_path / "service.key"))
         url = ("--url", service.url)
         example = run("survey", "new", "trip", "--example").output
         (tmp_path / "trip.toml").write_text(example)
-        assert "careful ε 0.5 a question, 2 in all" in run("survey", "new", "trip", "trip.toml", *at).output
+        assert "careful ε 0.5 per question, 2 in total" in run("survey", "new", "trip", "trip.toml", *at).output
         run("survey", "open", "trip", *at)
         answered = run("survey", "simulate", service.url, "trip", "--people", "60", "--json").output
         assert json.loads(answered)["counted"] == 60
@@ -62,7 +62,7 @@ def test_from_a_definition_to_models(run: Run, tmp_path: Path) -> None:
 
 
 def test_the_operator_of_a_guided_survey_is_warned(run: Run, tmp_path: Path) -> None:
-    vault = lone(tmp_path)
+    vault = sqlite_vault(tmp_path)
     text = run("survey", "new", "x", "--example").output.replace('mode = "randomised"', 'mode = "guided"')
     (tmp_path / "x.toml").write_text(text)
     secret = tmp_path / "k.key"
@@ -97,7 +97,7 @@ def test_the_operator_of_a_guided_survey_is_warned(run: Run, tmp_path: Path) -> 
         ),
         (
             _START + '[guided]\nfloor = "x"\n' + _ASKED,
-            "right kinds",
+            "right types",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""The vault on the command line, in both databases, as its owner, a recipient and an auditor meet it."""
+"""The vault commands, in both databases, for the owner, a recipient and an auditor."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ def ok(*words: str, **environment: str) -> str:
     return done.stdout
 
 
-def said(*words: str) -> Any:
+def output(*words: str) -> Any:
     return json.loads(ok(*words, "--json"))
 
 
 @pytest.fixture
-def place(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with two versions of a table and a policy, and a vault that commands find by themselves."""
+def workspace(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with two versions of a table and a policy, and a vault that commands find in the environment."""
     monkeypatch.chdir(tmp_path)
     pq.write_table(wards.table(), "one.parquet")
     pq.write_table(wards.changed(wards.table(), "age", slice(0, 7), 1.0), "two.parquet")
@@ -49,7 +49,7 @@ def place(site: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def test_the_whole_journey(place: Path) -> None:
+def test_the_complete_workflow(workspace: Path) -> None:
     assert "300 rows, levels internal, partner, public, leaks can be traced" in ok(
         "add", "one.parquet", "--policy", "policy.toml", "--trace"
     )
@@ -60,45 +60,46 @@ def test_the_whole_journey(place: Path) -> None:
     released = ok("release", "university", "ward", "-o", "university.parquet")
     assert "300 rows of ward (version 1) for university" in released
     ok("release", "insurer", "ward", "-o", "insurer.csv")
-    public = said("status")["public key"]
+    public = output("status")["public key"]
     checked = ok("check", "university.parquet", "--signer", public)
     assert "The certificate is valid" in checked
-    assert "Pooling is useless" in checked
+    assert "Collusion-resistant" in checked
     updated = ok("update", "ward", "two.parquet")
-    assert "0 records appended, 7 changed (7 of them with fresh noise in their numbers), 0 deleted" in updated
-    assert "Nothing that a copy shows has changed" in ok("update", "ward", "two.parquet")
+    assert "0 records added, 7 changed (7 of them with new noise in their numbers), 0 deleted" in updated
+    assert "No released value has changed" in ok("update", "ward", "two.parquet")
     ok("release", "university", "ward", "-o", "university2.parquet")
     log = ok("log", "--recipient", "university")
-    assert "Drawn anew: 7 records 2 times; averaging leaves 33." in log
+    assert "Independent noise draws: 7 records received 2; averaging reduces the residual error from " in log
+    assert "% to 33." in log
     assert "university" in ok("status", "ward")
     assert "up to 2" in ok("status", "ward")
-    assert "All is well" in ok("verify")
+    assert "The vault is intact" in ok("verify")
     assert "was made from the copy of insurer" in ok("trace", "ward", "insurer.csv")
-    assert said("trace", "ward", "insurer.csv")["accused"] == ["insurer"]
-    assert "are those of the original itself: the table has leaked" in ok("trace", "ward", "one.parquet")
+    assert output("trace", "ward", "insurer.csv")["accused"] == ["insurer"]
+    assert "of its numbers equal the original: the original table has leaked" in ok("trace", "ward", "one.parquet")
     ok("revoke", "insurer", "ward")
     ok("recipient", "disable", "insurer")
     assert "no" in ok("recipient", "list")
     ok("recipient", "enable", "insurer")
 
 
-def test_the_log_is_exported(place: Path) -> None:
+def test_the_log_is_exported(workspace: Path) -> None:
     ok("add", "one.parquet", "--policy", "policy.toml")
     for number in range(30):
         ok("recipient", "add", f"r{number}")
-    assert len(said("log")["entries"]) == 20
-    assert len(said("log", "--all")["entries"]) == 32
-    assert [e["recipient"] for e in said("log", "--last", "1")["entries"]] == ["r29"]
-    assert [e["action"] for e in said("log", "--dataset", "ward")["entries"]] == ["added"]
-    assert said("log", "--since", "2999-01-01")["entries"] == []
-    assert len(said("log", "--all", "--until", "2999-01-01")["entries"]) == 32
-    assert "No entry fits" in ok("log", "--action", "released")
+    assert len(output("log")["entries"]) == 20
+    assert len(output("log", "--all")["entries"]) == 32
+    assert [e["recipient"] for e in output("log", "--last", "1")["entries"]] == ["r29"]
+    assert [e["action"] for e in output("log", "--dataset", "ward")["entries"]] == ["added"]
+    assert output("log", "--since", "2999-01-01")["entries"] == []
+    assert len(output("log", "--all", "--until", "2999-01-01")["entries"]) == 32
+    assert "No entry matches" in ok("log", "--action", "released")
     rows = list(csv.DictReader(io.StringIO(ok("log", "--all", "--csv"))))
     assert len(rows) == 32
     assert json.loads(rows[1]["body"])["rows"] == 300
 
 
-def test_custody(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_custody(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wrong = run("recipient", "add", "x", SFUMATO_PASSPHRASE="battery staple")
     assert wrong.exit_code == 1
     assert wrong.stderr == (
@@ -111,7 +112,7 @@ def test_custody(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SFUMATO_PASSPHRASE")
     ok("verify", "--key-file", "new.key")
     lost = run("verify")
-    assert "If it is lost, it is lost" in lost.stderr
+    assert "If it is lost, it cannot be recovered" in lost.stderr
     Path("new.key").unlink()
     unsure = run("rekey", "--lost", "--new-key-file", "newer.key")
     assert unsure.exit_code == 1
@@ -121,21 +122,21 @@ def test_custody(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "the key of generation 1 is lost" in checked
 
 
-def test_backup_and_restore(place: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_backup_and_restore(workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     ok("add", "one.parquet", "--policy", "policy.toml")
-    head = said("backup", "vault.tar")["head"]
+    head = output("backup", "vault.tar")["head"]
     ok("restore", "vault.tar", "again")
     monkeypatch.setenv("SFUMATO_VAULT", "again")
     ok("verify", "--contains", head)
     missing = run("verify", "--contains", "0" * 64)
     assert missing.exit_code == 1
-    assert "NOT AS IT SHOULD BE" in missing.stdout
+    assert "VERIFICATION FAILED" in missing.stdout
 
 
-def test_refusals_are_one_sentence(place: Path) -> None:
+def test_errors_are_one_sentence(workspace: Path) -> None:
     ok("add", "one.parquet", "--policy", "policy.toml")
     ok("recipient", "add", "lab")
-    before = said("log", "--all")
+    before = output("log", "--all")
     for words in [
         ("init",),
         ("add", "two.parquet", "--policy", "policy.toml"),
@@ -157,7 +158,7 @@ def test_refusals_are_one_sentence(place: Path) -> None:
         refused = run(*words)
         assert refused.exit_code == 1, (words, refused.output)
         assert re.fullmatch(r"sfumato: [^\n]+\n", refused.stderr), (words, refused.stderr)
-    assert said("log", "--all") == before
+    assert output("log", "--all") == before
     for words in [
         ("release", "lab", "ward", "--policy", "policy.toml"),
         ("grant", "lab", "ward"),
@@ -166,7 +167,7 @@ def test_refusals_are_one_sentence(place: Path) -> None:
         assert run(*words).exit_code == 2, words
 
 
-def test_without_anybody_to_ask_a_key_file_is_made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_terminal_a_key_file_is_created(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     made = ok("init")
     assert "vault.key" in made

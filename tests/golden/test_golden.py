@@ -25,7 +25,7 @@ from sfumato.keys.stream import Stream
 from sfumato.ledger.chain import START, Authenticator, Entry
 from sfumato.ledger.ledger import Generation, Head
 from sfumato.tables.record_ids import record_ids
-from sfumato.vault.fingerprints import marked
+from sfumato.vault.fingerprints import fingerprinted
 
 FILE = Path(__file__).with_name("golden.json")
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -50,7 +50,7 @@ def computed() -> dict[str, Any]:
         "pair ids": record_ids(_people(), ("name", "born"), np.zeros(2, np.uint64), KEY).tolist(),
         "path": {str(f): _point(f) for f in (0.8, 0.2, 0.37, 0.9, 0.05, 0.999)},
         "marks": [
-            marked(sf.Ladder.of({"a": 0.8, "b": 0.5}), sf.Level(f), n).fidelity.hex()
+            fingerprinted(sf.Ladder.of({"a": 0.8, "b": 0.5}), sf.Level(f), n).fidelity.hex()
             for f in (0.8, 0.5)
             for n in range(5)
         ],
@@ -73,12 +73,12 @@ LOCK = {
 
 def _chain() -> list[list[str]]:
     """Two entries and a head."""
-    codes = Authenticator(KEY)
+    authenticator = Authenticator(KEY)
     first = Entry(1, "2026-01-01T00:00:00.000000+00:00", "é", "created", "vault", "", "", {"key": "x", "a": 0.1}, 1)
-    first = first.linked(START, codes)
-    second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).linked(first.hash, codes)
+    first = first.chained(START, authenticator)
+    second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).chained(first.hash, authenticator)
     head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "")
-    return [[first.hash, first.mac], [second.hash, second.mac], [head.sealed(codes, [Generation(1, "f", "p", {}, 0)])]]
+    return [[first.hash, first.mac], [second.hash, second.mac], [head.expected_seal(authenticator, [Generation(1, "f", "p", {}, 0)])]]
 
 
 def _hash(array: Any) -> str:

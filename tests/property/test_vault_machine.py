@@ -1,4 +1,4 @@
-"""Random sequences of operations against a plain model, for both databases."""
+"""Stateful property tests: random sequences of operations, compared with a simple model, for both databases."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ VERSIONS = [wards.table(60), wards.changed(wards.table(60), "age", slice(0, 5), 
 
 
 class VaultMachine(RuleBasedStateMachine):
-    """The vault on one side, a few dictionaries on the other."""
+    """A vault, and a model of it in a few dictionaries."""
 
     server: Server | None = None
 
@@ -43,9 +43,9 @@ class VaultMachine(RuleBasedStateMachine):
         self.location = str(self.folder / "vault") if self.server is None else self.server.database()
         store = None if self.server is None else str(self.folder / "store")
         sf.Vault.create(self.location, secret=self.secret, store=store, clock=lambda: self.now)
-        self.version = 0  # of the table, an index; 0 is the first
+        self.version = 0  # the index of the table
         self.versions = 0
-        self.recipients: dict[str, bool] = {}  # who may receive
+        self.recipients: dict[str, bool] = {}  # whether a recipient is enabled
         self.grants: dict[str, tuple[Any, ...] | None] = {}  # None: revoked
         self.given: dict[tuple[Any, ...], str] = {}  # request -> digest
         self.recorded: set[tuple[Any, ...]] = set()
@@ -53,7 +53,7 @@ class VaultMachine(RuleBasedStateMachine):
         self.count = 1
 
     def vault(self) -> sf.Vault:
-        """Opened anew for each operation, as commands do."""
+        """The vault, opened again for each operation, as commands do."""
         return sf.Vault.open(self.location, secret=self.secret, clock=lambda: self.now)
 
     @contextmanager

@@ -1,4 +1,4 @@
-"""The benchmarks of scale at toy size: that they run, and that memory stays flat. Times are judged by `make bench`."""
+"""The scaling benchmarks at a small size: they run, and memory does not grow. `make bench` measures times."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name, None)
 
 
-def test_memory_stays_flat_as_rows_grow(scale: Any) -> None:
-    """Of a whole process, from 400,000 cells to 8,000,000 in files of as many rows as a large lake's: under 1 GiB."""
+def test_memory_does_not_grow_with_the_number_of_rows(scale: Any) -> None:
+    """Peak memory of a process from 400,000 to 8,000,000 cells, in files as large as those of a large dataset."""
     lines = list(scale.rows((200_000, 4_000_000)))
     limit, flat = lines[-2:]
     assert limit.met
@@ -32,5 +32,5 @@ def test_memory_stays_flat_as_rows_grow(scale: Any) -> None:
 
 def test_clusters_are_measured_against_threads(scale: Any) -> None:
     [line] = scale.clusters(20_000, sizes=(1,), kinds=("Dask",))
-    assert line.what == "80,000 cells, 32 files, Dask, workers: 1"
+    assert line.name == "80,000 cells, 32 files, Dask, workers: 1"
     assert line.ratio > 0

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from tests import engines, lakes
+from tests import lakes
 from tests.clusters import Cluster, dask_cluster
 
 import sfumato as sf
@@ -19,8 +19,9 @@ from sfumato.audit.distributed_attack import attack_folder
 from sfumato.engines.dask import Dask
 from sfumato.engines.local import Local
 from sfumato.errors import EngineError, SourceError
-from sfumato.mining import Frequencies, Moments, NaiveBayes, on
+from sfumato.mining import Frequencies, Moments, NaiveBayes, with_engine
 from sfumato.release.partitioned import release_folder
+from sfumato.testing import check_engine
 
 WHOLE = lakes.table()
 SECRET = bytes(range(100, 132))
@@ -40,7 +41,7 @@ def engine(cluster: Cluster) -> Iterator[Dask]:
 
 
 def test_it_keeps_its_promises(engine: Dask) -> None:
-    engines.keeps_its_promises(engine)
+    check_engine(engine)
 
 
 @pytest.mark.parametrize("layout", lakes.LAYOUTS)
@@ -75,14 +76,16 @@ def test_what_is_counted_there_is_the_same(engine: Dask, tmp_path: Path) -> None
     scheme = lakes.POLICIES["together"].fit(folder)
     for level in ("high", "low"):
         release_folder(scheme, folder, tmp_path / level, level, KEY)
-    here, there = str(tmp_path / "high"), on(engine, str(tmp_path / "high"))
+    here, there = str(tmp_path / "high"), with_engine(engine, str(tmp_path / "high"))
     for column in ("mean_", "covariance_", "correlation_"):
         assert (getattr(Moments().fit(here), column) == getattr(Moments().fit(there), column)).all()
     asked = ["ward", ("ward", "region")]
     one, two = (Frequencies(columns=asked).fit(copy) for copy in (here, there))
     assert one.tables_ == two.tables_
     one, two = (NaiveBayes().fit(copy, "ward") for copy in (here, there))
-    assert all((a.original == b.original).all() for a, b in zip(one.chances_, two.chances_, strict=True))
+    assert all(
+        (a.original == b.original).all() for a, b in zip(one.class_densities_, two.class_densities_, strict=True)
+    )
     for attack in ("llse", "bayes", "collusion"):
         copies = [tmp_path / "high", tmp_path / "low"]
         assert attack_folder(attack, copies, folder, engine=engine) == attack_folder(attack, copies, folder)
@@ -148,7 +151,7 @@ def test_the_command_uses_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     KEY.save(tmp_path / "key")
     words = ["release", "lake", "copy", "--policy", "policy.toml", "--key-file", "key", "--level", "high"]
     where = ["--engine", "dask", "--scheduler", cluster.address]
-    command = [sys.executable, "-m", "sfumato.cli", *words, *where]
+    command = [sys.executable, "-m", "sfumato", *words, *where]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "Wrote copy: 3,000 rows at fidelity 0.8 (high)" in done.stdout
     release_folder(policy.fit(folder), folder, tmp_path / "expected", "high", KEY)

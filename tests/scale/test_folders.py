@@ -26,6 +26,7 @@ from sfumato.errors import ManifestError, PolicyError, ReleaseError, SourceError
 from sfumato.mining import Frequencies, Moments, NaiveBayes
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.release.partitioned import release_folder
+from sfumato.release.perturbation import numbered_rows, perturb_rows
 from sfumato.tables.partitioned import Part
 from sfumato.tables.source import Source
 
@@ -97,8 +98,8 @@ def test_places_name_records_that_have_no_id(key: sf.Key, tmp_path: Path) -> Non
     source = Source.of(folder / name)
     named = Source.of(Part(name, str(folder / name), "", (), source.schema))
     assert named.start == start
-    [(places, batch)] = list(scheme.numbered(named))
-    [expected] = scheme.blur(places, batch, [policy.ladder.level("a")], key)
+    [(places, batch)] = list(numbered_rows(scheme, named))
+    [expected] = perturb_rows(scheme, places, batch, [policy.ladder.level("a")], key)
     assert pq.read_table(tmp_path / "copy" / name)["income"].combine_chunks().equals(expected.column("income"))
     pq.write_table(whole.slice(0, 5), folder / "more.parquet")
     release_folder(scheme, folder, tmp_path / "later", "a", key)
@@ -273,7 +274,7 @@ def test_the_command_makes_folders(tmp_path: Path) -> None:
     said = ["--policy", "policy.toml", "--key-file", "key", "--level", "high"]
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
-        whole = [sys.executable, "-m", "sfumato.cli", *words]
+        whole = [sys.executable, "-m", "sfumato", *words]
         return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ)
 
     done = run("release", "lake", "copy", *said)
@@ -305,7 +306,7 @@ def test_many_files_say_what_one_says(key: sf.Key, tmp_path: Path) -> None:
         assert many.table(*names).sort_by(keys).equals(one.table(*names).sort_by(keys))
     many, one = (NaiveBayes().fit(copy, "region") for copy in (str(tmp_path / "copy"), whole))
     np.testing.assert_allclose(many.prior_, one.prior_, rtol=1e-9)
-    np.testing.assert_allclose(many.chances_[0].original, one.chances_[0].original, atol=1e-6)
+    np.testing.assert_allclose(many.class_densities_[0].original, one.class_densities_[0].original, atol=1e-6)
     score = sf.score(sf.attack("llse", [whole]), WHOLE)
     found = sf.attack_folder("llse", [tmp_path / "copy"], folder)
-    assert found.rmse["income"] == pytest.approx(score.number("income").rmse.attack.value, rel=1e-2)
+    assert found.rmse["income"] == pytest.approx(score.number("income").rmse.attack.estimate, rel=1e-2)

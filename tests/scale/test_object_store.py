@@ -13,12 +13,12 @@ from tests import lakes
 import sfumato as sf
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, ReleaseError, SourceError
-from sfumato.mining import Moments, on
+from sfumato.mining import Moments, with_engine
 from sfumato.release import partitioned as folders
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.release.partitioned import release_folder
 from sfumato.tables import storing
-from sfumato.tables.filesystem import system
+from sfumato.tables.filesystem import filesystem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the store's client
 
@@ -46,13 +46,13 @@ def bucket() -> Iterator[str]:
 
 
 def _put(folder: Path, url: str) -> str:
-    files, place = system(url)
+    files, place = filesystem_of(url)
     files.put(str(folder), place, recursive=True)
     return url
 
 
 def _got(url: str, folder: Path) -> dict[str, bytes]:
-    files, place = system(url)
+    files, place = filesystem_of(url)
     files.get(place, str(folder), recursive=True)
     return lakes.files_of(folder)
 
@@ -69,7 +69,7 @@ def test_a_copy_goes_from_store_to_store(layout: str, bucket: str, key: sf.Key, 
     assert _got(f"{bucket}/{layout}/copy", tmp_path / "got") == lakes.files_of(tmp_path / "copy")
     assert Manifest.of(f"{bucket}/{layout}/copy") == manifest
     manifest.verify(f"{bucket}/{layout}/copy")
-    there = Moments().fit(on(Local(2), f"{bucket}/{layout}/copy"))
+    there = Moments().fit(with_engine(Local(2), f"{bucket}/{layout}/copy"))
     assert (there.mean_ == Moments().fit(str(tmp_path / "copy")).mean_).all()
 
 
@@ -109,7 +109,7 @@ def test_a_file_is_whole_or_not_there(bucket: str, key: sf.Key) -> None:
     assert storing.stored_text(place) is None
     storing.store_text(place, "whole")
     assert storing.stored_text(place) == "whole"
-    files, _ = system(bucket)
+    files, _ = filesystem_of(bucket)
     files.pipe_file("lake/foreign/thesis.parquet", b"mine")
     scheme = lakes.POLICIES["gaussian"].fit(WHOLE)
     with pytest.raises(ReleaseError, match="made of a table in a folder"):

@@ -11,17 +11,18 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
-from tests import engines, lakes
+from tests import lakes
 from tests.clusters import Cluster, spark_cluster
 
 import sfumato as sf
 from sfumato.audit.distributed_attack import attack_folder
 from sfumato.engines.spark import Spark
 from sfumato.errors import SourceError
-from sfumato.mining import Frequencies, Moments, on
+from sfumato.mining import Frequencies, Moments, with_engine
 from sfumato.release.manifest import Manifest
 from sfumato.release.partitioned import release_folder
 from sfumato.release.spark import release_read
+from sfumato.testing import check_engine
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")  # of pyspark's own
 
@@ -47,7 +48,7 @@ def engine(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 
 def test_it_does_what_every_engine_does(cluster: Cluster, engine: Spark, tmp_path: Path) -> None:
     """One test, so that one cluster does: files, data frames, counts, attacks, and a worker that is killed."""
-    engines.keeps_its_promises(engine)
+    check_engine(engine)
     for layout, names in (("many", ["everything", "shuffled", "projection"]), ("partitioned", ["everything"])):
         _same_files(engine, tmp_path / layout, layout, names, ["high"])
     _same_frames(engine, tmp_path, ["everything", "shuffled"])
@@ -73,7 +74,7 @@ def test_the_command_uses_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     said = ["--policy", "policy.toml", "--key-file", "key", "--level", "high"]
     where = ["--engine", "spark", "--master", cluster.address]
     for out, more in (("copy", []), ("read", ["--format", "parquet"])):
-        command = [sys.executable, "-m", "sfumato.cli", "release", "lake/*" if more else "lake", out, *said]
+        command = [sys.executable, "-m", "sfumato", "release", "lake/*" if more else "lake", out, *said]
         environment = {**os.environ, "SPARK_LOCAL_IP": "127.0.0.1"}
         done = subprocess.run(
             [*command, *where, *more], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment
@@ -129,9 +130,9 @@ def _same_frames(engine: Spark, folder: Path, names: Iterable[str]) -> None:
 def _same_counts(engine: Spark, folder: Path) -> None:
     lake = folder / "many" / "lake"
     copy = folder / "many" / "everything-high-local"
-    here, there = Moments().fit(str(copy)), Moments().fit(on(engine, str(copy)))
+    here, there = Moments().fit(str(copy)), Moments().fit(with_engine(engine, str(copy)))
     assert (here.covariance_ == there.covariance_).all()
-    one, two = (Frequencies().fit(found) for found in (str(copy), on(engine, str(copy))))
+    one, two = (Frequencies().fit(found) for found in (str(copy), with_engine(engine, str(copy))))
     assert one.tables_ == two.tables_
     for attack in ("llse", "collusion"):
         assert attack_folder(attack, [copy], lake, engine=engine) == attack_folder(attack, [copy], lake)

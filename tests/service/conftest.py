@@ -1,4 +1,4 @@
-"""One service for all tests of a kind of database, with tokens for every role."""
+"""Fixtures: one running service per kind of database, with tokens for every role."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.conftest import Site
-from tests.serving import Service, handed_out, populated, serving
+from tests.serving import Service, issue_tokens, populated_vault, serving
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
@@ -16,15 +16,15 @@ def service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 
 
 @pytest.fixture(scope="session")
-def small(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    """The same on SQLite, for what does not depend on the database."""
-    yield from _running(request, tmp_path_factory.mktemp("small"), "sqlite")
+def sqlite_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    """A service on SQLite, for tests that do not depend on the database."""
+    yield from _running(request, tmp_path_factory.mktemp("sqlite_service"), "sqlite")
 
 
 def _running(request: pytest.FixtureRequest, folder: Path, kind: str) -> Iterator[Service]:
     (folder / "site").mkdir()
     server = None if kind == "sqlite" else request.getfixturevalue("postgres")
-    vault = populated(Site(kind, folder / "site", server))
+    vault = populated_vault(Site(kind, folder / "site", server))
     with serving(vault, folder) as service:
-        service.tokens = handed_out(vault)
+        service.tokens = issue_tokens(vault)
         yield service

@@ -1,4 +1,4 @@
-"""The notes on deployment, tried: the unit is verified, and the proxy stands before a real service."""
+"""Tests of the deployment guide: its systemd unit is verified, and its nginx block runs in front of a service."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import httpx2
 import pytest
 from tests.debian import installed
 from tests.postgres import free_port
-from tests.serving import PASSWORD, Service, lone, serving
+from tests.serving import PASSWORD, Service, serving, sqlite_vault
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/deploying.md").read_text()
@@ -32,7 +32,7 @@ def _program(name: str, package: str) -> str:
     return installed(lambda: shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin"), package)
 
 
-def test_the_unit_is_one(tmp_path: Path) -> None:
+def test_the_systemd_unit_is_valid(tmp_path: Path) -> None:
     unit = _block("ini").replace("/opt/sfumato/bin/sfumato", "/bin/true").replace("User=sfumato", "User=root")
     (tmp_path / "sfumato.service").write_text(unit)
     command = [_program("systemd-analyze", "systemd"), "verify", "--man=no", str(tmp_path / "sfumato.service")]
@@ -42,10 +42,10 @@ def test_the_unit_is_one(tmp_path: Path) -> None:
     broken = unit.replace("Restart=always", "Restart=sometimes")
     (tmp_path / "sfumato.service").write_text(broken)
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert "sometimes" in done.stdout + done.stderr  # it would have been found
+    assert "sometimes" in done.stdout + done.stderr  # the verification finds a planted fault
 
 
-def test_the_options_of_the_unit_are_options() -> None:
+def test_the_options_in_the_systemd_unit_exist() -> None:
     from sfumato.cli.serve import serve
 
     known = {name for parameter in serve.params for name in parameter.opts}
@@ -54,20 +54,20 @@ def test_the_options_of_the_unit_are_options() -> None:
 
 @contextmanager
 def proxied(service: Service, folder: Path) -> Iterator[str]:
-    """nginx, with the page's own block, on a free port with a certificate of its own."""
+    """Run nginx with the server block of the guide, on a free port with a self-signed certificate."""
     certificate, key, port = folder / "cert.pem", folder / "key.pem", free_port()
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
-    maker = [_program("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
-    subprocess.run([*maker, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    openssl = [_program("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
+    subprocess.run([*openssl, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
     block = _block("nginx").replace("/etc/ssl/certs/copies.example.org.pem", str(certificate))
     block = block.replace("/etc/ssl/private/copies.example.org.key", str(key))
     block = block.replace("443", str(port)).replace("http://127.0.0.1:8080", service.url)
-    places = "".join(
+    temporary = "".join(
         f"{kind}_temp_path {folder}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     (folder / "nginx.conf").write_text(
         f"pid {folder}/pid; error_log {folder}/error.log; daemon off; events {{}} "
-        f"http {{ access_log off; {places} {block} }}"
+        f"http {{ access_log off; {temporary} {block} }}"
     )
     command = [_program("nginx", "nginx-light"), "-p", str(folder), "-c", str(folder / "nginx.conf")]
     process = subprocess.Popen([*command, "-e", str(folder / "error.log")])
@@ -86,8 +86,8 @@ def proxied(service: Service, folder: Path) -> Iterator[str]:
         process.wait(10)
 
 
-def test_the_proxy_stands_before_the_service(tmp_path: Path) -> None:
-    vault = lone(tmp_path)
+def test_the_service_behind_the_proxy(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path)
     expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
     options = ("--proxied", "--tries", "3")
     with serving(vault, tmp_path, *options, insecure=False) as service, proxied(service, tmp_path) as url:
@@ -97,10 +97,10 @@ def test_the_proxy_stands_before_the_service(tmp_path: Path) -> None:
             assert client.get("/api/v1/copies/ward").content == expected
             assert client.get("/api/v1/copies/ward", headers={"Range": "bytes=5-"}).content == expected[5:]
         with httpx2.Client(base_url=url, verify=trusted) as client:
-            said = {"name": "anna", "password": PASSWORD}
-            assert client.post("/signin", data=said, headers={"Origin": url}).status_code == 303
-            assert client.get("/console").status_code == 200  # the cookie is Secure, and the way is
-            forged = {"X-Forwarded-For": "10.9.9.9"}  # a client cannot say who it is: the proxy's word counts
+            form = {"name": "anna", "password": PASSWORD}
+            assert client.post("/signin", data=form, headers={"Origin": url}).status_code == 303
+            assert client.get("/console").status_code == 200  # the Secure cookie is sent over TLS
+            forged = {"X-Forwarded-For": "10.9.9.9"}  # a client cannot forge its address: the proxy sets it
             wrong = {"name": "anna", "password": "x"}
             statuses = [client.post("/signin", data=wrong, headers=forged).status_code for _ in range(5)]
             assert statuses == [401] * 3 + [429] * 2
@@ -108,8 +108,8 @@ def test_the_proxy_stands_before_the_service(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("page", ["service.md"])
-def test_the_console_lines_of_the_page_work(tmp_path: Path, page: str) -> None:
-    """All but the installation, in order, on the folder that the demonstration makes."""
+def test_the_commands_of_the_page_work(tmp_path: Path, page: str) -> None:
+    """All commands except the installation, in order, in the folder of the demo."""
     text = (ROOT / "docs" / page).read_text()
     lines = [
         line.split("#")[0].strip()
@@ -120,11 +120,11 @@ def test_the_console_lines_of_the_page_work(tmp_path: Path, page: str) -> None:
     program = str(Path(sys.executable).with_name("sfumato"))
     environment = {**os.environ, "SFUMATO_OPERATOR_PASSWORD": PASSWORD}
 
-    def run(*words: str) -> str:
+    def run(*arguments: str) -> str:
         done = subprocess.run(
-            [program, *words], cwd=folder, env=environment, capture_output=True, text=True, check=False
+            [program, *arguments], cwd=folder, env=environment, capture_output=True, text=True, check=False
         )
-        assert done.returncode == 0, (words, done.stderr)
+        assert done.returncode == 0, (arguments, done.stderr)
         return done.stdout
 
     folder = tmp_path

@@ -1,4 +1,4 @@
-"""The owner's journey over HTTP, by client and by command line, gives what it gives locally."""
+"""The owner's tasks over HTTP, by Python client and by command line, have the same results as locally."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import Service, populated, serving
+from tests.serving import Service, populated_vault, serving
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, UnknownSubject, VaultError
@@ -22,27 +22,27 @@ from sfumato.ledger.ledger import Query
 
 
 @pytest.fixture
-def either(site: Site, tmp_path: Path) -> Any:
-    """A service of one's own, on either database."""
+def any_service(site: Site, tmp_path: Path) -> Any:
+    """A service for one test, on either database."""
     yield from _running(site, tmp_path)
 
 
 @pytest.fixture
 def own(tmp_path: Path) -> Any:
-    """The same on SQLite."""
+    """A service for one test, on SQLite."""
     (tmp_path / "site").mkdir()
     yield from _running(Site("sqlite", tmp_path / "site", None), tmp_path)
 
 
 def _running(site: Site, folder: Path) -> Any:
-    vault = populated(site)
+    vault = populated_vault(site)
     with serving(vault, folder) as service:
         service.tokens = {"owner": vault.token()["token"], "clinic": vault.token("clinic")["token"]}
         yield service
 
 
-def test_the_whole_journey_by_the_client(either: Service, tmp_path: Path) -> None:
-    own = either
+def test_all_tasks_with_the_client(any_service: Service, tmp_path: Path) -> None:
+    own = any_service
     remote = own.remote("owner")
     rows: list[int] = []
     entry = remote.add(wards.policy("new"), wards.table(), progress=rows.append)
@@ -60,14 +60,17 @@ def test_the_whole_journey_by_the_client(either: Service, tmp_path: Path) -> Non
     assert path.read_bytes() == own.vault.release("office", "new", tmp_path / "local.parquet")[0].read_bytes()
     assert manifest.recipient == "office"
     found = remote.audit("ward", rows=200, attacks=["llse", "bayes"])
-    assert found["passed"]
-    assert "<title>Audit of ward" in found["page"]
-    assert remote.trace("new", path)["matched"] > 0
+    assert found.passed
+    assert "<title>Audit of ward" in found.page()
+    assert remote.trace("new", path).matched > 0
     assert remote.verify().sound
     assert [one.note for one in remote.tokens("office")] == ["its programs"]
+    assert remote.grants("new", "office") == own.vault.grants("new", "office") != []
+    assert remote.recipients() == own.vault.recipients() != []
+    assert remote.overview("new") == own.vault.overview("new")
     remote.withdraw(handed["id"])
     with pytest.raises(SfumatoError, match="in force"):
-        sf.connect(own.url, handed["token"]).grants()
+        sf.connect(own.url, handed["token"]).own_grants()
     remote.revoke("office", "new")
     remote.disable("office")
     assert own.vault.log(Query(last=2))[-1].action == "disabled"
@@ -76,38 +79,38 @@ def test_the_whole_journey_by_the_client(either: Service, tmp_path: Path) -> Non
     assert own.vault.verify().sound
 
 
-def test_refusals_are_the_vaults_own_words(own: Service) -> None:
+def test_remote_errors_equal_local_errors(own: Service) -> None:
     remote = own.remote("owner")
     cases: tuple[tuple[Callable[[], Any], Callable[[], Any], type[SfumatoError]], ...] = (
         (lambda: remote.grant("nobody", "ward", 0.5), lambda: own.vault.grant("nobody", "ward", 0.5), UnknownSubject),
         (lambda: remote.grant("clinic", "ward", 2.0), lambda: own.vault.grant("clinic", "ward", 2.0), SfumatoError),
         (lambda: remote.revoke("stranger", "ward"), lambda: own.vault.revoke("stranger", "ward"), VaultError),
     )
-    for ask, local, kind in cases:
-        with pytest.raises(SfumatoError) as here:
-            local()
-        with pytest.raises(kind) as there:
-            ask()
-        assert str(there.value) == str(here.value)
+    for remotely, locally, kind in cases:
+        with pytest.raises(SfumatoError) as expected:
+            locally()
+        with pytest.raises(kind) as found:
+            remotely()
+        assert str(found.value) == str(expected.value)
 
 
-def test_a_table_that_does_not_fit_is_refused_by_the_job(own: Service) -> None:
+def test_a_table_that_does_not_match_its_policy_is_refused(own: Service) -> None:
     before = own.vault.ledger.database.name, len(own.vault.log(Query()))
     with pytest.raises(VaultError, match="diagnosis"):
         own.remote("owner").add(wards.policy("odd"), wards.table().drop(["diagnosis"]))
     assert (own.vault.ledger.database.name, len(own.vault.log(Query()))) == before
-    assert own.vault.store.names("uploads") != []  # it can be used again with another policy
+    assert own.vault.store.names("uploads") != []  # the upload can be used again with another policy
 
 
-def run(service: Service, *words: str, who: str = "owner", code: int = 0) -> str:
+def run(service: Service, *arguments: str, who: str = "owner", code: int = 0) -> str:
     environment = {**os.environ, "SFUMATO_TOKEN": service.tokens[who]}
-    command = [sys.executable, "-m", "sfumato.cli", *words]
+    command = [sys.executable, "-m", "sfumato", *arguments]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stderr
     return done.stdout if code == 0 else done.stderr
 
 
-def test_the_whole_journey_by_the_command_line(own: Service, tmp_path: Path) -> None:
+def test_all_tasks_on_the_command_line(own: Service, tmp_path: Path) -> None:
     pq.write_table(wards.table(), tmp_path / "new.parquet")
     (tmp_path / "policy.toml").write_text(wards.policy("new").dumps())
     url = ["--url", own.url]
@@ -127,15 +130,15 @@ def test_the_whole_journey_by_the_command_line(own: Service, tmp_path: Path) -> 
     assert "new" in run(own, "status", *url)
     assert "office" in run(own, "status", "new", *url)
     assert "office" in run(own, "recipient", "list", *url)
-    assert "Handed out the token" in run(own, "log", *url)
-    assert "All is well" in run(own, "verify", *url)
+    assert "Issued the token" in run(own, "log", *url)
+    assert "The vault is intact" in run(own, "verify", *url)
     assert "rows were compared" in run(own, "trace", "new", str(fetched), *url)
     page = tmp_path / "report.html"
-    said = run(own, "audit", "new", "--attack", "llse", "--rows", "200", "-o", str(page), *url)
-    assert f"open {page}" in said
+    output = run(own, "audit", "new", "--attack", "llse", "--rows", "200", "-o", str(page), *url)
+    assert f"open {page}" in output
     assert "<title>Audit of new" in page.read_text()
     assert handed["id"] in run(own, "token", "list", *url)
     assert "Withdrew" in run(own, "token", "withdraw", handed["id"], *url)
     assert "in force" in run(own, "fetch", *url, who="office", code=1)
     assert "Revoked" in run(own, "revoke", "office", "new", *url)
-    assert "run it where the vault is" in run(own, "backup", str(tmp_path / "b"), *url, code=1)
+    assert "run it on the machine of the vault" in run(own, "backup", str(tmp_path / "b"), *url, code=1)

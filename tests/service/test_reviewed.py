@@ -1,4 +1,4 @@
-"""What a sceptical reader found, and stays found."""
+"""Regression tests for the findings of a security review of the service."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import pyarrow as pa
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import PASSWORD, lone, populated, serving
+from tests.serving import PASSWORD, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 from sfumato.errors import TamperedError
 from sfumato.ledger.ledger import Query
 from sfumato.service.state import State, hash_of
-from sfumato.service.worker_pool import Changed, Wanted, _Bench
+from sfumato.service.worker_pool import CopyChanged, CopyRequest, _CopyStreams
 from sfumato.vault import operators, tokens
 from sfumato.vault.delivery import Delivery
 
@@ -25,17 +25,17 @@ COPY = "/api/v1/copies/ward"
 
 @pytest.fixture
 def vault(tmp_path: Path) -> sf.Vault:
-    return lone(tmp_path)
+    return sqlite_vault(tmp_path)
 
 
-def test_the_name_of_the_bytes_tells_nothing_of_the_table(vault: sf.Vault, tmp_path: Path) -> None:
-    """Else who knows all records but one could test guesses of it with a vault of his own."""
+def test_etags_reveal_nothing_about_the_table(vault: sf.Vault, tmp_path: Path) -> None:
+    """Otherwise somebody who knows all other records could test guesses of one record with a second vault."""
     (tmp_path / "other").mkdir()
-    twin = populated(Site("sqlite", tmp_path / "other", None))
+    twin = populated_vault(Site("sqlite", tmp_path / "other", None))
     assert Delivery.of(vault, "clinic", "ward").tag("csv") != Delivery.of(twin, "clinic", "ward").tag("csv")
 
 
-def test_a_session_that_was_written_into_the_database_opens_nothing(vault: sf.Vault) -> None:
+def test_a_session_forged_in_the_database_is_rejected(vault: sf.Vault) -> None:
     state = State(vault)
     secret, session = state.sign_in("anna", str(operators.enrolment(vault, "anna")), 8)
     assert state.session(secret) == session
@@ -51,41 +51,41 @@ def test_a_session_that_was_written_into_the_database_opens_nothing(vault: sf.Va
     assert state.session(secret) is None
 
 
-def test_an_entry_of_a_key_that_is_not_ours_is_not_believed(vault: sf.Vault) -> None:
+def test_an_entry_under_an_unknown_key_is_rejected(vault: sf.Vault) -> None:
     text, entry = tokens.issue(vault, "clinic")
     with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
         connection.execute("DROP TRIGGER sfumato_entries_no_update")
         connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [entry.number])
         grant = vault.log(Query(kind="grant", recipient="clinic"))[0].number
         connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [grant])
-    for asked in (lambda: tokens.bearer(vault, text), lambda: Delivery.of(vault, "clinic", "ward")):
+    for read in (lambda: tokens.authenticate(vault, text), lambda: Delivery.of(vault, "clinic", "ward")):
         with pytest.raises(TamperedError, match="somebody else wrote it"):
-            asked()
+            read()
 
 
-def test_after_a_lost_key_what_it_vouched_for_still_counts_but_for_tokens(vault: sf.Vault) -> None:
+def test_after_a_lost_key_grants_stay_valid_and_tokens_do_not(vault: sf.Vault) -> None:
     text, _ = tokens.issue(vault, "clinic")
     vault.rekey(secret=sf.Key.generate(), lost=True)
     assert Delivery.of(vault, "clinic", "ward").request.fidelity == 0.5
-    assert tokens.bearer(vault, text) is None
+    assert tokens.authenticate(vault, text) is None
     assert operators.enrolment(vault, "anna") is None
 
 
-def test_bytes_never_go_out_under_another_ones_name(vault: sf.Vault) -> None:
-    bench = _Bench(vault)
-    wanted = Wanted("owner x", "clinic", "ward", None, "csv")
-    found = bench.describe(wanted)
+def test_a_changed_copy_is_never_sent_under_its_old_etag(vault: sf.Vault) -> None:
+    streams = _CopyStreams(vault)
+    wanted = CopyRequest("owner x", "clinic", "ward", None, "csv")
+    found = streams.describe(wanted)
     vault.update("ward", wards.changed(wards.table(), "age", slice(0, 5), 1.0))
-    with pytest.raises(Changed):
-        bench.begin(1, wanted, found.tag, 0, None)
-    later = bench.describe(wanted)
+    with pytest.raises(CopyChanged):
+        streams.open(1, wanted, found.tag, 0, None)
+    later = streams.describe(wanted)
     assert (later.version, later.tag != found.tag) == (2, True)
-    bench.begin(2, wanted, later.tag, 0, None)
-    whole = b"".join(iter(lambda: bench.go_on(2), None))
-    assert bench.describe(wanted).size == len(whole)
+    streams.open(2, wanted, later.tag, 0, None)
+    content = b"".join(iter(lambda: streams.read(2), None))
+    assert streams.describe(wanted).size == len(content)
 
 
-def test_a_copy_that_cannot_be_written_so_is_not_recorded(tmp_path: Path) -> None:
+def test_a_copy_that_the_format_cannot_hold_is_not_recorded(tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     vault = Site("sqlite", tmp_path / "site", None).create()
     table = wards.table().append_column("list", pa.array([[1]] * wards.ROWS))
@@ -97,8 +97,8 @@ def test_a_copy_that_cannot_be_written_so_is_not_recorded(tmp_path: Path) -> Non
     assert vault.log(Query(kind="release")) == []
 
 
-def test_over_http(vault: sf.Vault, tmp_path: Path) -> None:
-    """A size that nobody has counted is not told; a manifest is recorded; a new password ends old sessions."""
+def test_head_manifest_and_password_change(vault: sf.Vault, tmp_path: Path) -> None:
+    """An unknown size is not sent; a downloaded manifest is recorded; a new password ends old sessions."""
     with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:
         assert "content-length" not in client.head(COPY).headers
         assert vault.log(Query(kind="release")) == []
@@ -113,15 +113,15 @@ def test_over_http(vault: sf.Vault, tmp_path: Path) -> None:
             assert browser.get("/console").status_code == 303
 
 
-def test_an_address_is_limited_whatever_it_shows(vault: sf.Vault, tmp_path: Path) -> None:
+def test_requests_of_an_address_are_limited_whatever_token_they_carry(vault: sf.Vault, tmp_path: Path) -> None:
     with serving(vault, tmp_path, "--rate", "5") as service, service.client() as client:
-        shown = [{"Authorization": f"Bearer {i}" + "x" * 5000} for i in range(60)]
-        statuses = [client.get("/healthz", headers=one).status_code for one in shown]
+        headers = [{"Authorization": f"Bearer {i}" + "x" * 5000} for i in range(60)]
+        statuses = [client.get("/healthz", headers=one).status_code for one in headers]
     assert statuses.count(429) >= 5
 
 
-def test_too_many_copies_at_once(tmp_path: Path) -> None:
-    vault = lone(tmp_path, wards.table(300_000))
+def test_concurrent_downloads_are_limited(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table(300_000))
     with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:
         opened = [client.stream("GET", COPY, params={"format": "csv"}) for _ in range(17)]
         answers: list[httpx2.Response] = [one.__enter__() for one in opened]
@@ -130,7 +130,7 @@ def test_too_many_copies_at_once(tmp_path: Path) -> None:
             one.__exit__(None, None, None)
 
 
-def test_people_are_told_to_use_tls(vault: sf.Vault, tmp_path: Path) -> None:
+def test_pages_show_https_urls(vault: sf.Vault, tmp_path: Path) -> None:
     token = vault.token("clinic")["token"]
     with serving(vault, tmp_path, insecure=False) as service, service.client() as client:
         cookie = client.post("/signin", data={"token": token}).headers["set-cookie"].split(";")[0]

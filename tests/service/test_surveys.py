@@ -1,4 +1,4 @@
-"""Surveys over HTTP: what is taken, what is refused, and what is kept."""
+"""Surveys over HTTP: which answers are accepted, which are refused, and what is stored."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ import sfumato as sf
 from sfumato.errors import SfumatoError, SurveyError
 from sfumato.ledger.tables import ANSWERS, CLEAR, SURVEYS, TICKETS
 from sfumato.survey import Survey
-from sfumato.survey.guidance import Tally
-from sfumato.survey.perturbation import bits_of
-from sfumato.survey.respondent import Choice, Line, Respondent
-from sfumato.survey.simulation import TEMPERAMENTS, invented, simulate
+from sfumato.survey.guidance import CooccurrenceCounts
+from sfumato.survey.perturbation import one_hot
+from sfumato.survey.respondent import Choice, HttpConnection, Respondent
+from sfumato.survey.simulation import PRIVACY_SEGMENTS, random_answers, simulate
 from sfumato.survey.surveys import Surveys
 
 DEFINITION = """
@@ -50,9 +50,9 @@ cuts = [1, 2]
 
 
 @pytest.fixture(scope="session", params=["sqlite", "postgresql"])
-def surveyed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+def survey_service(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A service on either database; each test has surveys of its own."""
-    folder = tmp_path_factory.mktemp("surveyed")
+    folder = tmp_path_factory.mktemp("survey_service")
     (folder / "site").mkdir()
     server = None if request.param == "sqlite" else request.getfixturevalue("postgres")
     vault = Site(request.param, folder / "site", server).create()
@@ -70,8 +70,8 @@ def opened(service: Service, mode: str = "randomised", *, invited: bool = False,
     return name
 
 
-def rows_kept(vault: sf.Vault) -> dict[str, int]:
-    assert Surveys(vault).collector  # makes the tables
+def rows_stored(vault: sf.Vault) -> dict[str, int]:
+    assert Surveys(vault).collector  # creates the tables
     with vault.ledger.database.transaction(writes=False) as connection:
         return {
             table.name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
@@ -81,39 +81,39 @@ def rows_kept(vault: sf.Vault) -> dict[str, int]:
 
 def person(rng: np.random.Generator) -> dict[str, Any]:
     party = str(rng.choice(["left", "right"]))
-    sure = 0.9 if party == "left" else 0.1
+    agreement = 0.9 if party == "left" else 0.1
     return {
         "party": party,
-        "a": "yes" if rng.random() < sure else "no",
-        "b": "yes" if rng.random() < 1 - sure else "no",
+        "a": "yes" if rng.random() < agreement else "no",
+        "b": "yes" if rng.random() < 1 - agreement else "no",
         "c": float(rng.uniform(0, 3)),
-        **{f"d{i}": "yes" if rng.random() < (sure if i % 2 else 1 - sure) else "no" for i in range(6)},
+        **{f"d{i}": "yes" if rng.random() < (agreement if i % 2 else 1 - agreement) else "no" for i in range(6)},
     }
 
 
-def test_the_same_ticket_counts_once(surveyed: Service, rng: np.random.Generator) -> None:
-    survey, name = Survey.loads(DEFINITION.format(mode="randomised")), opened(surveyed)
-    one = Respondent(Line(surveyed.url), name)
-    assert one.survey().schema == survey.schema
+def test_a_ticket_counts_once(survey_service: Service, rng: np.random.Generator) -> None:
+    survey, name = Survey.loads(DEFINITION.format(mode="randomised")), opened(survey_service)
+    one = Respondent(HttpConnection(survey_service.url), name)
+    assert one.survey().version == survey.version
     one.prepare(survey, person(rng), Choice(1))
     assert one.send()
     assert not one.send()
-    other = Respondent(Line(surveyed.url), name)
+    other = Respondent(HttpConnection(survey_service.url), name)
     other.prepare(survey, person(rng), Choice(2))
 
     def again(_: int) -> bool:
-        mine = Respondent(Line(surveyed.url), name, ticket=other.ticket)
+        mine = Respondent(HttpConnection(survey_service.url), name, ticket=other.ticket)
         mine._body = other._body
         return mine.send()
 
     with ThreadPoolExecutor(16) as pool:
         assert sum(pool.map(again, range(32))) == 1
-    status = Surveys(surveyed.vault).status(name)
+    status = Surveys(survey_service.vault).status(name)
     assert (status.answers, status.levels) == (2, {"balanced": 1, "open": 1})
 
 
-def _body(survey: Survey, **said: Any) -> dict[str, Any]:
-    return {"ticket": "a" * 32, "version": survey.schema, "row": [0, 1, 1, 2, *[0] * 6], "level": 0, **said}
+def _body(survey: Survey, **fields: Any) -> dict[str, Any]:
+    return {"ticket": "a" * 32, "version": survey.version, "row": [0, 1, 1, 2, *[0] * 6], "level": 0, **fields}
 
 
 _BAD: list[tuple[str, dict[str, Any], int]] = [
@@ -145,16 +145,16 @@ _BAD: list[tuple[str, dict[str, Any], int]] = [
 ]
 
 
-def test_bad_answers_are_refused_and_nothing_is_stored(surveyed: Service) -> None:
+def test_bad_answers_are_refused_and_nothing_is_stored(survey_service: Service) -> None:
     survey = {mode: Survey.loads(DEFINITION.format(mode=mode)) for mode in ("randomised", "guided")}
-    names = {mode: opened(surveyed, mode) for mode in ("randomised", "guided")}
-    names |= {"invited": opened(surveyed, invited=True), "draft": opened(surveyed, opens=False)}
-    before = rows_kept(surveyed.vault)
-    with surveyed.client() as client:
-        for name, said, status in _BAD:
-            body = _body(survey.get(name, survey["randomised"]), **said)
+    names = {mode: opened(survey_service, mode) for mode in ("randomised", "guided")}
+    names |= {"invited": opened(survey_service, invited=True), "draft": opened(survey_service, opens=False)}
+    before = rows_stored(survey_service.vault)
+    with survey_service.client() as client:
+        for name, fields, status in _BAD:
+            body = _body(survey.get(name, survey["randomised"]), **fields)
             answer = client.post(f"/api/v1/respond/{names.get(name, name)}/answers", json=body)
-            assert (name, said, answer.status_code) == (name, said, status)
+            assert (name, fields, answer.status_code) == (name, fields, status)
             assert answer.json()["detail"]
         for content in (b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"ticket": ' + b"[" * 5000):
             answer = client.post(f"/api/v1/respond/{names['randomised']}/answers", content=content)
@@ -165,13 +165,13 @@ def test_bad_answers_are_refused_and_nothing_is_stored(surveyed: Service) -> Non
             f"/api/v1/respond/{names['randomised']}/bootstrap", json=_body(survey["randomised"]) | {"label": 0}
         )
         assert clear.status_code == 422  # a field that is not known
-    assert rows_kept(surveyed.vault) == before
+    assert rows_stored(survey_service.vault) == before
 
 
-def test_a_survey_that_is_closed_or_over_takes_nothing(surveyed: Service, rng: np.random.Generator) -> None:
-    surveys, name = Surveys(surveyed.vault), opened(surveyed)
-    survey, before = Survey.loads(DEFINITION.format(mode="randomised")), rows_kept(surveyed.vault)
-    late = Respondent(Line(surveyed.url), name)
+def test_a_survey_that_is_closed_or_over_accepts_nothing(survey_service: Service, rng: np.random.Generator) -> None:
+    surveys, name = Surveys(survey_service.vault), opened(survey_service)
+    survey, before = Survey.loads(DEFINITION.format(mode="randomised")), rows_stored(survey_service.vault)
+    late = Respondent(HttpConnection(survey_service.url), name)
     late.prepare(survey, person(rng), Choice(1))
     surveys.close(name)
     with pytest.raises(SurveyError, match="closed"):
@@ -179,33 +179,33 @@ def test_a_survey_that_is_closed_or_over_takes_nothing(surveyed: Service, rng: n
     soon = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
     surveys.new("soon", DEFINITION.format(mode="randomised").replace("2030-01-01", soon))
     surveys.open("soon")
-    late = Respondent(Line(surveyed.url), "soon")
+    late = Respondent(HttpConnection(survey_service.url), "soon")
     late.prepare(late.survey(), person(rng), Choice(1))
     time.sleep(2.1)
     with pytest.raises(SurveyError, match="closed"):
         late.send()
-    assert rows_kept(surveyed.vault) == before
+    assert rows_stored(survey_service.vault) == before
     with pytest.raises(SurveyError, match="opened already"):
         surveys.new(name, DEFINITION.format(mode="guided"))
     with pytest.raises(SurveyError, match="must be draft"):
         surveys.open(name)
 
 
-def test_invited_people_answer_with_their_ticket_once(surveyed: Service, rng: np.random.Generator) -> None:
-    name = opened(surveyed, invited=True)
-    [ticket, unused] = surveyed.remote("owner").surveys.invite(name, 2)
+def test_invited_people_answer_with_their_ticket_once(survey_service: Service, rng: np.random.Generator) -> None:
+    name = opened(survey_service, invited=True)
+    [ticket, unused] = survey_service.remote("owner").surveys.invite(name, 2)
     survey = Survey.loads(DEFINITION.format(mode="randomised"))
-    mine = Respondent(Line(surveyed.url), name, ticket=ticket)
+    mine = Respondent(HttpConnection(survey_service.url), name, ticket=ticket)
     mine.prepare(survey, person(rng), Choice(1))
     assert mine.send()
     assert not mine.send()
-    stranger = Respondent(Line(surveyed.url), name)
+    stranger = Respondent(HttpConnection(survey_service.url), name)
     stranger.prepare(survey, person(rng), Choice(1))
     with pytest.raises(SurveyError, match="invited"):
         stranger.send()
-    kept = json.dumps([str(row) for row in _all(surveyed.vault)])
-    assert ticket not in kept
-    assert unused not in kept
+    stored = json.dumps([str(row) for row in _all(survey_service.vault)])
+    assert ticket not in stored
+    assert unused not in stored
 
 
 def _all(vault: sf.Vault) -> list[Any]:
@@ -213,16 +213,16 @@ def _all(vault: sf.Vault) -> list[Any]:
         return [row for table in SURVEYS.sorted_tables for row in connection.execute(sa.select(table))]
 
 
-def test_nothing_leads_from_a_ticket_to_an_answer() -> None:
+def test_no_column_links_a_ticket_to_an_answer() -> None:
     assert {column.name for column in TICKETS.c} == {"survey", "hash"}
     assert {column.name for column in ANSWERS.c} == {"key", "survey", "batch", "level", "label", "row"}
     assert {column.name for column in CLEAR.c} == {"key", "survey", "label", "row"}
 
 
-def test_a_guided_survey_from_its_first_answers_on(surveyed: Service, rng: np.random.Generator) -> None:
-    """Unblurred rows begin it and are kept apart; then each 20 rows bring new guidance, made from the rows' sums."""
-    line, survey = Line(surveyed.url), Survey.loads(DEFINITION.format(mode="guided"))
-    name = opened(surveyed, "guided")
+def test_a_guided_survey_from_its_bootstrap_on(survey_service: Service, rng: np.random.Generator) -> None:
+    """Unperturbed rows start it and are stored apart; every 20 rows give new guidance, computed from their counts."""
+    line, survey = HttpConnection(survey_service.url), Survey.loads(DEFINITION.format(mode="guided"))
+    name = opened(survey_service, "guided")
     early = Respondent(line, name)
     assert early.prepare(survey, person(rng), Choice(allowed=3)) == "there is no guidance yet"
     with pytest.raises(SurveyError, match="nothing is ready"):
@@ -231,21 +231,21 @@ def test_a_guided_survey_from_its_first_answers_on(surveyed: Service, rng: np.ra
         helper = Respondent(line, name)
         helper.prepare(survey, person(rng), Choice(clear=True))
         assert helper.send()
-    assert not helper.send()  # a retry of the last one is told that it had arrived
+    assert not helper.send()  # a retry of the last one does not count again
     late = Respondent(line, name)
     late.prepare(survey, person(rng), Choice(clear=True))
-    with pytest.raises(SurveyError, match="no unblurred"):
+    with pytest.raises(SurveyError, match="no more unperturbed"):
         late.send()
-    assert line.ask("POST", f"/api/v1/respond/{name}/bootstrap", late._body)[0] == 410
-    assert line.ask("GET", f"/api/v1/respond/{name}")[1]["wanted"] is False
+    assert line.request("POST", f"/api/v1/respond/{name}/bootstrap", late._body)[0] == 410
+    assert line.request("GET", f"/api/v1/respond/{name}")[1]["wanted"] is False
     careful = Respondent(line, name)
     assert "more than 1" in careful.prepare(survey, person(rng), Choice(allowed=1))
     for _ in range(45):
         one = Respondent(line, name, draws=lambda count: rng.integers(0, 2**53, count))
         assert one.prepare(survey, person(rng), Choice(allowed=3)) == ""
         assert one.send()
-    surveys = Surveys(surveyed.vault)
-    epoch = surveys.epoch(surveys.known(name))
+    surveys = Surveys(survey_service.vault)
+    epoch = surveys.epoch(surveys.get(name))
     assert epoch.number == 3  # the first one, and one for each 20 rows
     assert epoch.guidance is not None
     assert epoch.guidance.digest == epoch.digests[-1]
@@ -254,14 +254,14 @@ def test_a_guided_survey_from_its_first_answers_on(surveyed: Service, rng: np.ra
     assert careful.prepare(survey, person(rng), Choice(allowed=1, truncate=True)) == ""
     _check_sums(surveys, name, survey)
     found = surveys.model(name)
-    assert found.answers == 45  # unblurred rows are not among them
-    assert found.bayes.predict([survey.code(person(rng))]).shape == (1,)
+    assert found.answers == 45  # unperturbed rows are not among them
+    assert found.bayes.predict([survey.encode(person(rng))]).shape == (1,)
 
 
 def _check_sums(surveys: Surveys, name: str, survey: Survey) -> None:
-    """What the collector keeps is what its rows add up to."""
+    """The counts that the collector stores are those of its rows."""
     from sfumato.ledger.tables import GUIDANCES
-    from sfumato.survey import rows as written
+    from sfumato.survey import rows as stored_rows
     from sfumato.survey.epochs import Epochs
 
     with surveys._vault.ledger.database.transaction(writes=False) as connection:
@@ -270,35 +270,35 @@ def _check_sums(surveys: Surveys, name: str, survey: Survey) -> None:
         ).all()
         batches = connection.execute(sa.select(ANSWERS).where(ANSWERS.c.survey == name)).all()
         clear = connection.execute(sa.select(CLEAR).where(CLEAR.c.survey == name)).all()
-        sums = Epochs(connection, name, survey)._unpacked
-    assert [bool(one.tally) for one in kept] == [False] * (len(kept) - 1) + [True]  # one set of sums is kept
+        unpacked = Epochs(connection, name, survey)._unpacked
+    assert [bool(one.tally) for one in kept] == [False] * (len(kept) - 1) + [True]  # only the latest counts are kept
     for one in kept[-1:]:
         some = [row for row in batches if row.batch < one.epoch]
         assert len(some) == one.rows
-        expected = Tally.empty(2, survey.width)
+        expected = CooccurrenceCounts.empty(2, survey.width)
         if some:
             labels = np.array([row.label for row in some])
-            expected = expected.add(written.read([row.row for row in some], survey.width), labels)
-        found = sums(one.tally)
-        assert np.array_equal(found.together, expected.together)
+            expected = expected.add(stored_rows.from_text([row.row for row in some], survey.width), labels)
+        found = unpacked(one.tally)
+        assert np.array_equal(found.pairs, expected.pairs)
         assert np.array_equal(found.rows, expected.rows)
-    assert bits_of(written.read([row.row for row in clear], 9), survey.sizes).sum() == 9 * 24
+    assert one_hot(stored_rows.from_text([row.row for row in clear], 9), survey.sizes).sum() == 9 * 24
 
 
-def test_the_client_mirrors_the_vault(surveyed: Service) -> None:
-    remote, local = surveyed.remote("owner").surveys, Surveys(surveyed.vault)
-    opened(surveyed)
-    assert remote.listed() == local.listed()
+def test_the_client_mirrors_the_vault(survey_service: Service) -> None:
+    remote, local = survey_service.remote("owner").surveys, Surveys(survey_service.vault)
+    opened(survey_service)
+    assert remote.summaries() == local.summaries()
     remote.new("more", Survey.loads(DEFINITION.format(mode="randomised")))
     assert remote.open("more").action == "opened"
-    simulate(surveyed.url, "more", 40, np.random.default_rng(1))
+    simulate(survey_service.url, "more", 40, np.random.default_rng(1))
     assert remote.status("more") == local.status("more")
     assert remote.export("more").to_pylist() == local.export("more").to_pylist()
     assert remote.qualities("more") == local.model("more").qualities
     assert remote.close("more").action == "closed"
     with pytest.raises(SfumatoError, match="no survey"):
         remote.status("nowhere")
-    assert "Opened the survey more." in [_sentence(entry) for entry in surveyed.vault.log()]
+    assert "Opened the survey more." in [_sentence(entry) for entry in survey_service.vault.log()]
 
 
 def _sentence(entry: Any) -> str:
@@ -307,28 +307,28 @@ def _sentence(entry: Any) -> str:
     return sentence(entry)
 
 
-def test_simulated_people(surveyed: Service) -> None:
-    name, before = opened(surveyed, "guided"), rows_kept(surveyed.vault)[TICKETS.name]
-    found = simulate(surveyed.url, name, 120, np.random.default_rng(2))
-    assert sum(found.temperaments.values()) == 120
+def test_simulated_people(survey_service: Service) -> None:
+    name, before = opened(survey_service, "guided"), rows_stored(survey_service.vault)[TICKETS.name]
+    found = simulate(survey_service.url, name, 120, np.random.default_rng(2))
+    assert sum(found.segments.values()) == 120
     assert found.clear == 24
     assert found.counted + found.clear + found.waiting + found.refused == 120
-    assert found.waiting >= found.temperaments["fundamentalist"]  # two classes need two directions
-    assert sum(TEMPERAMENTS.values()) == pytest.approx(1)
-    assert rows_kept(surveyed.vault)[TICKETS.name] - before == found.counted + found.clear
+    assert found.waiting >= found.segments["fundamentalist"]  # two classes need two directions
+    assert sum(PRIVACY_SEGMENTS.values()) == pytest.approx(1)
+    assert rows_stored(survey_service.vault)[TICKETS.name] - before == found.counted + found.clear
 
 
-def test_answers_are_in_the_backup(surveyed: Service, tmp_path: Path) -> None:
-    name = opened(surveyed)
-    simulate(surveyed.url, name, 30, np.random.default_rng(3))
-    surveyed.vault.backup(tmp_path / "backup.tar")
-    again = sf.Vault.restore(tmp_path / "backup.tar", tmp_path / "again", secret=surveyed.vault._secret)
-    assert Surveys(again).status(name) == Surveys(surveyed.vault).status(name)
+def test_answers_are_in_the_backup(survey_service: Service, tmp_path: Path) -> None:
+    name = opened(survey_service)
+    simulate(survey_service.url, name, 30, np.random.default_rng(3))
+    survey_service.vault.backup(tmp_path / "backup.tar")
+    again = sf.Vault.restore(tmp_path / "backup.tar", tmp_path / "again", secret=survey_service.vault._secret)
+    assert Surveys(again).status(name) == Surveys(survey_service.vault).status(name)
 
 
-def test_other_sites_may_ask_respondents_questions_and_nothing_else(surveyed: Service) -> None:
-    name, draft = opened(surveyed), opened(surveyed, opens=False)
-    with surveyed.client() as client:
+def test_other_sites_may_embed_the_survey_and_nothing_else(survey_service: Service) -> None:
+    name, draft = opened(survey_service), opened(survey_service, opens=False)
+    with survey_service.client() as client:
         for path, method in ((f"/api/v1/respond/{name}", "GET"), ("/survey/sfumato-survey.js", "GET")):
             answer = client.request(method, path, headers={"Origin": "https://elsewhere.example"})
             assert answer.headers["access-control-allow-origin"] == "*"
@@ -343,10 +343,10 @@ def test_other_sites_may_ask_respondents_questions_and_nothing_else(surveyed: Se
         assert client.get(f"/answer/{draft}").status_code == 404
 
 
-def test_invented_people_fit_their_survey(rng: np.random.Generator) -> None:
+def test_random_answers_fit_their_survey(rng: np.random.Generator) -> None:
     from sfumato.survey.example import EXAMPLE
 
     survey = Survey.loads(EXAMPLE)
     for _ in range(50):
-        codes = survey.code(invented(survey, rng))
+        codes = survey.encode(random_answers(survey, rng))
         assert ((codes >= 0) & (codes < np.array(survey.sizes))).all()

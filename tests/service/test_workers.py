@@ -1,4 +1,4 @@
-"""Several workers on PostgreSQL: equal bytes from all of them, and a dead one costs its connections only."""
+"""Several server workers on PostgreSQL: identical bytes from all, and replacement of workers that die."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from tests import wards
 from tests.conftest import Site
 from tests.postgres import Server
-from tests.serving import Service, children, killed, lone, populated, serving
+from tests.serving import Service, children, kill_process, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 
@@ -23,25 +23,25 @@ COPY = "/api/v1/copies/ward"
 @pytest.fixture
 def vault(postgres: Server, tmp_path: Path) -> sf.Vault:
     (tmp_path / "site").mkdir()
-    return populated(Site("postgresql", tmp_path / "site", postgres), wards.table(1_500_000))
+    return populated_vault(Site("postgresql", tmp_path / "site", postgres), wards.table(1_500_000))
 
 
-def test_a_worker_killed_while_it_sends_loses_that_connection_only(vault: sf.Vault, tmp_path: Path) -> None:
+def test_a_worker_killed_during_a_download_loses_only_its_connections(vault: sf.Vault, tmp_path: Path) -> None:
     expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
     with serving(vault, tmp_path, "--workers", "2") as service:
         service.tokens["clinic"] = vault.token("clinic")["token"]
         first = children(service.process.pid)
         assert len(first) == 2
         answered = _answered(service)
-        assert answered == set(first)  # both of them answer
+        assert answered == set(first)  # both workers answer
         with ThreadPoolExecutor(2) as pool:
             fetching = [
                 pool.submit(service.remote("clinic").fetch, "ward", tmp_path / f"fetched{i}.parquet") for i in range(2)
             ]
             time.sleep(0.4)
-            killed(first[0])
+            kill_process(first[0])
             for done in fetching:
-                assert done.result()[0].read_bytes() == expected  # the client took up what broke off
+                assert done.result()[0].read_bytes() == expected  # the client resumed the download
         for _ in range(100):
             if len(children(service.process.pid)) == 2:
                 break
@@ -51,12 +51,12 @@ def test_a_worker_killed_while_it_sends_loses_that_connection_only(vault: sf.Vau
         assert first[0] not in later
         assert first[1] in later
         assert _answered(service) == set(later)
-        assert any(line["event"] == "a worker died" for line in service.lines())
+        assert any(line["event"] == "worker died" for line in service.lines())
     assert vault.verify().sound
 
 
 def _answered(service: Service) -> set[int]:
-    """Which workers answer."""
+    """The processes of the workers that answer requests."""
     found = set()
     for _ in range(60):
         with service.client("clinic") as client:
@@ -64,40 +64,40 @@ def _answered(service: Service) -> set[int]:
     return {line["process"] for line in service.lines() if line.get("id") in found}
 
 
-def test_both_workers_send_equal_bytes(postgres: Server, tmp_path: Path) -> None:
+def test_all_workers_send_identical_bytes(postgres: Server, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
-    vault = populated(Site("postgresql", tmp_path / "site", postgres))
+    vault = populated_vault(Site("postgresql", tmp_path / "site", postgres))
     with serving(vault, tmp_path, "--workers", "2") as service:
         token = vault.token("clinic")["token"]
-        seen: dict[str, bytes] = {}
+        bodies: dict[str, bytes] = {}
         for _ in range(60):
             with service.client(token) as client:
                 answer = client.get(COPY)
-                seen[answer.headers["x-request-id"]] = answer.content
-        assert len({line["process"] for line in service.lines() if line.get("id") in seen}) == 2
-        assert len(set(seen.values())) == 1
+                bodies[answer.headers["x-request-id"]] = answer.content
+        assert len({line["process"] for line in service.lines() if line.get("id") in bodies}) == 2
+        assert len(set(bodies.values())) == 1
         owner = vault.token(scopes=["metrics"])["token"]
         with service.client(owner) as client:
-            figures = client.get("/metrics").text
-        counted = [line for line in figures.splitlines() if line.startswith('sfumato_copies_total{format="parquet"}')]
-        assert [float(line.split()[-1]) for line in counted] == [60.0]  # of both workers together
+            metrics = client.get("/metrics").text
+        counted = [line for line in metrics.splitlines() if line.startswith('sfumato_copies_total{format="parquet"}')]
+        assert [float(line.split()[-1]) for line in counted] == [60.0]  # summed over both workers
 
 
-def test_sqlite_is_for_one_worker(tmp_path: Path) -> None:
-    vault = lone(tmp_path)
+def test_sqlite_allows_only_one_worker(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path)
     sf.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
-    command = [sys.executable, "-m", "sfumato.cli", "serve", vault.location, "--key-file", str(tmp_path / "key")]
+    command = [sys.executable, "-m", "sfumato", "serve", vault.location, "--key-file", str(tmp_path / "key")]
     done = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, check=False)
     assert done.returncode == 1
     assert "several workers need a vault in PostgreSQL" in done.stderr
 
 
-def test_a_service_without_its_database_says_so_and_comes_back(tmp_path: Path) -> None:
+def test_a_lost_database_gives_503_until_it_is_back(tmp_path: Path) -> None:
     from tests.postgres import running
 
     (tmp_path / "site").mkdir()
     with running() as server:
-        vault = populated(Site("postgresql", tmp_path / "site", server))
+        vault = populated_vault(Site("postgresql", tmp_path / "site", server))
         token = vault.token("clinic")["token"]
         with serving(vault, tmp_path) as service, service.client(token) as client:
             assert client.get(COPY).status_code == 200
@@ -111,8 +111,8 @@ def test_a_service_without_its_database_says_so_and_comes_back(tmp_path: Path) -
             assert client.get(COPY).status_code == 200
 
 
-def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
-    vault = lone(tmp_path, wards.table(1_000_000))
+def test_the_service_stops_on_sigterm(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table(1_000_000))
     with serving(vault, tmp_path) as service:
         with service.client(vault.token("clinic")["token"]) as client, client.stream("GET", COPY) as answer:
             next(answer.iter_raw())
@@ -122,28 +122,28 @@ def test_it_stops_when_it_is_told_to(tmp_path: Path) -> None:
         httpx2.get(f"{service.url}/healthz")
 
 
-def test_a_maker_that_dies_is_replaced_with_its_worker(tmp_path: Path) -> None:
-    vault = lone(tmp_path)
+def test_a_copy_worker_that_dies_is_replaced_with_its_server_worker(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path)
     expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
     with serving(vault, tmp_path) as service:
         service.tokens["clinic"] = vault.token("clinic")["token"]
         [worker] = children(service.process.pid)
-        makers = children(worker)
-        assert makers
-        for maker in makers:
-            killed(maker)
-        path, _ = service.remote("clinic").fetch("ward", tmp_path / "fetched.parquet")  # by the one that comes after
+        copy_workers = children(worker)
+        assert copy_workers
+        for process in copy_workers:
+            kill_process(process)
+        path, _ = service.remote("clinic").fetch("ward", tmp_path / "fetched.parquet")  # from the replacement
         assert path.read_bytes() == expected
         assert children(service.process.pid) != [worker]
 
 
-def test_makers_end_with_their_worker(tmp_path: Path) -> None:
-    with serving(lone(tmp_path), tmp_path) as service:
+def test_copy_workers_end_with_their_server_worker(tmp_path: Path) -> None:
+    with serving(sqlite_vault(tmp_path), tmp_path) as service:
         [worker] = children(service.process.pid)
-        makers = children(worker)
-        killed(worker)
+        copy_workers = children(worker)
+        kill_process(worker)
         for _ in range(100):
-            if not any(Path(f"/proc/{maker}").exists() for maker in makers):
+            if not any(Path(f"/proc/{process}").exists() for process in copy_workers):
                 break
             time.sleep(0.1)
-        assert not any(Path(f"/proc/{maker}").exists() for maker in makers)
+        assert not any(Path(f"/proc/{process}").exists() for process in copy_workers)

@@ -1,4 +1,4 @@
-"""Copies with a planted flaw in their noise, as an audit should find it."""
+"""Copies with a planted flaw in their noise, which an audit should detect."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pyarrow as pa
 import sfumato as sf
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.release.evidence import placed
+from sfumato.release.evidence import original_on_lattice
 
 Array = Any
 NAMES = ("a", "b", "c", "d")
@@ -30,36 +30,36 @@ def table(rng: np.random.Generator, rows: int, columns: int) -> pa.Table:
 
 def policy(columns: int) -> sf.Policy:
     levels = "".join(f"{name} = {level}\n" for name, level in zip(NAMES, LEVELS, strict=True))
-    said = "".join(f'c{i} = "gaussian"\n' for i in range(columns))
-    said += "".join(
+    columns_ = "".join(f'c{i} = "gaussian"\n' for i in range(columns))
+    columns_ += "".join(
         f'{n} = {{ role = "uniform", domain = {{ min = 0, max = {most} }} }}\n' for n, most in SIZES.items()
     )
-    return sf.Policy.loads(f'dataset = "d"\n[levels]\n{levels}[columns]\n{said}')
+    return sf.Policy.loads(f'dataset = "d"\n[levels]\n{levels}[columns]\n{columns_}')
 
 
 def swapped(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """The second level's noise in the third copy, and the reverse."""
+    """The noise of the second level in the third copy, and the reverse."""
     return [noise[0], noise[2], noise[1], noise[3]]
 
 
 def leaking(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """2 % of the second level's noise kept in the third's increment, and so in all that follow."""
+    """2 % of the second level's noise leak into the increment of the third, and so into all that follow."""
     return [noise[0], noise[1], noise[2] + 0.02 * noise[1], noise[3] + 0.02 * noise[1]]
 
 
 def reused(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """The same draws for every level, only larger."""
+    """The same draws for every level, scaled to its variance."""
     return [noise[0] * np.sqrt(time / times[0]) for time in times]
 
 
 def independent(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """Noise of its own in the third copy: here, that of the first records for the last."""
+    """Independent noise in the third copy: the noise of other records."""
     other = np.roll(noise[2], len(noise[2]) // 2, axis=0)
     return [noise[0], noise[1], other, noise[3]]
 
 
 def shared_records(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """One key for two records: a hundredth of them have the noise of others."""
+    """One key for two records: one per cent of the records have the noise of others."""
     some = len(original) // 100
     out = [part.copy() for part in noise]
     for part in out:
@@ -68,7 +68,7 @@ def shared_records(original: Array, noise: list[Array], times: list[float], rng:
 
 
 def shared_columns(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """One key for two columns."""
+    """One key for two columns, so that their noise is perfectly correlated."""
     out = [part.copy() for part in noise]
     for part in out:
         part[:, 1] = part[:, 0] * part[:, 1].std() / part[:, 0].std()
@@ -76,7 +76,7 @@ def shared_columns(original: Array, noise: list[Array], times: list[float], rng:
 
 
 def half_shared(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """In one column, the noise of the second half of the records is that of the first, with the sign changed."""
+    """In one column, the noise of the second half of the records is minus that of the first half."""
     half = len(original) // 2
     out = [part.copy() for part in noise]
     for part in out:
@@ -95,7 +95,7 @@ def large(original: Array, noise: list[Array], times: list[float], rng: np.rando
 
 
 def uneven(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:
-    """The smallest noise of a column for the records that lie furthest out, and so on."""
+    """The smallest noise of a column for the records furthest from the median, and so on."""
     column = original[:, 0]
     far = np.argsort(-np.abs(column - np.median(column)))
     order = np.argsort(np.abs(noise[0][:, 0]))
@@ -115,11 +115,11 @@ NUMERIC: dict[str, Flaw] = {
     "one key for two halves": half_shared,
     "too small": small,
     "too large": large,
-    "small where it matters": uneven,
+    "small for outliers": uneven,
 }
 
 
-FOREMOST = tuple(NUMERIC)[:4]
+MAIN = tuple(NUMERIC)[:4]
 
 
 def with_noise(
@@ -127,7 +127,7 @@ def with_noise(
 ) -> dict[str, pa.Table]:
     """The copies with flawed numbers."""
     models = {name: _noise(copy) for name, copy in copies.items()}
-    base = placed(original, models["a"])
+    base = original_on_lattice(original, models["a"])
     noise = [_matrix(copies[name], models[name].columns) - base for name in NAMES]
     flawed = flaw(base, noise, [models[name].noise for name in NAMES], rng)
     out = {}

@@ -1,4 +1,4 @@
-"""The audit raises no alarm over sound copies, and finds every planted flaw."""
+"""Audits raise no false alarm over sound copies, and detect every planted flaw."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.audit_input import AuditInput
-from sfumato.audit.soundness import RATE, soundness
+from sfumato.audit.soundness import FALSE_ALARM_RATE, soundness
 
 from . import flaws
 from .conftest import Verdict
@@ -17,10 +17,10 @@ ROWS, COLUMNS = 100_000, 4
 
 
 def family_p(original: pa.Table, copies: dict[str, pa.Table]) -> float:
-    """The p-value of all checks together."""
+    """The p-value of all checks together, by Bonferroni's union bound."""
     found = soundness(AuditInput.of(original, copies))
     assert len(found.checks) > 50
-    return min(1.0, len(found.checks) * min(check.p for check in found.checks))
+    return min(1.0, len(found.checks) * min(check.p_value for check in found.checks))
 
 
 def made(rng: np.random.Generator, columns: int = COLUMNS) -> tuple[pa.Table, dict[str, pa.Table]]:
@@ -43,7 +43,7 @@ def test_flaws_are_found_and_sound_copies_pass(verdict: Verdict, rng: np.random.
 
 @pytest.mark.statistical(checks=1)
 def test_the_checks_hold_on_awkward_tables(verdict: Verdict, rng: np.random.Generator) -> None:
-    """Whole numbers on a coarse lattice, collinear columns, missing values, dates, a clip, a scale."""
+    """Integers on a coarse lattice, collinear columns, missing values, dates, a clip, a scale."""
     rows = 40_000
     x = rng.normal(50, 20, rows)
     table = pa.table(
@@ -75,7 +75,7 @@ u = { role = "uniform", nulls = "perturb" }
         zip(flaws.NAMES, policy.fit(table).release_levels(table, flaws.NAMES, sf.Key.generate()), strict=True)
     )
     found = soundness(AuditInput.of(table, copies))
-    verdict.accept(min(1.0, len(found.checks) * min(check.p for check in found.checks)), "an awkward table")
+    verdict.accept(min(1.0, len(found.checks) * min(check.p_value for check in found.checks)), "an awkward table")
     swapped = {**copies, "b": copies["c"], "c": copies["b"]}
     named = {n: copy.replace_schema_metadata(copies[n].schema.metadata) for n, copy in swapped.items()}
     verdict.reject(family_p(table, named), "two levels swapped")
@@ -83,25 +83,25 @@ u = { role = "uniform", nulls = "perturb" }
 
 @pytest.mark.slow
 def test_a_thousand_sound_audits_raise_no_alarm(rng: np.random.Generator) -> None:
-    """At a rate of 1e-6 each: one in a thousand of these tests may fail."""
+    """At a false-alarm rate of 1e-6 per audit, this test fails with probability 1e-3."""
     alarms = []
-    for turn in range(1000):
+    for run in range(1000):
         table, copies = made(rng)
-        found = soundness(AuditInput.of(table, copies), RATE)
-        alarms += [(turn, check) for check in found.alarms]
+        found = soundness(AuditInput.of(table, copies), FALSE_ALARM_RATE)
+        alarms += [(run, check) for check in found.alarms]
     assert alarms == []
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("flaw", [*flaws.NUMERIC, *(f"categories: {name}" for name in flaws.CATEGORICAL)])
 def test_each_flaw_is_found_every_time(flaw: str, rng: np.random.Generator) -> None:
-    """Two hundred times for those that an audit is made for, fifty for the others."""
+    """Two hundred audits for each of the main flaws, fifty for each of the others."""
     missed = []
-    for turn in range(200 if flaw in flaws.FOREMOST or flaw not in flaws.NUMERIC else 50):
+    for run in range(200 if flaw in flaws.MAIN or flaw not in flaws.NUMERIC else 50):
         table, copies = made(rng)
         if flaw in flaws.NUMERIC:
             flawed = flaws.with_noise(table, copies, flaws.NUMERIC[flaw], rng)
         else:
             flawed = flaws.with_categories(table, copies, flaw.removeprefix("categories: "), rng)
-        missed += [turn] if soundness(AuditInput.of(table, flawed), RATE).sound else []
+        missed += [run] if soundness(AuditInput.of(table, flawed), FALSE_ALARM_RATE).sound else []
     assert missed == []

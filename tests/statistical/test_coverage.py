@@ -1,4 +1,4 @@
-"""Intervals of 95 % hold in 93 to 97 % of releases: 1,000 releases of one table, each with a key of its own."""
+"""Coverage of 95 % confidence intervals: 93 to 97 % over 1,000 releases of one table, each with a key of its own."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from sfumato.mining import Frequencies, Moments, count
 from sfumato.mining import column as of
 
 RELEASES = 1000
-SHARES = (0.1, 0.25, 0.5, 0.75, 0.9)
+PROBABILITIES = (0.1, 0.25, 0.5, 0.75, 0.9)
 NAMES = ("age", "income", "score")
 
 Array = Any
 
 
 def check(verdict: Verdict, got: float, what: str) -> None:
-    """With these very keys it must lie within the bounds; and by chance it could not, if the coverage were far out."""
+    """The observed coverage must lie within the bounds, and be compatible with a true coverage within them."""
     assert 0.93 * RELEASES <= got <= 0.97 * RELEASES, f"{what}: {got:.0f} of {RELEASES}"
     verdict.accept(covered_p(int(got)), what)
 
 
 def covered_p(hits: int, releases: int = RELEASES) -> float:
-    """The coverage lies between 93 and 97 %: the exact binomial tails beyond them."""
+    """The p-value of a coverage between 93 and 97 %, by the exact binomial tails beyond them."""
     below, above = stats.binom.cdf(hits, releases, 0.93), stats.binom.sf(hits - 1, releases, 0.97)
     return float(min(1.0, 2 * min(below, above)))
 
@@ -49,17 +49,17 @@ def test_moments(verdict: Verdict, original: pa.Table, level: str) -> None:
     values = offices.numbers(original)
     truth, spread = values.mean(axis=0), np.cov(values.T)
     scheme = offices.policy().fit(original)
-    total, naive = np.zeros(6), np.zeros(3)
+    covered, naive = np.zeros(6), np.zeros(3)
     for number in range(RELEASES):
-        seen = scheme.release(original, level, offices.key(number))
-        found = Moments(columns=NAMES, shaped=bool(number % 2)).fit(seen)
+        copy = scheme.release(original, level, offices.key(number))
+        found = Moments(columns=NAMES, proportional_noise=bool(number % 2)).fit(copy)
         means = hits(found.mean_interval_, truth)
         variances = hits(found.covariance_interval_[range(3), range(3)], np.diag(spread))
-        total += np.concatenate([means, variances])
-        copy = np.cov(offices.numbers(seen).T)
-        rough = np.diag(copy) * 1.96 * np.sqrt(2 / len(values))
-        naive += np.abs(np.diag(copy) - np.diag(spread)) < rough
-    for name, got in zip([*(f"mean of {n}" for n in NAMES), *(f"variance of {n}" for n in NAMES)], total, strict=True):
+        covered += np.concatenate([means, variances])
+        uncorrected = np.diag(np.cov(offices.numbers(copy).T))
+        naive += np.abs(uncorrected - np.diag(spread)) < uncorrected * 1.96 * np.sqrt(2 / len(values))
+    statistics = [f"{statistic} of {name}" for statistic in ("mean", "variance") for name in NAMES]
+    for name, got in zip(statistics, covered, strict=True):
         check(verdict, got, name)
     for name, got in zip(NAMES, naive, strict=True):
         verdict.reject(covered_p(int(got)), f"variance of {name} in the copy itself")
@@ -70,21 +70,21 @@ def test_moments(verdict: Verdict, original: pa.Table, level: str) -> None:
 @pytest.mark.parametrize("level", ["close", "far"])
 def test_quantiles(verdict: Verdict, original: pa.Table, level: str) -> None:
     values = offices.numbers(original)
-    truth = np.quantile(values, SHARES, axis=0, method="inverted_cdf")
+    truth = np.quantile(values, PROBABILITIES, axis=0, method="inverted_cdf")
     scheme = offices.policy().fit(original)
-    total, naive = np.zeros((3, len(SHARES))), np.zeros((3, len(SHARES)))
+    covered, naive = np.zeros((3, len(PROBABILITIES))), np.zeros((3, len(PROBABILITIES)))
     for number in range(RELEASES):
-        seen = scheme.release(original, level, offices.key(number))
-        found = Moments(columns=NAMES).fit(seen)
+        copy = scheme.release(original, level, offices.key(number))
+        found = Moments(columns=NAMES).fit(copy)
         for i, name in enumerate(NAMES):
-            ends = [(interval.low, interval.high) for interval in found.quantile(name, SHARES)]
-            total[i] += hits(np.array(ends), truth[:, i])
+            ends = [(interval.low, interval.high) for interval in found.quantile(name, PROBABILITIES)]
+            covered[i] += hits(np.array(ends), truth[:, i])
             width = np.diff(ends, axis=1)[:, 0] / 2
-            naive[i] += np.abs(np.quantile(seen.column(name).to_numpy(), SHARES) - truth[:, i]) < width
+            naive[i] += np.abs(np.quantile(copy.column(name).to_numpy(), PROBABILITIES) - truth[:, i]) < width
     for i, name in enumerate(NAMES):
-        for share, got in zip(SHARES, total[i], strict=True):
-            check(verdict, got, f"{share:.0%} of {name}")
-        verdict.reject(covered_p(int(naive[i, 0])), f"the copy's own 10 % of {name}")
+        for probability, got in zip(PROBABILITIES, covered[i], strict=True):
+            check(verdict, got, f"{probability:.0%} quantile of {name}")
+        verdict.reject(covered_p(int(naive[i, 0])), f"10 % quantile of {name} in the copy itself")
 
 
 @pytest.mark.statistical(checks=7)
@@ -96,20 +96,20 @@ def test_frequencies_and_counts(verdict: Verdict, original: pa.Table) -> None:
     young = float(np.sum(original.column("age").to_numpy() < 40))
     sites = [pc.and_(there, pc.equal(original.column("site"), site)) for site in ("north", "south")]
     counted = dict(zip(("north", "south"), (pc.sum(site).as_py() for site in sites), strict=True))
-    total, naive = np.zeros(7), np.zeros(4)
+    covered, naive = np.zeros(7), np.zeros(4)
     for number in range(RELEASES):
-        seen = scheme.release(original, "far", offices.key(number))
-        table = Frequencies(columns=["ward"]).fit(seen).table("ward")
+        copy = scheme.release(original, "far", offices.key(number))
+        table = Frequencies(columns=["ward"]).fit(copy).table("ward")
         ends = np.column_stack([table.column("low").to_numpy(), table.column("high").to_numpy()])
-        total[:4] += hits(ends, truth)
-        shown = np.array([np.mean(np.array(seen.column("ward").to_pylist()) == ward) for ward in "abcd"])
-        naive += np.abs(shown - truth) < np.diff(ends, axis=1)[:, 0] / 2
-        answer = count(seen, where=(of("ward") == "a") & of("smokes").isin([True]), by=["site"]).to_pylist()
+        covered[:4] += hits(ends, truth)
+        observed = np.array([np.mean(np.array(copy.column("ward").to_pylist()) == ward) for ward in "abcd"])
+        naive += np.abs(observed - truth) < np.diff(ends, axis=1)[:, 0] / 2
+        answer = count(copy, where=(of("ward") == "a") & of("smokes").isin([True]), by=["site"]).to_pylist()
         for row in answer:
-            place = 4 + ("north", "south").index(row["site"])
-            total[place] += row["count_low"] <= counted[row["site"]] <= row["count_high"]
-        [row] = count(seen, where=of("age") < 40).to_pylist()
-        total[6] += row["count_low"] <= young <= row["count_high"]
-    for name, got in zip(["a", "b", "c", "d", "a in the north", "a in the south", "young"], total, strict=True):
+            index = 4 + ("north", "south").index(row["site"])
+            covered[index] += row["count_low"] <= counted[row["site"]] <= row["count_high"]
+        [row] = count(copy, where=of("age") < 40).to_pylist()
+        covered[6] += row["count_low"] <= young <= row["count_high"]
+    for name, got in zip(["a", "b", "c", "d", "a in the north", "a in the south", "young"], covered, strict=True):
         check(verdict, got, name)
-    verdict.reject(covered_p(int(naive[0])), "the frequency that the copy shows")
+    verdict.reject(covered_p(int(naive[0])), "the uncorrected frequency in the copy")

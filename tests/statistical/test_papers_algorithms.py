@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 import sfumato as sf
-from sfumato.experiments import _paper_algorithms as literal
+from sfumato.experiments._paper_algorithms import Array, MultiPert, algorithm_1, algorithm_2, algorithm_3
 
 from . import pvalues as p
 from . import worlds
@@ -20,18 +20,18 @@ N = 200_000
 FIDELITIES = (0.8, 0.6, 0.5, 0.3)
 
 
-def _one(rng: np.random.Generator, noises: literal.Array, k_x: literal.Array) -> literal.Array:
-    return literal.algorithm_1(rng, N, noises, k_x)
+def _one(rng: np.random.Generator, noises: Array, k_x: Array) -> Array:
+    return algorithm_1(rng, N, noises, k_x)
 
 
-def _two(rng: np.random.Generator, noises: literal.Array, k_x: literal.Array) -> literal.Array:
-    return literal.algorithm_2(rng, N, noises, k_x)
+def _two(rng: np.random.Generator, noises: Array, k_x: Array) -> Array:
+    return algorithm_2(rng, N, noises, k_x)
 
 
-def _three(rng: np.random.Generator, noises: literal.Array, k_x: literal.Array) -> literal.Array:
+def _three(rng: np.random.Generator, noises: Array, k_x: Array) -> Array:
     """The second and last level first, the others on demand."""
-    old = literal.algorithm_1(rng, N, noises[[1, 3]], k_x)
-    new = literal.algorithm_3(rng, old, noises[[1, 3]], noises[[0, 2]], k_x)
+    old = algorithm_1(rng, N, noises[[1, 3]], k_x)
+    new = algorithm_3(rng, old, noises[[1, 3]], noises[[0, 2]], k_x)
     return np.stack([new[:, 0], old[:, 0], new[:, 1], old[:, 1]], axis=1)
 
 
@@ -41,7 +41,7 @@ def test_li2012(
     verdict: Verdict,
     rng: np.random.Generator,
     key: sf.Key,
-    algorithm: Callable[[np.random.Generator, literal.Array, literal.Array], literal.Array],
+    algorithm: Callable[[np.random.Generator, Array, Array], Array],
 ) -> None:
     """Any linear combination of noises over levels and attributes has one law in both."""
     values = rng.normal(size=(N, 2)) @ np.array([[2.0, 0.7], [0.0, 1.1]])
@@ -69,10 +69,10 @@ def test_xiao2009(verdict: Verdict, rng: np.random.Generator, key: sf.Key) -> No
     table = pa.table({"x": data})
     scheme = worlds.uniform(size, "a = 0.5\nb = 0.3\nc = 0.1\n").fit(table)
     ours = [worlds.codes(scheme.release(table, level, key)) for level in levels]
-    paper = literal.MultiPert(rng, data, size)
+    paper = MultiPert(rng, data, size)
     theirs = [paper.release(level) for level in levels]
 
-    def pattern(ys: list[literal.Array]) -> literal.Array:
+    def pattern(ys: list[Array]) -> Array:
         """Which of X, Ya, Yb, Yc are equal."""
         a, b, c = ys
         return (c == data) + 2 * (a == c) + 4 * (b == a) + 8 * (b == data)

@@ -1,4 +1,4 @@
-"""Tracing: an innocent recipient's score is standard normal whatever the file, and the guilty one stands out."""
+"""Traitor tracing: innocent recipients have standard normal scores for any file, and the source is identified."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.leaks import DAMAGES, damaged
 
 import sfumato as sf
-from sfumato.experiments._leaked_copies import POLICY, patients, two_digits, vault_of
+from sfumato.experiments._leaked_copies import POLICY, patients, two_significant_digits, vault_with_recipients
 from sfumato.vault.likelihood_ratio import score
 
 from . import pvalues as p
@@ -19,7 +19,7 @@ from .conftest import Verdict
 from .pvalues import Array
 
 TIMES = [0.0, *(1 + np.arange(1, 31) / 1024)]
-APART = range(2, 30, 3)  # copies that are no neighbours: given the rest, their scores are independent
+APART = range(2, 30, 3)  # copies that are not neighbours: given the others, their scores are independent
 
 
 def _noise(rng: np.random.Generator, rows: int, factor: Array) -> Array:
@@ -31,7 +31,7 @@ def _noise(rng: np.random.Generator, rows: int, factor: Array) -> Array:
 
 @pytest.mark.statistical(checks=2)
 def test_an_innocent_score_is_standard_normal(verdict: Verdict, rng: np.random.Generator) -> None:
-    """For files of four kinds: another's copy, damaged; the original; a mixture of two others'; something foreign."""
+    """For four kinds of files: a damaged copy of another recipient, the original, a mixture of two, and other data."""
     factor = np.array([[2.0, 0, 0], [1.0, 1.0, 0], [0.3, 0.2, 5.0]])
     shape, rows = factor @ factor.T, 400
     innocent: list[float] = []
@@ -42,7 +42,7 @@ def test_an_innocent_score_is_standard_normal(verdict: Verdict, rng: np.random.G
         noise = _noise(rng, rows, factor)
         thief, friend = 3 * int(rng.integers(1, 9)), 3 * int(rng.integers(1, 9)) + 1
         kinds = [
-            two_digits(truth + noise[thief]),
+            two_significant_digits(truth + noise[thief]),
             truth,
             truth + np.where(rng.random((3, rows)) < 0.5, noise[thief], noise[friend]),
             rng.normal(size=(3, rows)),
@@ -53,21 +53,21 @@ def test_an_innocent_score_is_standard_normal(verdict: Verdict, rng: np.random.G
         innocent += scores.values()
         if trial % 4 == 0:
             guilty.append(score(cells, truth, noise, TIMES, thief, shape).z)
-        # faults: a variance that forgets how the columns vary together, and weights that know the suspect's own noise
+        # a faulty variance, which ignores the correlation of the columns
         plain = np.diag(np.diag(shape))
         biased += [score(cells, truth, noise, TIMES, j, 0.7 * plain).z for j in APART if j not in (thief, friend)]
     sample = np.array(innocent)
     verdict.accept(p.normal_p(sample), "scores of the innocent are standard normal")
     verdict.accept(p.variance_p(sample, 1.0), "with variance 1")
     verdict.reject(p.variance_p(np.array(biased), 1.0), "a wrong covariance")
-    verdict.reject(p.normal_p(np.array(guilty)), "the guilty taken for innocent")
+    verdict.reject(p.normal_p(np.array(guilty)), "the scores of the source")
 
 
 @pytest.mark.statistical(checks=2)
-def test_rows_told_by_their_numbers_accuse_nobody(verdict: Verdict, rng: np.random.Generator, tmp_path: Path) -> None:
-    """Without ids each row of a foreign file is matched to the nearest one: that must not look like evidence."""
+def test_matching_by_values_accuses_nobody(verdict: Verdict, rng: np.random.Generator, tmp_path: Path) -> None:
+    """Without ids, each row of an unrelated file is matched to the nearest one, which must not count as evidence."""
     table = patients(1500, rng)
-    vault = vault_of(str(tmp_path), table, 24)
+    vault = vault_with_recipients(str(tmp_path), table, 24)
     sample = []
     for _ in range(8):
         foreign = patients(1400, rng).drop(["id"])
@@ -75,12 +75,12 @@ def test_rows_told_by_their_numbers_accuse_nobody(verdict: Verdict, rng: np.rand
         ordered = sorted(found.suspects, key=lambda suspect: suspect.recipients)
         assert len(ordered) == 24
         assert found.accused == ()
-        marks = {f"r{number}": number for number in range(24)}
-        by_level = sorted(ordered, key=lambda s: _fraction(marks[s.recipients[0]]))
+        numbers = {f"r{number}": number for number in range(24)}
+        by_level = sorted(ordered, key=lambda s: _fraction(numbers[s.recipients[0]]))
         sample += [suspect.score.z for suspect in by_level[1::3]]
     verdict.accept(p.normal_p(np.array(sample)), "scores after matching are standard normal")
     verdict.accept(p.variance_p(np.array(sample), 1.0), "with variance 1")
-    verdict.reject(p.variance_p(np.array(sample) * 3, 1.0), "rows that count nine times")
+    verdict.reject(p.variance_p(np.array(sample) * 3, 1.0), "a variance that is nine times too large")
 
 
 def _fraction(number: int) -> float:
@@ -88,9 +88,9 @@ def _fraction(number: int) -> float:
 
 
 @pytest.mark.parametrize("ids", [True, False])
-def test_the_thief_is_named(rng: np.random.Generator, tmp_path: Path, ids: bool) -> None:
-    """Of 20 recipients, after each damage alone and all together; accusing an innocent has probability under 1e-6."""
-    vault = vault_of(str(tmp_path), patients(3000, rng), 20)
+def test_the_source_of_a_leak_is_identified(rng: np.random.Generator, tmp_path: Path, ids: bool) -> None:
+    """Among 20 recipients, after each kind of damage and all together; the false-alarm rate is below 1e-6."""
+    vault = vault_with_recipients(str(tmp_path), patients(3000, rng), 20)
     for damages in [set(), *({damage} for damage in DAMAGES), set(DAMAGES)]:
         thief = f"r{rng.integers(20)}"
         copy = sf.read_copy(Path(vault.location) / f"copies/clinic/{thief}.v1.parquet")
@@ -100,8 +100,8 @@ def test_the_thief_is_named(rng: np.random.Generator, tmp_path: Path, ids: bool)
         assert [suspect.recipients for suspect in found.accused] == [(thief,)], (damages, found.suspects[:2])
 
 
-def test_thieves_who_pool_are_both_named(rng: np.random.Generator, tmp_path: Path) -> None:
-    vault = vault_of(str(tmp_path), patients(3000, rng), 8)
+def test_both_sources_of_a_mixture_are_identified(rng: np.random.Generator, tmp_path: Path) -> None:
+    vault = vault_with_recipients(str(tmp_path), patients(3000, rng), 8)
     one, two = (sf.read_copy(Path(vault.location) / f"copies/clinic/r{n}.v1.parquet") for n in (2, 5))
     names = ["age", "income", "systolic", "weight"]
     for mix in ("average", "either"):
@@ -117,9 +117,9 @@ def test_thieves_who_pool_are_both_named(rng: np.random.Generator, tmp_path: Pat
 
 
 def test_versions_share_the_noise_of_unchanged_records(rng: np.random.Generator, tmp_path: Path) -> None:
-    """One recipient holds the second version too; the other's copy of the first must not look like hers."""
+    """One recipient holds the second version too, which must not make her the source of the other's first version."""
     table = patients(3000, rng)
-    vault = vault_of(str(tmp_path), table, 2)
+    vault = vault_with_recipients(str(tmp_path), table, 2)
     ages = np.array(table["age"].to_numpy())
     ages[:10] += 1
     vault.update("clinic", table.set_column(1, "age", pa.array(ages)))
@@ -131,8 +131,8 @@ def test_versions_share_the_noise_of_unchanged_records(rng: np.random.Generator,
             assert [suspect.recipients for suspect in found.accused] == [(name[:2],)], (name, damages)
 
 
-def test_who_holds_the_same_copy_is_suspected_together(rng: np.random.Generator, tmp_path: Path) -> None:
-    """Without marks, of two versions that differ in a few records."""
+def test_recipients_of_the_same_copy_are_suspected_together(rng: np.random.Generator, tmp_path: Path) -> None:
+    """Two versions without fingerprints differ in a few records."""
     table = patients(2000, rng)
     vault = sf.Vault.create(tmp_path / "vault")
     vault.add(sf.Policy.loads(POLICY), table)
@@ -147,9 +147,9 @@ def test_who_holds_the_same_copy_is_suspected_together(rng: np.random.Generator,
     assert set(suspect.recipients) == {"early", "late"}
 
 
-def test_a_copy_that_the_ledger_has_forgotten_accuses_nobody(rng: np.random.Generator, tmp_path: Path) -> None:
-    """Carol was given a copy after the backup from which the vault was restored; Dave comes after it."""
-    vault = vault_of(str(tmp_path), patients(3000, rng), 2)
+def test_a_copy_that_the_restored_ledger_lacks_accuses_nobody(rng: np.random.Generator, tmp_path: Path) -> None:
+    """Carol received a copy after the backup from which the vault was restored; Dave is registered after it."""
+    vault = vault_with_recipients(str(tmp_path), patients(3000, rng), 2)
     vault.backup(tmp_path / "old.tar")
     vault.recipient("carol")
     vault.grant("carol", "clinic", "partner")
@@ -158,11 +158,11 @@ def test_a_copy_that_the_ledger_has_forgotten_accuses_nobody(rng: np.random.Gene
     again = sf.Vault.restore(tmp_path / "old.tar", tmp_path / "again", secret=key)
     found = again.trace("clinic", leaked)
     assert found.accused == ()
-    assert any(suspect.unknown for suspect in found.suspects)
+    assert any(suspect.unrecorded for suspect in found.suspects)
     again.recipient("dave")
     again.grant("dave", "clinic", "partner")
     copy, manifest = again.release("dave", "clinic")
-    assert manifest.fidelity != sf.Manifest.of(leaked).fidelity  # nobody gets a mark that may have been given
+    assert manifest.fidelity != sf.Manifest.of(leaked).fidelity  # nobody gets a fingerprint that may have been used
     assert again.trace("clinic", leaked).accused == ()
     assert [suspect.recipients for suspect in again.trace("clinic", copy).accused] == [("dave",)]
 
@@ -180,11 +180,11 @@ def test_a_copy_made_without_the_vault_accuses_nobody(rng: np.random.Generator, 
         vault.release(name, "clinic")
     found = vault.trace("clinic", loose)
     assert found.accused == ()
-    assert any(suspect.unknown for suspect in found.suspects)
+    assert any(suspect.unrecorded for suspect in found.suspects)
 
 
-def test_only_who_could_have_had_it_is_named(rng: np.random.Generator, tmp_path: Path) -> None:
-    """One level without marks: of a column, of some rows and of a version that others never had."""
+def test_only_recipients_with_the_leaked_cells_are_suspected(rng: np.random.Generator, tmp_path: Path) -> None:
+    """Copies of one level without fingerprints: of one column, of some rows, and of a version that others lack."""
     table = patients(4000, rng).append_column("half", pa.array(np.arange(4000) % 2))
     vault = sf.Vault.create(tmp_path / "vault")
     vault.add(sf.Policy.loads(POLICY + 'half = "keep"\n'), table.slice(0, 2000))
@@ -198,22 +198,22 @@ def test_only_who_could_have_had_it_is_named(rng: np.random.Generator, tmp_path:
         vault.release(name, "clinic")
     vault.update("clinic", table)
     path, _ = vault.release("yan", "clinic")
-    whole = sf.read_copy(path)
-    late = whole.slice(2000).select(["id", "income"])
+    full = sf.read_copy(path)
+    late = full.slice(2000).select(["id", "income"])
     assert [s.recipients for s in vault.trace("clinic", late).accused] == [("yan",)]
-    early = whole.slice(0, 2000).filter(pc.field("half") == 0).select(["id", "income"])
+    early = full.slice(0, 2000).filter(pc.field("half") == 0).select(["id", "income"])
     [suspect] = vault.trace("clinic", early).accused
     assert set(suspect.recipients) == {"yan", "zoe"}
 
 
-def test_a_cell_that_is_no_number_does_no_harm(rng: np.random.Generator, tmp_path: Path) -> None:
-    vault = vault_of(str(tmp_path), patients(1000, rng), 3)
+def test_cells_that_are_not_numbers_are_ignored(rng: np.random.Generator, tmp_path: Path) -> None:
+    vault = vault_with_recipients(str(tmp_path), patients(1000, rng), 3)
     path, _ = vault.release("r1", "clinic", tmp_path / "copy.csv")
     (tmp_path / "leak.csv").write_text(path.read_text() + '"total","n/a","x","","?"\n')
     assert [s.recipients for s in vault.trace("clinic", tmp_path / "leak.csv").accused] == [("r1",)]
 
 
-def test_a_large_file_without_ids_is_told_by_its_places(rng: np.random.Generator, tmp_path: Path) -> None:
+def test_a_large_file_without_ids_is_matched_by_row_order(rng: np.random.Generator, tmp_path: Path) -> None:
     rows = 140_000
     vault = sf.Vault.create(tmp_path / "vault")
     policy = 'dataset = "clinic"\n[levels]\na = 0.5\nb = 0.3\n[columns]\nage = "gaussian"\n'
@@ -223,17 +223,17 @@ def test_a_large_file_without_ids_is_told_by_its_places(rng: np.random.Generator
         vault.grant(name, "clinic", name)
         path, _ = vault.release(name, "clinic")
     found = vault.trace("clinic", path)
-    assert ([s.recipients for s in found.accused], found.how, found.rows) == ([("b",)], "places", rows)
+    assert ([s.recipients for s in found.accused], found.matched_by, found.rows) == ([("b",)], "row order", rows)
 
 
 @pytest.mark.slow
 def test_a_thousand_leaks(rng: np.random.Generator, tmp_path: Path) -> None:
-    """100 recipients of one level, 10,000 x 4 cells: the right one is named each time, and a foreign file never is.
+    """100 recipients of one level, 10,000 x 4 cells: the source is always identified, and nobody for unrelated files.
 
-    Every tenth file has lost its ids as well.
+    Every tenth file has no ids either.
     """
     table = patients(10_000, rng)
-    vault = vault_of(str(tmp_path), table, 100)
+    vault = vault_with_recipients(str(tmp_path), table, 100)
     for trial in range(1000):
         thief = f"r{rng.integers(100)}"
         copy = sf.read_copy(Path(vault.location) / f"copies/clinic/{thief}.v1.parquet")
@@ -242,7 +242,7 @@ def test_a_thousand_leaks(rng: np.random.Generator, tmp_path: Path) -> None:
         assert [suspect.recipients for suspect in found.accused] == [(thief,)], (trial, damages, found.suspects[:2])
     for trial in range(100):
         foreign = patients(10_000, rng)
-        if trial % 2:  # the same records, blurred by somebody else
+        if trial % 2:  # the same records, perturbed with another key
             foreign = (
                 sf.Policy.loads(POLICY.replace('"clinic"', '"other"'))
                 .fit(table)

@@ -1,7 +1,7 @@
-"""Respondents in a hurry: `python -m tests.survey.load URL SURVEY SECONDS CONNECTIONS` sends answers as fast as it can.
+"""Load generator for surveys: `python -m tests.survey.load URL SURVEY SECONDS CONNECTIONS` sends answers without pause.
 
-Each answer is sent until it is confirmed, with the same ticket; it says when it begins, and at the end, as JSON, what
-was confirmed.
+Each answer is sent until it is confirmed, with the same ticket. The script prints when it begins, and at the end the
+number of confirmed answers as JSON.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from urllib.parse import urlsplit
 
 import numpy as np
 
-from sfumato.survey.respondent import Choice, Line, Respondent
-from sfumato.survey.simulation import invented
+from sfumato.survey.respondent import Choice, HttpConnection, Respondent
+from sfumato.survey.simulation import random_answers
 
 
 class Sender:
-    """A connection that is opened again when it breaks."""
+    """An HTTP connection that is opened again after it breaks."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -33,10 +33,10 @@ class Sender:
         head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         await writer.drain()
-        said = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line[16:]) for line in said.lower().split(b"\r\n") if line.startswith(b"content-length: "))
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: "))
         await reader.readexactly(length)
-        return int(said[9:12])
+        return int(head[9:12])
 
     def drop(self) -> None:
         if self._pair:
@@ -45,20 +45,20 @@ class Sender:
 
 
 async def main(url: str, name: str, seconds: float, connections: int) -> None:
-    rng, someone = np.random.default_rng(), Respondent(Line(url), name)
-    survey, path = someone.survey(), f"/api/v1/respond/{name}/answers"
-    person = invented(survey, rng)
+    rng, respondent = np.random.default_rng(), Respondent(HttpConnection(url), name)
+    survey, path = respondent.survey(), f"/api/v1/respond/{name}/answers"
+    person = random_answers(survey, rng)
     print("begun", flush=True)
-    confirmed, again, odd, end = 0, 0, 0, time.monotonic() + seconds
+    confirmed, retries, unexpected, end = 0, 0, 0, time.monotonic() + seconds
     by_second: dict[int, int] = {}
 
-    async def one() -> None:
-        nonlocal confirmed, again, odd
+    async def send_until_end() -> None:
+        nonlocal confirmed, retries, unexpected
         sender = Sender(url)
         while time.monotonic() < end:
-            mine = Respondent(Line(url), name)
-            mine.prepare(survey, person, Choice(int(rng.integers(3))))
-            body, status = json.dumps(mine._body).encode(), 0
+            respondent = Respondent(HttpConnection(url), name)
+            respondent.prepare(survey, person, Choice(int(rng.integers(3))))
+            body, status = json.dumps(respondent._body).encode(), 0
             while status not in (200, 201):
                 try:
                     status = await asyncio.wait_for(sender.post(path, body), 20)
@@ -66,16 +66,16 @@ async def main(url: str, name: str, seconds: float, connections: int) -> None:
                     status = 0
                 if status not in (200, 201):
                     sender.drop()
-                    again += 1
-                    odd += status not in (0, 503)
+                    retries += 1
+                    unexpected += status not in (0, 503)
                     await asyncio.sleep(0.05)
             confirmed += 1
             second = int(seconds - (end - time.monotonic()))
             by_second[second] = by_second.get(second, 0) + 1
         sender.drop()
 
-    await asyncio.gather(*(one() for _ in range(connections)))
-    print(json.dumps({"confirmed": confirmed, "again": again, "odd": odd, "by_second": by_second}))
+    await asyncio.gather(*(send_until_end() for _ in range(connections)))
+    print(json.dumps({"confirmed": confirmed, "retries": retries, "unexpected": unexpected, "by_second": by_second}))
 
 
 if __name__ == "__main__":

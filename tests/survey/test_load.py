@@ -1,4 +1,4 @@
-"""Many respondents at once, while the service is killed and started again: none is lost, none is counted twice."""
+"""Many respondents at once, while the service is killed and restarted: no answer is lost or counted twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
-from tests.serving import family, killed, serving
+from tests.serving import kill_process, process_tree, serving
 
 from sfumato.ledger.tables import ANSWERS, TICKETS
 from sfumato.survey.example import EXAMPLE
@@ -20,7 +20,7 @@ from sfumato.survey.surveys import Surveys
 
 
 def under_load(site: Site, folder: Path, seconds: float, kills: int) -> dict[str, Any]:
-    """What was confirmed, and what is kept of it."""
+    """The numbers of confirmed answers and of stored rows, with the service killed and restarted under load."""
     vault = site.create()
     surveys = Surveys(vault)
     surveys.new("commute", EXAMPLE)
@@ -32,31 +32,31 @@ def under_load(site: Site, folder: Path, seconds: float, kills: int) -> dict[str
         assert load.stdout is not None
         assert load.stdout.readline() == "begun\n"
         time.sleep(seconds / (kills + 1))
-        _end(service.process.pid)
+        _kill(service.process.pid)
     for left in range(kills - 1, -1, -1):
         with serving(vault, folder, port=port) as service:
             if left:
                 time.sleep(seconds / (kills + 1))
-                _end(service.process.pid)
+                _kill(service.process.pid)
             else:
-                said, _ = load.communicate(timeout=seconds + 120)
+                output, _ = load.communicate(timeout=seconds + 120)
     with vault.ledger.database.transaction(writes=False) as connection:
-        kept = [
+        stored = [
             connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
             for table in (ANSWERS, TICKETS)
         ]
-    return {**json.loads(said), "answers": kept[0], "tickets": kept[1]}
+    return {**json.loads(output), "answers": stored[0], "tickets": stored[1]}
 
 
-def _end(process: int) -> None:
-    for one in family(process):
-        killed(one)
+def _kill(process: int) -> None:
+    for one in process_tree(process):
+        kill_process(one)
 
 
 def check(found: dict[str, Any]) -> None:
     assert found["answers"] == found["tickets"] == found["confirmed"]
-    assert found["odd"] == 0  # no other refusal than that the service is away
-    assert found["again"] > 0  # it was away, and respondents tried again
+    assert found["unexpected"] == 0  # nothing was refused except while the service was down
+    assert found["retries"] > 0  # it was down, and respondents tried again
 
 
 def test_nothing_is_lost_or_counted_twice_when_the_service_is_killed(site: Site, tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_nothing_is_lost_or_counted_twice_when_the_service_is_killed(site: Site,
 
 
 @pytest.mark.slow
-def test_300_answers_a_second_for_a_minute(site: Site, tmp_path: Path) -> None:
-    """On two cores, with the respondents on the same; killed twice meanwhile."""
+def test_300_answers_per_second_for_a_minute(site: Site, tmp_path: Path) -> None:
+    """On two cores shared with the respondents, while the service is killed twice."""
     found = under_load(site, tmp_path, 60, kills=2)
     print(found)
     check(found)

@@ -1,4 +1,4 @@
-"""What the product says to an operator who picks a mode is true: at equal leakage the default trains better models."""
+"""The advice to operators who choose a mode holds: at equal leakage the default mode trains better classifiers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def test_the_default_mode_beats_the_guided_one_at_equal_leakage() -> None:
         assert gain > 2 * error, f"k = {one.level}: {gain:.4f} with an error of {error:.4f}"
 
 
-def test_the_operator_sees_it() -> None:
+def test_the_console_shows_the_figure() -> None:
     assert "<svg" in PICTURE.read_text()
     page = PICTURE.parents[1] / "templates" / "surveys.html"
     assert "/static/survey-modes.svg" in page.read_text()

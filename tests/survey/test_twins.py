@@ -1,4 +1,4 @@
-"""The browser's module and its Python twin run the same vectors, and agree."""
+"""The browser module and its Python twin agree on the same test vectors, bit for bit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import pytest
 from tests.debian import installed
 from tests.survey import vectors
 
-from sfumato.survey.perturbation import device_draws
+from sfumato.survey.perturbation import random_integers
 
 
 def _node(file: Path) -> subprocess.CompletedProcess[str]:
@@ -25,33 +25,33 @@ def _node(file: Path) -> subprocess.CompletedProcess[str]:
 
 
 def test_both_agree_on_the_committed_vectors() -> None:
-    kept = json.loads(vectors.HERE.read_text())
-    again = vectors.made(kept["seed"], len(kept["cases"]))
-    for one, other in zip(kept["cases"], again["cases"], strict=True):
-        for name in ("randomised", "bits", "chances", "guided", "stream", "digest"):
+    committed = json.loads(vectors.VECTORS.read_text())
+    generated = vectors.generate(committed["seed"], len(committed["cases"]))
+    for one, other in zip(committed["cases"], generated["cases"], strict=True):
+        for name in ("randomised", "bits", "bit_probabilities", "guided", "stream", "digest"):
             assert one[name] == other[name]
         assert one["exposures"] == pytest.approx(other["exposures"], abs=1e-12)
         assert one["bound"] == pytest.approx(other["bound"], abs=1e-12)
-    assert kept["survey"] == again["survey"]
-    found = _node(vectors.HERE)
-    assert found.returncode == 0, found.stdout
+    assert committed["survey"] == generated["survey"]
+    result = _node(vectors.VECTORS)
+    assert result.returncode == 0, result.stdout
 
 
 def test_both_agree_on_new_vectors(tmp_path: Path) -> None:
     seed = secrets.randbits(32)
     file = tmp_path / "vectors.json"
-    file.write_text(json.dumps(vectors.made(seed, 12)))
-    found = _node(file)
-    assert found.returncode == 0, f"seed {seed}\n{found.stdout}"
+    file.write_text(json.dumps(vectors.generate(seed, 12)))
+    result = _node(file)
+    assert result.returncode == 0, f"seed {seed}\n{result.stdout}"
 
 
-@pytest.mark.parametrize("field", ["randomised", "chances", "digest", "bound", "exposures"])
+@pytest.mark.parametrize("field", ["randomised", "bit_probabilities", "digest", "bound", "exposures"])
 def test_a_twin_that_differs_is_found(tmp_path: Path, field: str) -> None:
-    planted = vectors.made(1, 2)
+    planted = vectors.generate(1, 2)
     one = planted["cases"][1]
     if field == "randomised":
         one[field][0] = (one[field][0] + 1) % one["sizes"][0]
-    elif field == "chances":
+    elif field == "bit_probabilities":
         one[field][0] = float(np.nextafter(one[field][0], 2))
     elif field == "exposures":
         one[field][0] += 1e-6
@@ -63,7 +63,7 @@ def test_a_twin_that_differs_is_found(tmp_path: Path, field: str) -> None:
 
 
 def test_the_twins_own_draws_use_all_their_bits() -> None:
-    draws = device_draws(20_000)
+    draws = random_integers(20_000)
     assert draws.min() >= 0
     assert draws.max() < 2**53
     ones = [int(((draws >> bit) & 1).sum()) for bit in range(53)]

@@ -1,4 +1,4 @@
-"""Test vectors for both twins: `python -m tests.survey.vectors` writes the file that is committed."""
+"""Test vectors for the browser module and its Python twin: `python -m tests.survey.vectors` writes them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from sfumato.survey import Survey
-from sfumato.survey.device_checks import exposures, most_bits, stream
+from sfumato.survey.device_checks import capacity_bound, exposures, uniform_stream
 from sfumato.survey.guidance import Guidance
-from sfumato.survey.perturbation import bits_of, chances, guided, randomise
+from sfumato.survey.perturbation import bit_probabilities, guided_response, one_hot, randomised_response
 
-HERE = Path(__file__).with_name("vectors.json")
+VECTORS = Path(__file__).with_name("vectors.json")
 
 _DEFINITION = """
 title = "Vectors"
@@ -44,7 +44,7 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
     matrix, floor = _orthonormal(rng, width, level), float(rng.choice([0.0, 0.1, 0.3]))
     draws = rng.integers(0, 2**53, 2 * max(width, len(sizes)))
     digest = Guidance("schema", 3, matrix).digest
-    bits = bits_of(codes, sizes)
+    bits = one_hot(codes, sizes)
     return {
         "sizes": sizes,
         "codes": codes.tolist(),
@@ -53,35 +53,35 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
         "matrix": matrix.tolist(),
         "floor": floor,
         "digest": digest,
-        "randomised": randomise(codes, sizes, retention, draws[: 2 * len(sizes)])[0].tolist(),
+        "randomised": randomised_response(codes, sizes, retention, draws[: 2 * len(sizes)])[0].tolist(),
         "bits": bits[0].tolist(),
-        "chances": chances(bits, matrix, floor)[0].tolist(),
-        "guided": guided(bits, matrix, floor, draws[:width])[0].tolist(),
-        "stream": stream(digest, 5).tolist(),
+        "bit_probabilities": bit_probabilities(bits, matrix, floor)[0].tolist(),
+        "guided": guided_response(bits, matrix, floor, draws[:width])[0].tolist(),
+        "stream": uniform_stream(digest, 5).tolist(),
         "exposures": list(exposures(matrix, sizes, digest, floor)),
-        "bound": most_bits(matrix, sizes, floor),
+        "bound": capacity_bound(matrix, sizes, floor),
     }
 
 
 def _answers() -> dict[str, Any]:
     survey = Survey.loads(_DEFINITION)
-    said = [
+    answers = [
         {"c": "a", "n": -1.5, "m": []},
         {"c": "ü", "n": 2.2499999999999996, "m": ["y"]},
         {"c": "b", "n": 1e300, "m": ["x", "y"]},
     ]
     return {
         "published": survey.published,
-        "schema": survey.schema,
-        "answers": said,
-        "codes": [survey.code(one).tolist() for one in said],
+        "version": survey.version,
+        "answers": answers,
+        "codes": [survey.encode(one).tolist() for one in answers],
     }
 
 
-def made(seed: int, count: int) -> dict[str, Any]:
+def generate(seed: int, count: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
     return {"seed": seed, "cases": [_case(rng) for _ in range(count)], "survey": _answers()}
 
 
 if __name__ == "__main__":
-    HERE.write_text(json.dumps(made(2005, 12)))
+    VECTORS.write_text(json.dumps(generate(2005, 12)))

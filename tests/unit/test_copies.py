@@ -15,8 +15,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import ManifestError, ReleaseError, SourceError
-from sfumato.tables.atomic import replacing
-from sfumato.tables.partitioner import ensure_distinct
+from sfumato.tables.atomic import atomic_path
+from sfumato.tables.unique_ids import ensure_distinct
 from sfumato.tables.readers import BATCH
 from sfumato.tables.source import Source
 
@@ -72,7 +72,7 @@ def test_the_manifest_says_what_was_asked_and_given(tiny: pa.Table, tiny_scheme:
     assert manifest.requested_fidelity == 0.3
     assert 0.29 < manifest.fidelity < 0.3
     assert manifest.level is None
-    assert any("Pooling is useless" in promise for promise in manifest.promises)
+    assert any("Collusion-resistant" in promise for promise in manifest.promises)
     assert any("note" in limit for limit in manifest.limits)
     text = manifest.dumps()
     for value in tiny.column("note").to_pylist()[:3]:
@@ -86,8 +86,8 @@ def test_an_unsafe_copy_says_so() -> None:
         'dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = { role = "independent", of = "gaussian" }'
     )
     manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
-    assert any("UNSAFE" in promise for promise in manifest.promises)
-    assert not any("Pooling is useless" in promise for promise in manifest.promises)
+    assert any("UNSAFE" in warning for warning in manifest.warnings)
+    assert not any("Collusion-resistant" in promise for promise in manifest.promises)
     assert not manifest.models[0].collusion_resistant  # type: ignore[union-attr]
 
 
@@ -133,7 +133,9 @@ def test_a_copy_is_made_from_the_original_only(tiny: pa.Table, tiny_scheme: sf.T
 def test_a_copy_in_which_nothing_is_blurred_says_so() -> None:
     table = pa.table({"n": [1, 2]})
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = "keep"')
-    assert sf.Manifest.of(policy.fit(table).release(table, "a", KEY)).promises == ("NOTHING IS BLURRED in this copy.",)
+    manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
+    assert manifest.promises == ()
+    assert manifest.warnings == ("NOTHING IS PERTURBED in this copy.",)
 
 
 @pytest.mark.parametrize("mark", [",", ";", "\t"])
@@ -278,7 +280,7 @@ def test_an_earlier_file_survives_a_failed_run(tmp_path: Path) -> None:
     target.write_text("before")
 
     def fail() -> None:
-        with replacing(target) as part:
+        with atomic_path(target) as part:
             part.write_text("half")
             raise OSError(28, "No space left on device")
 
@@ -295,7 +297,7 @@ def test_leftovers_of_killed_runs_are_swept_and_those_of_live_ones_are_not(tmp_p
     live = tmp_path / f".f.{socket.gethostname()}-{os.getpid()}-ab.part"
     for file in (dead, live):
         file.write_text("x")
-    with replacing(tmp_path / "f") as part:
+    with atomic_path(tmp_path / "f") as part:
         part.write_text("new")
     assert not dead.exists()
     assert live.exists()

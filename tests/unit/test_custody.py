@@ -1,4 +1,4 @@
-"""Custody: what opens a vault, what is never seen, and what another key costs, in both databases."""
+"""Key custody in both databases: secrets that unlock a vault, and the disclosure risk of a new master key."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from sfumato.errors import CustodyError, VaultError
 from sfumato.ledger.ledger import Query
 
 
-def test_text_that_is_none(vault: sf.Vault, tmp_path: Path) -> None:
-    with pytest.raises(VaultError, match="note must be text"):
+def test_undecodable_text(vault: sf.Vault, tmp_path: Path) -> None:
+    with pytest.raises(VaultError, match="note must be valid text"):
         vault.recipient("x", note="\udcff")
-    with pytest.raises(CustodyError, match="can be typed"):
+    with pytest.raises(CustodyError, match="printable text and not empty"):
         sf.Vault.create(tmp_path / "v", secret="\udcff")
     with pytest.raises(CustodyError):
         sf.Vault.open(vault.location, secret="\udcff").recipient("y")
 
 
-def test_reading_needs_no_secret_and_minds_no_damaged_key(tmp_path: Path) -> None:
+def test_reading_needs_no_secret_and_ignores_a_damaged_key(tmp_path: Path) -> None:
     sf.Vault.create(tmp_path / "vault").recipient("lab")
     (tmp_path / "vault.key").write_text("")
     vault = sf.Vault.open(tmp_path / "vault")
@@ -38,7 +38,7 @@ def test_reading_needs_no_secret_and_minds_no_damaged_key(tmp_path: Path) -> Non
     assert vault.recipient("more").generation == 2
 
 
-def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_the_key_is_stored_nowhere_in_plain_text(site: Site, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(0)
     master = sf.Key.generate()
     vault = site.create(key=master, secret="correct horse")
@@ -48,30 +48,31 @@ def test_the_key_is_nowhere_in_plain(site: Site, tmp_path: Path, caplog: pytest.
     path, manifest = vault.release("clinic", "ward", tmp_path / "copy.parquet")
     vault.backup(tmp_path / "backup.tar")
     secrets = [master.expose(), master.expose().hex().encode(), b"correct horse"]
-    seen = [repr(vault).encode(), manifest.dumps().encode(), path.read_bytes(), (tmp_path / "backup.tar").read_bytes()]
-    seen += [file.read_bytes() for file in site.folder.rglob("*") if file.is_file()]
-    seen += [json.dumps([entry.__dict__ for entry in vault.log()]).encode(), caplog.text.encode()]
-    assert not [1 for content in seen for secret in secrets if secret in content]
+    files = [path, tmp_path / "backup.tar"]
+    outputs = [repr(vault).encode(), manifest.dumps().encode(), *(file.read_bytes() for file in files)]
+    outputs += [file.read_bytes() for file in site.folder.rglob("*") if file.is_file()]
+    outputs += [json.dumps([entry.__dict__ for entry in vault.log()]).encode(), caplog.text.encode()]
+    assert not [1 for content in outputs for secret in secrets if secret in content]
 
 
-def test_a_wrong_secret_is_refused_in_the_same_words(site: Site) -> None:
+def test_every_wrong_secret_gets_the_same_message(site: Site) -> None:
     location, store = site.new()
     sf.Vault.create(location, store=store, secret="right")
-    said = set()
+    messages = set()
     wrongs: list[str | sf.Key] = ["wrong", "rightly", "right ", "x" * 10_000, sf.Key.generate()]
     for wrong in wrongs:
         with pytest.raises(CustodyError) as refused:
             sf.Vault.open(location, secret=wrong).recipient("clinic")
-        said.add(str(refused.value))
+        messages.add(str(refused.value))
         assert refused.value.__cause__ is None
-    assert len(said) == 1
+    assert len(messages) == 1
     assert sf.Vault.open(location, secret="right").recipient("clinic").recipient == "clinic"
 
 
-def test_no_secret_is_said_and_none_is_invented(site: Site) -> None:
+def test_a_missing_secret_is_reported_and_not_replaced(site: Site) -> None:
     location, store = site.new()
     sf.Vault.create(location, store=store, secret=site.secret)
-    with pytest.raises(CustodyError, match="If it is lost, it is lost"):
+    with pytest.raises(CustodyError, match="If it is lost, it cannot be recovered"):
         sf.Vault.open(location).recipient("clinic")
     with pytest.raises(VaultError, match="already"):
         sf.Vault.create(location, store=store, secret=sf.Key.generate())
@@ -102,7 +103,7 @@ def test_secrets_come_from_the_environment(
         assert "zz" not in str(refused.value)
 
 
-def test_another_secret_takes_over(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+def test_a_new_secret_replaces_the_old_one(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
     vault.grant("clinic", "ward", "partner")
     before = vault.release("clinic", "ward", tmp_path / "a.parquet")[0].read_bytes()
     vault.relock("new")
@@ -114,11 +115,11 @@ def test_another_secret_takes_over(vault: sf.Vault, site: Site, tmp_path: Path) 
 
 
 @pytest.mark.parametrize("lost", [False, True])
-def test_another_master_key_costs_what_it_says(vault: sf.Vault, tmp_path: Path, lost: bool) -> None:
+def test_the_stated_risk_of_a_new_master_key_is_right(vault: sf.Vault, tmp_path: Path, lost: bool) -> None:
     vault.grant("clinic", "ward", "partner")
     first = sf.read_copy(vault.release("clinic", "ward", tmp_path / "1.parquet")[0])
     [cost] = vault.rekey_cost()
-    assert (cost["error"], cost["error after"]) == pytest.approx((1 / 2, 1 / 3))
+    assert (cost["residual error"], cost["residual error after"]) == pytest.approx((1 / 2, 1 / 3))
     if lost:
         with pytest.raises(CustodyError, match="new passphrase or key"):
             vault.rekey(lost=True)
@@ -133,11 +134,11 @@ def test_another_master_key_costs_what_it_says(vault: sf.Vault, tmp_path: Path, 
     report = vault.verify()
     assert report.sound
     assert [note for note in report.notes if "lost" in note] == (
-        ["the key of generation 1 is lost: who wrote its entries cannot be checked"] if lost else []
+        ["the key of generation 1 is lost: its entries cannot be authenticated"] if lost else []
     )
 
 
-def test_a_vault_takes_a_key_that_copies_were_made_with(site: Site, tmp_path: Path) -> None:
+def test_a_vault_can_use_the_key_of_earlier_copies(site: Site, tmp_path: Path) -> None:
     master = sf.Key.generate()
     scheme = wards.policy().fit(wards.table())
     vault = site.create(key=master)
@@ -148,14 +149,14 @@ def test_a_vault_takes_a_key_that_copies_were_made_with(site: Site, tmp_path: Pa
     assert manifest.digest == sf.Manifest.of(scheme.release(wards.table(), "public", master)).digest
 
 
-def test_making_a_vault_again_makes_no_key_for_it(tmp_path: Path) -> None:
+def test_creating_a_vault_twice_creates_no_second_key(tmp_path: Path) -> None:
     sf.Vault.create(tmp_path / "vault", secret="mine")
     with pytest.raises(VaultError, match="already"):
         sf.Vault.create(tmp_path / "vault")
     assert not (tmp_path / "vault.key").exists()
 
 
-def test_a_key_file_of_another_time_does_not_get_in_the_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_outdated_key_file_is_ignored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     sf.Vault.create(tmp_path / "vault").relock("mine")
     assert (tmp_path / "vault.key").exists()
     monkeypatch.setenv("SFUMATO_PASSPHRASE", "mine")
@@ -163,14 +164,14 @@ def test_a_key_file_of_another_time_does_not_get_in_the_way(tmp_path: Path, monk
     assert sf.Vault.open(tmp_path / "vault").verify().sound
 
 
-def test_a_key_taken_by_somebody_else_meanwhile(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
-    """A copy that was made with the old key is not given out any more."""
+def test_a_master_key_that_is_rotated_during_a_release(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+    """A copy that was made with the old key is not released."""
     vault.grant("clinic", "ward", "partner")
 
     def rekey(_: int) -> None:
         sf.Vault.open(vault.location, secret=site.secret).rekey()
 
-    with pytest.raises(VaultError, match="another master key meanwhile"):
+    with pytest.raises(VaultError, match="master key was rotated meanwhile"):
         vault.release("clinic", "ward", tmp_path / "copy.parquet", progress=rekey)
     assert list(tmp_path.glob("copy*")) == []
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
@@ -179,10 +180,10 @@ def test_a_key_taken_by_somebody_else_meanwhile(vault: sf.Vault, site: Site, tmp
 
 @pytest.mark.parametrize("first", ["relock", "rekey", "lost"])
 @pytest.mark.parametrize("second", ["relock", "rekey", "lost"])
-def test_two_who_change_the_locks_at_once(
+def test_two_concurrent_changes_of_the_secret(
     vault: sf.Vault, site: Site, monkeypatch: pytest.MonkeyPatch, first: str, second: str
 ) -> None:
-    """The later one is refused, and what the earlier one was told holds."""
+    """The later one is refused, and the earlier one takes effect."""
     changes: dict[str, Callable[[sf.Vault, str], object]] = {
         "relock": lambda which, secret: which.relock(secret),
         "rekey": lambda which, secret: which.rekey(secret=secret),
@@ -203,7 +204,7 @@ def test_two_who_change_the_locks_at_once(
         sf.Vault.open(vault.location, secret="later").verify()
 
 
-def test_by_default_the_key_lies_beside_the_folder(tmp_path: Path) -> None:
+def test_by_default_the_key_file_is_beside_the_folder(tmp_path: Path) -> None:
     sf.Vault.create(tmp_path / "vault").recipient("clinic")
     assert (tmp_path / "vault.key").stat().st_mode & 0o777 == 0o600
     assert (tmp_path / "vault").stat().st_mode & 0o777 == 0o700

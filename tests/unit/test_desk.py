@@ -60,5 +60,5 @@ def test_who_listens_learns_nothing() -> None:
 
 
 def test_keys_are_not_pickled() -> None:
-    with pytest.raises(CustodyError, match="a key is not pickled"):
+    with pytest.raises(CustodyError, match="a key cannot be pickled"):
         pickle.dumps(sf.Key.generate())

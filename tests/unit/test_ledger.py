@@ -1,4 +1,4 @@
-"""The ledger: what verification finds, that the schema is what the migrations build, and backups."""
+"""The ledger: verification, migrations, and backups."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def vault(site: Site) -> sf.Vault:
 
 
 def _tamper(vault: sf.Vault, *statements: sa.Executable) -> None:
-    """Change the tables behind the vault's back, as somebody with rights over the database can."""
+    """Change the tables directly, as somebody with write access to the database can."""
     is_file = vault.ledger.database.is_file
     engine = sa.create_engine(vault.ledger.database.engine.url, poolclass=sa.pool.NullPool)  # without our settings
     with engine.begin() as connection:
@@ -58,7 +58,7 @@ def _numbered(number: int) -> sa.ColumnElement[bool]:
     return ENTRIES.c.number == number
 
 
-def test_all_is_well(vault: sf.Vault) -> None:
+def test_an_intact_vault_verifies(vault: sf.Vault) -> None:
     report = vault.verify()
     assert report.sound
     assert (report.entries, report.files) == (11, 6)
@@ -66,7 +66,7 @@ def test_all_is_well(vault: sf.Vault) -> None:
 
 @pytest.mark.parametrize("column", [c.name for c in ENTRIES.columns])
 def test_an_edited_entry_is_found(vault: sf.Vault, column: str) -> None:
-    """Any column, by as little as can be."""
+    """A small change of any column is found."""
     for number in (1, 6, 11):
         [row] = [entry for entry in vault.log(Query()) if entry.number == number]
         old = row.__dict__[column]
@@ -87,17 +87,17 @@ def test_a_removed_entry_is_found(vault: sf.Vault, number: int) -> None:
 
 
 @pytest.mark.parametrize("body", ["hello", "[1]", "{}"])
-def test_an_entry_that_is_no_entry_is_found_and_said(vault: sf.Vault, body: str) -> None:
-    from sfumato.vault.messages import line
-    from sfumato.vault.overview import of_dataset, readable
+def test_an_unreadable_entry_is_found_and_reported(vault: sf.Vault, body: str) -> None:
+    from sfumato.vault.messages import log_line
+    from sfumato.vault.overview import checked_overview, dataset_overview
 
     _tamper(vault, ENTRIES.update().where(_numbered(11)).values(body=body))
     report = vault.verify()
     assert any("entry 11" in problem for problem in report.problems)
-    assert report.notes == []  # no advice to delete what an altered entry may have named
-    assert "run `sfumato verify`" in line(vault.log()[-1])
+    assert report.notes == []  # no advice to delete files that an altered entry may have referred to
+    assert "run `sfumato verify`" in log_line(vault.log()[-1])
     with pytest.raises(TamperedError):
-        readable(lambda: of_dataset(vault, "ward"))
+        checked_overview(lambda: dataset_overview(vault, "ward"))
     with pytest.raises(TamperedError):
         vault.grant("lab", "ward", "partner")
 
@@ -109,7 +109,7 @@ def test_reordered_entries_are_found(vault: sf.Vault) -> None:
 
 
 def test_a_rewritten_history_is_found_without_the_key(vault: sf.Vault) -> None:
-    """Somebody recomputes all hashes after an edit, but has not the key for the codes."""
+    """Somebody recomputes all hashes after an edit, without the key of the authentication codes."""
     from sfumato.ledger.chain import START, canonical
 
     previous = START
@@ -144,14 +144,14 @@ def test_a_rewritten_history_is_found_without_the_key(vault: sf.Vault) -> None:
     ],
     ids=["revived grant", "removed grant", "invented grant", "counts", "entries", "generation", "store", "key", "more"],
 )
-def test_a_state_that_the_ledger_does_not_say_is_found(vault: sf.Vault, statement: sa.Executable) -> None:
+def test_a_state_that_contradicts_the_ledger_is_found(vault: sf.Vault, statement: sa.Executable) -> None:
     _tamper(vault, statement)
-    with contextlib.suppress(TamperedError, CustodyError):  # or it is refused even to look
+    with contextlib.suppress(TamperedError, CustodyError):  # some changes prevent even the verification
         assert not vault.verify(files=False).sound
 
 
-def test_what_is_acted_upon_must_be_as_it_was_written(vault: sf.Vault, tmp_path: Path) -> None:
-    """A grant that somebody raised in the database is not believed, even if it is put back before anybody verifies."""
+def test_an_altered_entry_is_not_used(vault: sf.Vault, tmp_path: Path) -> None:
+    """A grant that was raised in the database is refused, even if nobody verifies the ledger."""
     [entry] = [e for e in vault.log(Query(kind="grant", recipient="lab")) if e.body["fidelity"] == 0.3][-1:] or [
         vault.log(Query(kind="grant", recipient="lab"))[-1]
     ]
@@ -162,7 +162,7 @@ def test_what_is_acted_upon_must_be_as_it_was_written(vault: sf.Vault, tmp_path:
     assert not (tmp_path / "copy.parquet").exists()
 
 
-def test_no_table_is_put_where_somebody_else_says(vault: sf.Vault, tmp_path: Path) -> None:
+def test_no_table_is_written_to_an_altered_store(vault: sf.Vault, tmp_path: Path) -> None:
     _tamper(vault, VAULT.update().values(store=str(tmp_path / "evil")))
     again = sf.Vault.open(vault.location, secret=sf.Key.from_bytes(bytes(range(32))))
     with pytest.raises(TamperedError, match="seal"):
@@ -172,8 +172,8 @@ def test_no_table_is_put_where_somebody_else_says(vault: sf.Vault, tmp_path: Pat
     assert not (tmp_path / "evil").exists()
 
 
-def test_a_backup_that_leads_out_of_the_store(site: Site, tmp_path: Path) -> None:
-    """Files named by a forged backup are not written where it says."""
+def test_a_backup_with_paths_outside_the_store(site: Site, tmp_path: Path) -> None:
+    """The files of a forged backup are not written outside the store."""
     vault = site.create()
     vault.add(wards.policy(), wards.table())
     vault.backup(tmp_path / "good.tar")
@@ -191,7 +191,7 @@ def test_a_backup_that_leads_out_of_the_store(site: Site, tmp_path: Path) -> Non
     assert not list(tmp_path.rglob("out.txt*"))
 
 
-def test_the_database_itself_refuses_to_change_entries(vault: sf.Vault) -> None:
+def test_the_database_refuses_changes_of_entries(vault: sf.Vault) -> None:
     engine = vault.ledger.database.engine
     for statement in (ENTRIES.update().values(actor="nobody"), ENTRIES.delete()):
         with (
@@ -203,8 +203,8 @@ def test_the_database_itself_refuses_to_change_entries(vault: sf.Vault) -> None:
     assert vault.verify(files=False).sound
 
 
-def test_a_hash_that_was_written_down_is_missed_after_a_rollback(vault: sf.Vault, tmp_path: Path, site: Site) -> None:
-    """A whole older state is consistent; only what was written down elsewhere tells."""
+def test_a_noted_hash_reveals_a_rollback(vault: sf.Vault, tmp_path: Path, site: Site) -> None:
+    """A complete older state is consistent; only a hash that was noted elsewhere reveals it."""
     vault.backup(tmp_path / "old.tar")
     vault.recipient("third")
     noted = vault.log()[-1].hash
@@ -244,7 +244,7 @@ def test_altered_files_and_copies_are_found(tmp_path: Path) -> None:
     shutil.copy(smuggled, copy.with_name("lab.v1.parquet"))
     assert "not in the ledger" in vault.verify().problems[0]
     shutil.copy(copy, copy.with_name("lab.v1.parquet"))
-    assert "not what its name says" in vault.verify().problems[0]
+    assert "has the wrong name" in vault.verify().problems[0]
     copy.with_name("lab.v1.parquet").unlink()
     next((tmp_path / "vault/datasets/ward").glob("1-*.parquet")).unlink()
     with pytest.raises(VaultError, match=r"is gone|was altered"):
@@ -273,13 +273,13 @@ def test_migrations_build_the_tables(kind: str, tmp_path: Path, request: pytest.
         database.check()
 
 
-def test_the_chain_is_what_the_documentation_says(vault: sf.Vault, site: Site) -> None:
-    """The hash by plain means, from the exported entries alone; the code with the key."""
+def test_the_chain_is_computed_as_documented(vault: sf.Vault, site: Site) -> None:
+    """The hash is computed from the exported entries alone, the authentication code with the key."""
     previous = "0" * 64
     key = vault.keys()[1].derive("ledger").expose()
     for entry in vault.log(Query()):
-        said = {name: value for name, value in entry.__dict__.items() if name not in ("hash", "mac")}
-        text = json.dumps(said, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+        content = {name: value for name, value in entry.__dict__.items() if name not in ("hash", "mac")}
+        text = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
         previous = hashlib.sha256((previous + text).encode()).hexdigest()
         assert entry.hash == previous
         assert entry.mac == hmac.new(key, json.dumps([previous]).encode(), "sha256").hexdigest()
@@ -306,7 +306,7 @@ def test_a_backup_is_restored_in_either_database(
 
 
 def _without(path: Path, out: Path, spoil: Callable[[str, bytes], bytes | None]) -> Path:
-    """A backup with some of its files spoilt."""
+    """A backup with some of its files changed or left out."""
     import io
 
     with tarfile.open(path) as old, tarfile.open(out, "w") as new:
@@ -334,7 +334,7 @@ def test_a_damaged_backup_restores_nothing(site: Site, tmp_path: Path, part: str
 
     bad = _without(tmp_path / "good.tar", tmp_path / "bad.tar", spoil)
     location, store = site.new()
-    with pytest.raises(VaultError, match="must be a backup of a vault, whole and unaltered"):
+    with pytest.raises(VaultError, match="must be a complete and unaltered backup of a vault"):
         sf.Vault.restore(bad, location, store=store, secret=site.secret)
     with pytest.raises(VaultError, match="there is no vault"):
         sf.Vault.open(location)
@@ -344,11 +344,11 @@ def test_a_damaged_backup_restores_nothing(site: Site, tmp_path: Path, part: str
     assert sf.Vault.open(location, secret=site.secret).verify().sound
 
 
-def test_a_backup_replaces_nothing_else(tmp_path: Path) -> None:
+def test_a_backup_overwrites_only_backups(tmp_path: Path) -> None:
     vault = sf.Vault.create(tmp_path / "vault")
     before = (tmp_path / "vault.key").read_bytes()
     for target in (tmp_path / "vault.key", tmp_path / "vault/ledger.sqlite", tmp_path):
-        with pytest.raises(VaultError, match="replaces nothing but an older backup"):
+        with pytest.raises(VaultError, match="overwrites only an older backup"):
             vault.backup(target)
     assert (tmp_path / "vault.key").read_bytes() == before
     vault.backup(tmp_path / "b.tar")
@@ -357,20 +357,20 @@ def test_a_backup_replaces_nothing_else(tmp_path: Path) -> None:
     assert vault.verify().sound
 
 
-def test_a_file_that_is_no_backup(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_backup(tmp_path: Path) -> None:
     (tmp_path / "x.tar").write_bytes(b"no")
-    with pytest.raises(VaultError, match="must be a backup"):
+    with pytest.raises(VaultError, match="must be a complete and unaltered backup"):
         sf.Vault.restore(tmp_path / "x.tar", tmp_path / "v")
     with pytest.raises(VaultError, match="file that exists"):
         sf.Vault.restore(tmp_path / "y.tar", tmp_path / "v")
 
 
-def test_locks_of_another_vault_do_not_fit(site: Site) -> None:
+def test_the_wrapped_key_of_another_vault_is_refused(site: Site) -> None:
     """A wrapped key is bound to its vault and its generation."""
     one, two = site.create(), site.create()
     assert two.verify().sound
     with one.ledger.reading() as reading:
-        [held] = reading.generations()
-    _tamper(two, GENERATIONS.update().values(lock=json.dumps(held.lock)))
+        [generation] = reading.generations()
+    _tamper(two, GENERATIONS.update().values(lock=json.dumps(generation.lock)))
     with pytest.raises(CustodyError):
         two.verify()

@@ -1,4 +1,4 @@
-"""Many processes on one vault."""
+"""Concurrency: many processes use one vault at the same time."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ for number in range(%d):
     child = os.fork()
     if child == 0:
         os.close(write)
-        os.read(read, 1)  # all begin at once
+        os.read(read, 1)  # all begin at the same time
         try:
             work(number)
         except BaseException:
@@ -55,7 +55,7 @@ print(json.dumps([os.waitpid(child, 0)[1] for child in children]))
 """
 
 
-def test_sixteen_processes_ask_at_once(site: Site, tmp_path: Path) -> None:
+def test_sixteen_processes_use_one_vault(site: Site, tmp_path: Path) -> None:
     vault = site.create()
     vault.add(wards.policy(), wards.table())
     out = tmp_path / "out"
@@ -64,9 +64,9 @@ def test_sixteen_processes_ask_at_once(site: Site, tmp_path: Path) -> None:
     run = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert json.loads(run.stdout) == [0] * WORKERS, run.stderr
-    told = Counter((e.action, e.kind, e.dataset, e.recipient) for e in vault.log(Query()))
-    assert set(told.values()) == {1}, "an entry was written twice"
-    assert len(told) == 2 + 1 + (1 + WORKERS) * 3
+    entries = Counter((e.action, e.kind, e.dataset, e.recipient) for e in vault.log(Query()))
+    assert set(entries.values()) == {1}, "an entry was written twice"
+    assert len(entries) == 2 + 1 + (1 + WORKERS) * 3
     assert vault.verify().sound
     shared = {path.read_bytes() for path in [*out.glob("shared*.parquet"), out / "same.parquet"]}
     assert len(shared) == 1
@@ -79,7 +79,7 @@ def test_sixteen_processes_ask_at_once(site: Site, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_sixteen_processes_make_one_vault(site: Site) -> None:
+def test_sixteen_processes_create_one_vault(site: Site) -> None:
     location, store = site.new()
     script = (
         "import sys, sfumato as sf\n"

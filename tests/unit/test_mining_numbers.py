@@ -1,4 +1,4 @@
-"""Moments, quantiles, densities, regressions and clusters, against the original."""
+"""Moments, quantiles, densities, regressions and clusters, compared with the original."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from tests import offices
 
 import sfumato as sf
 from sfumato.errors import ManifestError, MiningError
-from sfumato.kernels.covariances import Sums, linear_variance, variance_interval
-from sfumato.kernels.kernel_deconvolution import below, cutoff
+from sfumato.kernels.covariances import PairwiseSums, linear_variance, variance_interval
+from sfumato.kernels.kernel_deconvolution import cdf_weights, cutoff_frequency
 from sfumato.kernels.reconstruction import Grid
 from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
-from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.copy import Copy, non_dominated_copies
 from sfumato.mining.copies.quantiles import Bins
-from sfumato.mining.report.capabilities import enough_for_a_count
+from sfumato.mining.report.capabilities import rows_for_count
+from sfumato.models import of_type
+from sfumato.models.rotation import Rotation
 
 Array = Any
 
@@ -34,35 +36,35 @@ def copy(original: pa.Table) -> pa.Table:
     return offices.copy(original)
 
 
-def test_a_file_that_lost_a_column_or_rows_does_not_fit_its_manifest(original: pa.Table, tmp_path: Path) -> None:
-    """Even where what is asked is still there; and it is refused before anything is read."""
+def test_a_file_without_a_column_or_rows_does_not_match_its_manifest(original: pa.Table, tmp_path: Path) -> None:
+    """It is refused before it is read, even if the requested column is complete."""
     import pyarrow.parquet as pq
 
     target = tmp_path / "copy.parquet"
     sf.release_file(offices.policy().fit(original), original, target, "far", offices.key())
-    whole = pq.read_table(target)
-    asked, other = Moments().fit(target).columns_[0], whole.column_names[-1]
-    assert asked != other
-    for damaged in (whole.drop_columns([other]), whole.slice(10)):
+    complete = pq.read_table(target)
+    requested, other = Moments().fit(target).columns_[0], complete.column_names[-1]
+    assert requested != other
+    for damaged in (complete.drop_columns([other]), complete.slice(10)):
         pq.write_table(damaged, target)
-        with pytest.raises(ManifestError, match="must fit"):
-            Moments(columns=[asked]).fit(target)
-        with pytest.raises(ManifestError, match="must fit"):
+        with pytest.raises(ManifestError, match="must match its manifest"):
+            Moments(columns=[requested]).fit(target)
+        with pytest.raises(ManifestError, match="must match its manifest"):
             Copy.of(target)
 
 
-def test_sums_of_a_table_with_gaps_are_those_of_its_pairs(rng: np.random.Generator) -> None:
+def test_pairwise_sums_give_covariances_over_complete_pairs(rng: np.random.Generator) -> None:
     values = rng.normal(size=(300, 3))
     values[rng.random((300, 3)) < 0.2] = np.nan
-    found = Sums.of(values[:100]) + Sums.of(values[100:])
+    found = PairwiseSums.of(values[:100]) + PairwiseSums.of(values[100:])
     for i in range(3):
         for j in range(3):
             both = ~np.isnan(values[:, i]) & ~np.isnan(values[:, j])
             assert found.covariance()[i, j] == pytest.approx(np.cov(values[both, i], values[both, j])[0, 1])
 
 
-def test_the_variance_of_a_covariance_is_what_noise_gives_it(rng: np.random.Generator) -> None:
-    """Ten thousand redraws of the noise of a small table; seven standard errors."""
+def test_the_variance_of_a_covariance_due_to_noise(rng: np.random.Generator) -> None:
+    """Ten thousand draws of the noise of a small table, within seven standard errors."""
     table, noise = rng.normal(size=(30, 2)) * [1, 3], np.array([[2.0, 0.5], [0.5, 1.0]])
     weights = np.array([[0.3, 1.0], [1.0, -0.2]])
     root = np.linalg.cholesky(noise)
@@ -77,37 +79,37 @@ def test_the_interval_of_a_variance_solves_its_equation() -> None:
         assert abs(4.0 - end) == pytest.approx(1.96 * np.sqrt((4 * 2 * end + 2 * 4) / 49))
 
 
-def test_weights_count_what_lies_below(rng: np.random.Generator) -> None:
-    """Given the value, the mean weight is what the window makes of a step: 1 well below the point, 0 well above."""
-    limit = cutoff(0.5, 1.0, 10_000)
+def test_weights_estimate_the_distribution_function(rng: np.random.Generator) -> None:
+    """Given the value, the mean weight is the smoothed step function: 1 well below the point, 0 well above."""
+    cutoff = cutoff_frequency(0.5, 1.0, 10_000)
     noise = rng.normal(0, 0.5, 400_000)
     for x, expected in ((-2.0, 1.0), (-0.3, None), (0.0, 0.5), (0.2, None), (2.0, 0.0)):
-        weights = below(0.0 - (x + noise), 0.5, limit)
-        soft = float(below(np.array([0.0 - x]), 0.0, limit)[0])
-        assert weights.mean() == pytest.approx(soft, abs=7 * weights.std() / np.sqrt(len(noise)))
-        assert expected is None or soft == pytest.approx(expected, abs=0.06)
+        weights = cdf_weights(0.0 - (x + noise), 0.5, cutoff)
+        smoothed = float(cdf_weights(np.array([0.0 - x]), 0.0, cutoff)[0])
+        assert weights.mean() == pytest.approx(smoothed, abs=7 * weights.std() / np.sqrt(len(noise)))
+        assert expected is None or smoothed == pytest.approx(expected, abs=0.06)
 
 
-def test_bins_spread_values_alike_whether_columns_are_taken_together_or_not() -> None:
-    """As wide as the noise, so that where in its bin a value lies matters."""
+def test_the_joint_kernel_agrees_with_the_matrix_of_one_column() -> None:
+    """The bins are as wide as the noise, so that the position of a value within its bin matters."""
     grid = Grid(np.array([0.0]), np.array([10.0]), (10,), np.array([[1.0]]), np.array([3.0]))
-    alone, together = grid.column(0)[:, 5], grid.kernel()
+    column, kernel = grid.channel_matrix(0)[:, 5], grid.kernel()
     middle = grid.margin[0]
-    assert together[middle - 3 : middle + 4] == pytest.approx(alone[middle + 2 : middle + 9], abs=0.003)
+    assert kernel[middle - 3 : middle + 4] == pytest.approx(column[middle + 2 : middle + 9], abs=0.003)
 
 
-def test_shaped_noise_gives_narrower_intervals(original: pa.Table, copy: pa.Table) -> None:
+def test_proportional_noise_gives_narrower_intervals(original: pa.Table, copy: pa.Table) -> None:
     names = ["age", "income"]
-    shaped, plain = (Moments(columns=names, shaped=shape).fit(copy) for shape in (True, False))
-    width = np.diff(shaped.covariance_interval_, axis=-1) / np.diff(plain.covariance_interval_, axis=-1)
+    proportional, plain = (Moments(columns=names, proportional_noise=is_it).fit(copy) for is_it in (True, False))
+    width = np.diff(proportional.covariance_interval_, axis=-1) / np.diff(plain.covariance_interval_, axis=-1)
     assert width == pytest.approx(0.5, abs=0.02)  # 1/(1+σ²)
     truth = np.cov(offices.numbers(original, ("age", "income")).T)
-    assert shaped.covariance_ == pytest.approx(truth, rel=0.05)
+    assert proportional.covariance_ == pytest.approx(truth, rel=0.05)
     assert plain.covariance_ == pytest.approx(truth, rel=0.1)
 
 
-def test_noise_of_another_shape_does_no_harm(original: pa.Table) -> None:
-    """A scheme that was fitted to other rows, and a column with a scale of its own."""
+def test_noise_that_is_not_proportional_is_corrected_too(original: pa.Table) -> None:
+    """A scheme that was fitted to other rows, and a column with its own noise scale."""
     wider = original.set_column(1, "age", pa.array(original.column("age").to_numpy() * 1.5))
     found = Moments().fit(offices.policy().fit(original).release(wider, "far", offices.key()))
     assert found.covariance_[0, 0] == pytest.approx(np.var(wider.column("age").to_numpy()), rel=0.1)
@@ -117,20 +119,20 @@ def test_noise_of_another_shape_does_no_harm(original: pa.Table) -> None:
     assert found.covariance_[0, 0] == pytest.approx(np.var(original.column("age").to_numpy()), rel=0.15)
 
 
-def test_correlations_of_columns_with_gaps_are_of_the_records_that_show_both(original: pa.Table) -> None:
+def test_correlations_are_over_complete_pairs(original: pa.Table) -> None:
     ages = [None if i % 3 == 0 else age for i, age in enumerate(original.column("age").to_pylist())]
     table = original.set_column(1, "age", pa.array(ages))
     scheme, hits = offices.policy().fit(table), 0
-    whole = np.arange(20_000) % 3 != 0
-    truth = np.corrcoef(offices.numbers(original, ("age", "income"))[whole].T)[0, 1]
+    complete = np.arange(20_000) % 3 != 0
+    truth = np.corrcoef(offices.numbers(original, ("age", "income"))[complete].T)[0, 1]
     for number in range(40):
         found = Moments(columns=["age", "income"]).fit(scheme.release(table, "far", offices.key(number)))
         low, high = found.correlation_interval_[0, 1]
         hits += low <= truth <= high
-    assert hits >= 32  # of 38 to be expected; fewer has a chance of 1e-4
+    assert hits >= 32  # 38 are expected; fewer than 32 have probability 1e-4
 
 
-def test_a_path_is_used_once_whatever_columns_its_copies_show(original: pa.Table) -> None:
+def test_a_path_is_used_once_even_if_its_copies_have_different_columns(original: pa.Table) -> None:
     scheme = offices.policy().fit(original)
     best, other = (scheme.release(original, level, offices.key()) for level in ("close", "far"))
     part = best.select(["age", "income"]).replace_schema_metadata(best.schema.metadata)
@@ -140,19 +142,32 @@ def test_a_path_is_used_once_whatever_columns_its_copies_show(original: pa.Table
     assert elsewhere.mean_ == pytest.approx(Moments(columns=["score"]).fit(other).mean_)
 
 
-def test_columns_without_values_do_not_stop_the_rest(original: pa.Table) -> None:
+def test_only_copies_on_one_path_are_dominated(original: pa.Table) -> None:
+    """Independent noise gives a path of its own to every level, in the columns that have it."""
+    columns = 'age = "gaussian"\nscore = { role = "independent", of = "gaussian" }'
+    policy = sf.Policy.loads(f'dataset = "d"\n[levels]\nclose = 0.8\nfar = 0.5\n[columns]\n{columns}')
+    table = original.select(["age", "score"])
+    scheme = policy.fit(table)
+    copies = [scheme.release(table, level, offices.key()) for level in ("far", "close")]
+    fidelities = {
+        name: [copy.manifest.fidelity for copy in non_dominated_copies(copies, [name])] for name in ("age", "score")
+    }
+    assert fidelities == {"age": [0.8], "score": [0.8, 0.5]}
+
+
+def test_columns_without_values_are_left_out(original: pa.Table) -> None:
     table = original.append_column("nothing", pa.nulls(20_000, pa.float64()))
     policy = sf.Policy.loads(offices.POLICY.format(close=0.8, far=0.5) + 'nothing = "keep"\n')
     found = Moments().fit(policy.fit(table).release(table, "far", offices.key()))
     assert "nothing" not in found.columns_
-    assert Bins(0.0, 1.0, 10, 0.0).count(np.array([0.0, 1e15])) is None
-    for shares, name in (([1.5], "age"), ([0.5], "nobody")):
+    assert Bins(0.0, 1.0, 10, 0.0).histogram(np.array([0.0, 1e15])) is None
+    for probabilities, name in (([1.5], "age"), ([0.5], "nobody")):
         with pytest.raises(MiningError):
-            found.quantile(name, shares)
+            found.quantile(name, probabilities)
 
 
 def test_independent_copies_are_averaged(original: pa.Table) -> None:
-    """Under another key the noise is another: two copies know the mean better than one."""
+    """Copies under different keys have independent noise: two estimate the mean better than one."""
     scheme = offices.policy().fit(original)
     one, other = (scheme.release(original, "far", offices.key(n)) for n in (1, 2))
     both = Moments(columns=["age"]).fit([one, other])
@@ -161,17 +176,17 @@ def test_independent_copies_are_averaged(original: pa.Table) -> None:
     assert both.mean_[0] == pytest.approx(np.mean([a.mean_[0] for a in alone]))
 
 
-def test_kept_numbers_are_exact(original: pa.Table, copy: pa.Table) -> None:
+def test_unchanged_numbers_are_exact(original: pa.Table, copy: pa.Table) -> None:
     found = Moments(columns=["hours"]).fit(copy)
     hours = original.column("hours").to_numpy()
     assert found.mean_[0] == pytest.approx(hours.mean())
     assert np.diff(found.mean_interval_) == pytest.approx(0)
-    for share, interval in zip((0.1, 0.5, 0.9), found.quantile("hours", [0.1, 0.5, 0.9]), strict=True):
-        assert interval.low <= np.quantile(hours, share, method="inverted_cdf") <= interval.high
+    for probability, interval in zip((0.1, 0.5, 0.9), found.quantile("hours", [0.1, 0.5, 0.9]), strict=True):
+        assert interval.low <= np.quantile(hours, probability, method="inverted_cdf") <= interval.high
         assert interval.high - interval.low < 0.1
 
 
-def test_a_copy_is_read_once_and_in_parts(original: pa.Table, tmp_path: Path) -> None:
+def test_a_file_gives_the_same_result_as_a_table(original: pa.Table, tmp_path: Path) -> None:
     target = tmp_path / "copy.parquet"
     scheme = offices.policy().fit(original)
     sf.release_file(scheme, original, target, "far", offices.key())
@@ -179,7 +194,7 @@ def test_a_copy_is_read_once_and_in_parts(original: pa.Table, tmp_path: Path) ->
     assert of_file.covariance_ == pytest.approx(of_table.covariance_)
 
 
-def test_a_level_that_tells_no_quantiles_says_so(original: pa.Table) -> None:
+def test_quantiles_are_refused_if_the_noise_is_too_large(original: pa.Table) -> None:
     few = original.slice(0, 200)
     policy = offices.policy(close=0.1, far=0.02)
     found = Moments().fit(policy.fit(few).release(few, "far", offices.key()))
@@ -188,20 +203,20 @@ def test_a_level_that_tells_no_quantiles_says_so(original: pa.Table) -> None:
 
 
 @pytest.mark.parametrize("columns", [["ward"], ["nobody"], "age", []])
-def test_columns_that_are_no_numbers_are_refused(copy: pa.Table, columns: Any) -> None:
+def test_columns_that_are_not_numeric_are_refused(copy: pa.Table, columns: Any) -> None:
     with pytest.raises(MiningError):
         Moments(columns=columns).fit(copy)
 
 
-def test_the_density_of_two_columns_keeps_their_relation(original: pa.Table, copy: pa.Table) -> None:
+def test_the_density_of_two_columns_has_their_covariance(original: pa.Table, copy: pa.Table) -> None:
     found = Density(columns=["age", "income"], bins=24).fit(copy)
     ages, incomes = ((edges[1:] + edges[:-1]) / 2 for edges in found.edges_)
-    chance = found.probabilities_
-    assert chance.sum() == pytest.approx(1, abs=1e-6)
-    mean = np.array([chance.sum(axis=1) @ ages, chance.sum(axis=0) @ incomes])
-    cross = ages @ chance @ incomes - mean.prod()
+    density = found.probabilities_
+    assert density.sum() == pytest.approx(1, abs=1e-6)
+    mean = np.array([density.sum(axis=1) @ ages, density.sum(axis=0) @ incomes])
+    covariance = ages @ density @ incomes - mean.prod()
     truth = np.cov(offices.numbers(original, ("age", "income")).T)
-    assert cross == pytest.approx(truth[0, 1], rel=0.15)
+    assert covariance == pytest.approx(truth[0, 1], rel=0.15)
 
 
 def test_the_two_methods_of_a_density_agree_on_fine_bins(copy: pa.Table) -> None:
@@ -212,7 +227,7 @@ def test_the_two_methods_of_a_density_agree_on_fine_bins(copy: pa.Table) -> None
         Density(columns=["score"], method="guess").fit(copy)
 
 
-def test_quantiles_stay_between_the_ends_of_a_clip(rng: np.random.Generator) -> None:
+def test_quantiles_stay_within_the_clip_bounds(rng: np.random.Generator) -> None:
     table = pa.table({"x": np.clip(rng.exponential(1, 3000), 0, 3)})
     text = 'dataset = "c"\n[levels]\nl = 0.4\n[columns]\nx = { role = "gaussian", clip = [0, 3] }'
     found = Moments().fit(sf.Policy.loads(text).fit(table).release(table, "l", offices.key()))
@@ -220,19 +235,19 @@ def test_quantiles_stay_between_the_ends_of_a_clip(rng: np.random.Generator) -> 
         assert 0 <= interval.low <= interval.estimate <= interval.high <= 3
 
 
-def test_the_rows_that_a_count_needs_are_those_that_make_it_known(rng: np.random.Generator) -> None:
-    """A group of just that size, in redrawn copies: its count is within a tenth 95 times in a hundred."""
-    rows, kept, size = 20_000, 0.5, 5
-    need = enough_for_a_count(rows, kept, size)
+def test_a_count_of_the_stated_number_of_rows_is_known_within_10_percent(rng: np.random.Generator) -> None:
+    """The count of a group of exactly that size, over many copies, is within 10 % with probability 95 %."""
+    rows, retention, size = 20_000, 0.5, 5
+    need = rows_for_count(rows, retention, size)
     assert need is not None
-    other = (1 - kept) / size
-    inside = rng.binomial(need, kept + other, 20_000) + rng.binomial(rows - need, other, 20_000)
-    found = (inside - rows * other) / kept
+    other = (1 - retention) / size
+    observed = rng.binomial(need, retention + other, 20_000) + rng.binomial(rows - need, other, 20_000)
+    found = (observed - rows * other) / retention
     assert np.mean(np.abs(found - need) <= need / 10) == pytest.approx(0.95, abs=0.011)
-    assert enough_for_a_count(100, 0.05, 5) is None
+    assert rows_for_count(100, 0.05, 5) is None
 
 
-def test_a_share_of_a_density(original: pa.Table, copy: pa.Table) -> None:
+def test_the_share_of_a_range_from_a_density(original: pa.Table, copy: pa.Table) -> None:
     found = Density(columns=["age"]).fit(copy)
     ages = original.column("age").to_numpy()
     assert found.share(30, 60) == pytest.approx(np.mean((ages > 30) & (ages < 60)), abs=0.03)
@@ -240,7 +255,7 @@ def test_a_share_of_a_density(original: pa.Table, copy: pa.Table) -> None:
         Density(columns=["age", "income"], bins=12).fit(copy).share(0, 1)
 
 
-def test_privacy_is_the_length_that_agrawal_and_aggarwal_give_a_normal_value(rng: np.random.Generator) -> None:
+def test_privacy_of_a_normal_value_is_that_of_agrawal_and_aggarwal(rng: np.random.Generator) -> None:
     """`h(X|Y)` of a normal value in normal noise is that of its posterior: `2^h = √(2πe·(1-f))·σ`."""
     table = pa.table({"x": rng.normal(0, 3, 100_000)})
     policy = sf.Policy.loads('dataset = "n"\n[levels]\nl = 0.5\n[columns]\nx = "gaussian"')
@@ -248,8 +263,8 @@ def test_privacy_is_the_length_that_agrawal_and_aggarwal_give_a_normal_value(rng
     assert found.privacy_ == pytest.approx(np.sqrt(2 * np.pi * np.e * 0.5) * 3, rel=0.02)
 
 
-def test_regression_is_corrected_for_noise_in_its_columns(rng: np.random.Generator) -> None:
-    """The target carries noise of its own shape; without the correction the slope is halved."""
+def test_regression_is_corrected_for_attenuation(rng: np.random.Generator) -> None:
+    """The target is unchanged; without the correction the slope is halved."""
     x = rng.normal(0, 2, 40_000)
     ward = rng.choice(["a", "b", "c"], 40_000)
     y = 1.5 * x + 4 * (ward == "b") - 2 * (ward == "c") + rng.normal(0, 1, 40_000)
@@ -261,13 +276,12 @@ def test_regression_is_corrected_for_noise_in_its_columns(rng: np.random.Generat
     found = LinearRegression().fit(copy, "y")
     assert found.coef_ == pytest.approx([1.5, 4, -2], abs=0.15)
     assert ((found.coef_interval_[:, 0] < [1.5, 4, -2]) & (found.coef_interval_[:, 1] > [1.5, 4, -2])).all()
-    seen = copy.column("x").to_numpy()
-    assert np.polyfit(seen, y, 1)[0] == pytest.approx(0.75, abs=0.1)
+    assert np.polyfit(copy.column("x").to_numpy(), y, 1)[0] == pytest.approx(0.75, abs=0.1)
     clean = pa.table({"x": [1.0], "ward": ["b"]})
     assert found.predict(clean) == pytest.approx([5.5], abs=0.3)
 
 
-def test_regression_knows_that_the_noise_of_target_and_columns_is_shared(copy: pa.Table) -> None:
+def test_regression_is_corrected_for_noise_shared_with_the_target(copy: pa.Table) -> None:
     part = copy.select(["age", "income"]).replace_schema_metadata(copy.schema.metadata)
     found = LinearRegression().fit(part, "income")
     assert found.coef_ == pytest.approx([2.0], abs=0.1)
@@ -283,7 +297,7 @@ def test_principal_components_are_those_of_the_original(original: pa.Table, copy
         PCA(n_components=9).fit(copy)
 
 
-def test_clusters_behind_noise_keep_their_own_width(original: pa.Table) -> None:
+def test_mixture_components_have_the_width_of_the_original(original: pa.Table) -> None:
     found = Mixture(n_components=2, columns=["score"]).fit(offices.copy(original, "close"))
     order = np.argsort(found.means_[:, 0])
     assert found.means_[order, 0] == pytest.approx([-2, 3], abs=0.4)
@@ -292,17 +306,17 @@ def test_clusters_behind_noise_keep_their_own_width(original: pa.Table) -> None:
     assert set(found.labels_) == {0, 1}
 
 
-def test_clusters_of_a_turned_copy_are_those_of_the_original(original: pa.Table) -> None:
-    """Plain scikit-learn; only distances matter to it, and they are the same."""
+def test_clusters_of_a_rotated_copy_are_those_of_the_original(original: pa.Table) -> None:
+    """Plain scikit-learn clustering depends on distances only, which a rotation preserves."""
     text = 'dataset = "r"\n[levels]\nl = 0.5\n[columns]\nage = "rotation"\nincome = "rotation"\nscore = "rotation"\n'
     policy = sf.Policy.loads(text + '[rotation]\nshuffle = false\naccept = "only a test of clusters"\n')
     table = original.select(["age", "income", "score"]).slice(0, 3000)
     copy = policy.fit(table).release(table, "l", offices.key())
-    turned = np.column_stack([copy.column(name).to_numpy() for name in copy.column_names])
-    model = sf.Manifest.of(copy).models[0]
-    placed = (offices.numbers(table) - np.array(model.centre)) / np.array(model.unit)  # type: ignore[union-attr]
+    rotated = np.column_stack([copy.column(name).to_numpy() for name in copy.column_names])
+    [model] = of_type(sf.Manifest.of(copy).models, Rotation)
+    scaled = (offices.numbers(table) - np.array(model.centre)) / np.array(model.unit)
     start = np.arange(3) * 700
-    labels = [KMeans(3, init=values[start], n_init=1).fit_predict(values) for values in (placed, turned)]
+    labels = [KMeans(3, init=values[start], n_init=1).fit_predict(values) for values in (scaled, rotated)]
     assert np.array_equal(*labels)
-    with pytest.raises(MiningError, match="turned"):
+    with pytest.raises(MiningError, match="rotated records"):
         Moments(columns=[copy.column_names[0]]).fit(copy)

@@ -1,3 +1,5 @@
+"""The path tree: covariances of the Wiener process, rounding of levels, and the number of draws."""
+
 from __future__ import annotations
 
 import math
@@ -31,7 +33,7 @@ def _covariance(one: Point, other: Point) -> float:
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7, 30, 100])
-def test_declared_levels_are_exact_and_cheap(count: int) -> None:
+def test_declared_levels_are_exact_and_need_few_draws(count: int) -> None:
     fidelities = np.linspace(0.95, 0.05, count).tolist()
     tree = _tree(*fidelities)
     for fidelity in fidelities:
@@ -40,7 +42,7 @@ def test_declared_levels_are_exact_and_cheap(count: int) -> None:
         assert len(ancestry([point.node])) <= 1 + math.ceil(math.log2(max(count, 2)))
 
 
-def test_all_points_have_the_covariance_of_brownian_motion() -> None:
+def test_all_points_have_the_covariance_of_a_wiener_process() -> None:
     """`Cov(W(s), W(t)) = min(s, t)`, the corner-wave matrix, for declared levels, gaps, below and above the ladder."""
     tree = _tree(0.8, 0.5, 0.2)
     points = [tree.locate(sf.Level(f)) for f in (0.999, 0.97, 0.9, 0.8, 0.79, 0.6, 0.5, 0.33, 0.2, 0.19, 0.05, 1e-4)]
@@ -50,7 +52,7 @@ def test_all_points_have_the_covariance_of_brownian_motion() -> None:
         assert _covariance(one, other) == pytest.approx(min(one.node.time, other.node.time), rel=1e-12)
 
 
-def test_a_level_is_never_rounded_towards_more_fidelity_and_finds_itself_again() -> None:
+def test_a_level_is_rounded_to_no_more_fidelity_and_rounding_is_idempotent() -> None:
     tree = _tree(0.8, 0.5, 0.2)
     for fidelity in np.linspace(0.01, 0.99, 500):
         point = tree.locate(sf.Level(fidelity))
@@ -60,11 +62,11 @@ def test_a_level_is_never_rounded_towards_more_fidelity_and_finds_itself_again()
         assert (again.level, terms(again.node)) == (point.level, terms(point.node))
 
 
-def test_more_digits_come_nearer_and_agree_where_both_exist() -> None:
+def test_more_digits_are_more_precise_and_share_the_coarser_grid() -> None:
     coarse, fine = _tree(0.8, 0.2, digits=4), _tree(0.8, 0.2, digits=12)
-    asked = sf.Level(0.456)
-    assert asked.fidelity - fine.locate(asked).level.fidelity < 1e-3
-    shared = coarse.locate(asked)
+    requested = sf.Level(0.456)
+    assert requested.fidelity - fine.locate(requested).level.fidelity < 1e-3
+    shared = coarse.locate(requested)
     assert terms(fine.locate(shared.level).node) == terms(shared.node)
 
 

@@ -1,4 +1,4 @@
-"""Every kind of column and every odd table that a copy must be right on."""
+"""Column types and edge cases of tables: every one must give a correct copy or a clear refusal."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import CustodyError, LevelError, PolicyError, SourceError
 from sfumato.mechanisms._gaussian_summary import Moments
+from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -43,10 +44,10 @@ def test_types_of_the_copy(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
         assert not copy.column(name).equals(tiny.column(name)), name
 
 
-def test_every_value_lies_on_its_lattice_and_the_sum_is_exact(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
-    """The noise is a whole number of steps, at every level the same steps: no residue tells the original."""
+def test_every_value_lies_on_its_lattice_and_sums_are_exact(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
+    """The noise is an integer number of the same steps at every level: no rounding residue reveals the original."""
     high, low = (tiny_scheme.release(tiny, level, KEY) for level in ("high", "low"))
-    [model] = [m for m in sf.Manifest.of(high).models if isinstance(m, GaussianNoise)]
+    [model] = of_type(sf.Manifest.of(high).models, GaussianNoise)
     for name, step in zip(model.columns, model.step, strict=True):
         if name in ("date", "stamp"):
             width = pa.int32() if name == "date" else pa.int64()
@@ -58,27 +59,27 @@ def test_every_value_lies_on_its_lattice_and_the_sum_is_exact(tiny: pa.Table, ti
         assert len(np.unique(values[0] - values[1])) > 30
 
 
-def test_an_unrounded_sum_would_be_noticed(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
-    """The planted fault of the check above: noise added in floating point leaves the lattice."""
+def test_an_unrounded_sum_would_be_detected(tiny: pa.Table, tiny_scheme: sf.TableScheme) -> None:
+    """The planted fault of the lattice test: noise added in floating point leaves the lattice."""
     manifest = sf.Manifest.of(tiny_scheme.release(tiny, "high", KEY))
-    [model] = [m for m in manifest.models if isinstance(m, GaussianNoise)]
+    [model] = of_type(manifest.models, GaussianNoise)
     step = model.step[model.columns.index("float")]
-    loose = tiny.column("float").to_numpy() + np.random.default_rng(1).normal(size=len(tiny))
-    assert not np.array_equal(np.rint(loose / step) * step, loose)
+    unrounded = tiny.column("float").to_numpy() + np.random.default_rng(1).normal(size=len(tiny))
+    assert not np.array_equal(np.rint(unrounded / step) * step, unrounded)
 
 
 def test_nulls_stay_or_are_perturbed() -> None:
     values = ["x", None, "y"] * 400
     kept = _release('c = "uniform"', c=values).column("c")
     assert kept.is_null().to_pylist() == [v is None for v in values]
-    stirred = _release('c = { role = "uniform", nulls = "perturb" }', c=values).column("c")
-    now = stirred.is_null().to_numpy(zero_copy_only=False)
+    perturbed = _release('c = { role = "uniform", nulls = "perturb" }', c=values).column("c")
+    now = perturbed.is_null().to_numpy(zero_copy_only=False)
     was = np.array([v is None for v in values])
     assert (now & ~was).any()
     assert (was & ~now).any()
 
 
-def test_nulls_in_a_joint_group_stay_where_they_are() -> None:
+def test_nulls_in_a_joint_group_are_preserved() -> None:
     c, d = [None, "x", "y", None] * 300, [1, None, 2, None] * 300
     copy = _release('c = { role = "uniform", joint = "g" }\nd = { role = "uniform", joint = "g" }', c=c, d=d)
     for name, values in (("c", c), ("d", d)):
@@ -99,8 +100,7 @@ def test_integers_on_request() -> None:
 
 def test_a_coarse_lattice_states_its_correlation() -> None:
     copy = _release('n = { role = "gaussian", integer = true }\nm = "gaussian"', n=np.arange(900), m=np.arange(900))
-    [model] = sf.Manifest.of(copy).models
-    assert isinstance(model, GaussianNoise)
+    [model] = of_type(sf.Manifest.of(copy).models, GaussianNoise)
     fine, coarse = (abs(r) for r in model.rounding)  # columns are sorted: m, n
     assert 1e-9 < coarse < 1e-4
     assert fine < 1e-9
@@ -121,18 +121,17 @@ def test_times_can_be_clipped() -> None:
 
 
 @pytest.mark.parametrize("value", [0.0, 5.0, -1e12, 1e-9])
-def test_a_constant_column_is_blurred_all_the_same(value: float) -> None:
+def test_a_constant_column_is_perturbed_too(value: float) -> None:
     copy = _release('n = "gaussian"\nm = "gaussian"', n=[value] * 100, m=np.arange(100.0))
     noise = copy.column("n").to_numpy() - value
     assert len(np.unique(noise)) == 100
     assert 0.7 < np.std(noise) / (2 * (abs(value) or 1)) < 25
-    [model] = sf.Manifest.of(copy).models
-    assert isinstance(model, GaussianNoise)
+    [model] = of_type(sf.Manifest.of(copy).models, GaussianNoise)
     published = np.sqrt(model.covariance[1][1] / model.noise)  # the columns are sorted: m, n
-    assert np.log2(published) % 4 == 0  # the manifest tells the size, not the value
+    assert np.log2(published) % 4 == 0  # the manifest reveals the order of magnitude, not the value
 
 
-def test_one_row_is_never_shown_as_it_is() -> None:
+def test_a_table_of_one_row_is_perturbed_too() -> None:
     copy = _release(
         'n = "gaussian"\nm = { role = "gaussian", clip = [0, 1200] }\nc = "uniform"', n=[70.0], m=[600.0], c=["x"]
     )
@@ -156,19 +155,19 @@ def test_collinear_columns_keep_their_relation() -> None:
 
 
 @pytest.mark.parametrize("option", ["scale = 2", "scale = 0.5", "spread = 40"])
-def test_more_noise_in_one_column_never_undoes_that_in_another(option: str) -> None:
-    """For a column that is a multiple of another, noise of a distorted shape would give both away."""
+def test_more_noise_in_one_column_never_weakens_that_in_another(option: str) -> None:
+    """For a column that is a multiple of another, noise with another covariance would reveal both."""
     base = np.random.default_rng(1).normal(0, 10, 20_000)
     copy = _release(f'a = "gaussian"\nb = {{ role = "gaussian", {option} }}', a=base, b=3 * base + 1)
     a, b = (copy.column(name).to_numpy() for name in "ab")
-    seen = np.column_stack([a, b, np.ones(len(a))])
-    left = base - seen @ np.linalg.lstsq(seen, base, rcond=None)[0]
-    least = 0.8 if option != "scale = 0.5" else 0.5  # the more faithful column tells about the other, no more
-    assert left.var() / base.var() > least * 0.95
+    observed = np.column_stack([a, b, np.ones(len(a))])
+    residuals = base - observed @ np.linalg.lstsq(observed, base, rcond=None)[0]
+    least = 0.8 if option != "scale = 0.5" else 0.5  # the more faithful column is correlated with the other
+    assert residuals.var() / base.var() > least * 0.95
 
 
-def _error_left(seed: int) -> float:
-    """The share of `a` that the best linear attacker on `a`, `b` and `a + b` is left with, where the sum has nulls."""
+def _residual_error(seed: int) -> float:
+    """The residual error of the best linear estimate of `a` from `a`, `b` and `a + b`, where the sum has nulls."""
     draw = np.random.default_rng(seed)
     a, b = draw.normal(0, 10, (2, 400))
     table = pa.table({"a": a, "b": b, "c": pa.array(a + b, mask=draw.random(400) < 0.2)})
@@ -176,19 +175,19 @@ def _error_left(seed: int) -> float:
     state = scheme.schemes[0].state()
     root = np.array([line + [0.0] * (3 - len(line)) for line in state["root"]]) * np.array(state["spread"])[:, None]
     mixing = 10.0 * np.array([[1, 0], [0, 1], [1, 1]])
-    seen = mixing @ mixing.T + sf.Level(0.2).noise * root @ root.T
-    return float((np.eye(2) - mixing.T @ np.linalg.pinv(seen, rcond=1e-13) @ mixing)[0, 0])
+    total = mixing @ mixing.T + sf.Level(0.2).noise * root @ root.T
+    return float((np.eye(2) - mixing.T @ np.linalg.pinv(total, rcond=1e-13) @ mixing)[0, 0])
 
 
-def test_covariances_over_different_rows_do_not_undo_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With nulls, a column's measured shape does not quite fit that of the columns it is the sum of."""
-    assert min(map(_error_left, range(280, 300))) > 0.72  # 0.8 is meant
-    monkeypatch.setattr(Moments, "mismatch", lambda _: 0.0)  # the fault: nothing covers the misfit
-    assert _error_left(293) < 0.6
+def test_covariances_over_different_rows_do_not_weaken_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With nulls, the pairwise covariances of a column and of its summands are inconsistent."""
+    assert min(map(_residual_error, range(280, 300))) > 0.72  # 0.8 is intended
+    monkeypatch.setattr(Moments, "mismatch", lambda _: 0.0)  # the planted fault: the inconsistency is ignored
+    assert _residual_error(293) < 0.6
 
 
 def test_a_changed_record_gets_fresh_noise_in_all_its_numbers() -> None:
-    """Were only the changed column redrawn, a correlated one would show by how much the value changed."""
+    """If only the changed column were redrawn, a correlated one would reveal by how much the value changed."""
     draw = np.random.default_rng(2)
     b = draw.normal(0, 10, 4000)
     a = 0.8 * b + draw.normal(0, 6, 4000)
@@ -197,12 +196,12 @@ def test_a_changed_record_gets_fresh_noise_in_all_its_numbers() -> None:
     change = np.where(np.arange(4000) % 2 == 0, draw.normal(0, 3, 4000), 0.0)
     later = table.set_column(1, "a", pa.array(a + change))
     old, new = (scheme.release(t, "b", KEY) for t in (table, later))
-    moved_a, moved_b = (new.column(c).to_numpy() - old.column(c).to_numpy() for c in "ab")
-    assert (moved_a[1::2] == 0).all()
-    assert (moved_b[1::2] == 0).all()
-    seen = np.column_stack([moved_a, moved_b])[::2]
-    left = change[::2] - seen @ np.linalg.lstsq(seen, change[::2], rcond=None)[0]
-    assert left.var() > 0.95 * change[::2].var()
+    change_a, change_b = (new.column(c).to_numpy() - old.column(c).to_numpy() for c in "ab")
+    assert (change_a[1::2] == 0).all()
+    assert (change_b[1::2] == 0).all()
+    observed = np.column_stack([change_a, change_b])[::2]
+    residuals = change[::2] - observed @ np.linalg.lstsq(observed, change[::2], rcond=None)[0]
+    assert residuals.var() > 0.95 * change[::2].var()
 
 
 def test_polars_categories_small_dictionaries_and_all_nulls() -> None:
@@ -218,7 +217,7 @@ def test_polars_categories_small_dictionaries_and_all_nulls() -> None:
     assert set(copy.column("c").to_pylist()) == set(days)
 
 
-def test_impossible_amounts_of_noise_are_refused_not_made() -> None:
+def test_impossible_amounts_of_noise_are_refused() -> None:
     with pytest.raises(LevelError, match="retention of c must be at least"):
         _release('c = { role = "uniform", scale = 1000 }', c=["x", "y"])
     with pytest.raises(LevelError, match="at most 2\\^46 lattice steps"):
@@ -267,10 +266,10 @@ def test_a_joint_domain_must_not_be_too_large() -> None:
 
 
 def test_booleans_decimals_and_dates_as_categories() -> None:
-    flags, prices = [True, False, None] * 200, [decimal.Decimal("1.10"), decimal.Decimal("2.20"), None] * 200
-    copy = _release('f = "uniform"\np = "uniform"', f=flags, p=prices)
+    flags, amounts = [True, False, None] * 200, [decimal.Decimal("1.10"), decimal.Decimal("2.20"), None] * 200
+    copy = _release('f = "uniform"\np = "uniform"', f=flags, p=amounts)
     assert set(copy.column("f").to_pylist()) == {True, False, None}
-    assert set(copy.column("p").to_pylist()) == set(prices)
+    assert set(copy.column("p").to_pylist()) == set(amounts)
 
 
 def test_a_dictionary_with_a_narrow_index_grows() -> None:
@@ -305,18 +304,18 @@ def test_pandas_polars_and_arrow_streams_give_the_same_copy() -> None:
         policy.fit(indexed).release(indexed, "b", bytes(32))  # type: ignore[arg-type]
 
 
-def test_an_id_can_be_left_out_of_the_copy_and_text_ids_work() -> None:
+def test_an_id_can_be_omitted_from_the_copy_and_text_ids_work() -> None:
     columns = {"who": ["ada", "bob", "eve"], "n": [1.0, 2.0, 3.0]}
-    shown = _release('who = "id"\nn = "gaussian"', **columns)
+    published = _release('who = "id"\nn = "gaussian"', **columns)
     hidden = _release('who = { role = "id", publish = false }\nn = "gaussian"', **columns)
     assert hidden.column_names == ["n"]
-    assert hidden.column("n").equals(shown.column("n"))
+    assert hidden.column("n").equals(published.column("n"))
     swapped = _release('who = "id"\nn = "gaussian"', who=["bob", "ada", "eve"], n=[2.0, 1.0, 3.0])
-    assert swapped.column("n").to_pylist() == [shown.column("n").to_pylist()[i] for i in (1, 0, 2)]
+    assert swapped.column("n").to_pylist() == [published.column("n").to_pylist()[i] for i in (1, 0, 2)]
 
 
-def test_a_different_shape_gives_independent_noise() -> None:
-    """Refitting must never combine the same draws with another shape: their difference would give the draws away."""
+def test_a_different_covariance_gives_independent_noise() -> None:
+    """Refitting must never combine the same draws with another covariance: the difference would reveal the draws."""
     table = pa.table({"id": range(2000), "n": np.random.default_rng(4).normal(size=2000)})
     policy = _policy('id = "id"\nn = "gaussian"')
     grown = pa.concat_tables([table, pa.table({"id": [9999], "n": [2.0]})])
@@ -325,7 +324,7 @@ def test_a_different_shape_gives_independent_noise() -> None:
         *((s.schemes[0].state()["spread"], s.schemes[0].state()["step"]) for s in schemes), strict=True
     )
     assert spreads[0] != spreads[1]
-    assert steps[0] == steps[1]  # or the cells would have other addresses anyway
+    assert steps[0] == steps[1]  # otherwise the cells would have other addresses anyway
     first, second = (scheme.release(table, "b", KEY).column("n").to_numpy() for scheme in schemes)
     truth = table.column("n").to_numpy()
     assert abs(np.corrcoef(first - truth, second - truth)[0, 1]) < 0.15
@@ -349,13 +348,13 @@ def test_a_different_shape_gives_independent_noise() -> None:
         ('id = "id"\nn = "gaussian"', {"id": [1, None], "n": [1.0, 2.0]}, "has nulls"),
     ],
 )
-def test_what_does_not_fit_is_refused(columns: str, values: dict[str, object], message: str) -> None:
+def test_tables_that_do_not_fit_the_policy_are_refused(columns: str, values: dict[str, object], message: str) -> None:
     with pytest.raises(SourceError, match=message):
         _release(columns, **values)
 
 
 def test_columns_that_the_policy_does_not_name_are_refused_or_defaulted() -> None:
-    with pytest.raises(PolicyError, match=r"silent on 'm', 'o'"):
+    with pytest.raises(PolicyError, match=r"does not mention 'm', 'o'"):
         _release('n = "gaussian"', n=[1.0, 2.0], m=[1, 2], o=[1, 2])
     table = pa.table({"n": [1.0, 2.0], "m": [1, 2]})
     plain = _policy('n = "gaussian"').dumps()
@@ -365,7 +364,7 @@ def test_columns_that_the_policy_does_not_name_are_refused_or_defaulted() -> Non
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-def test_a_clip_does_not_let_strange_numbers_pass_a_fitted_scheme(value: float) -> None:
+def test_clipping_does_not_admit_non_finite_numbers_to_a_fitted_scheme(value: float) -> None:
     scheme = _policy('n = { role = "gaussian", clip = [0, 9] }').fit(pa.table({"n": [1.0, 2.0]}))
     with pytest.raises(SourceError, match="'n' must hold finite numbers"):
         scheme.release(pa.table({"n": [value]}), "a", KEY)

@@ -70,7 +70,7 @@ def test_identifiers_and_free_text_are_told_apart() -> None:
     )
     roles = {name: column.role for name, column in sf.Policy.suggest(table).columns.items()}
     assert roles == {"mrn": "id", "pid": "drop", "notes": "drop", "salary": "gaussian"}
-    assert "the row's position does" in draft(table.select(["salary"]))
+    assert "its row number does" in draft(table.select(["salary"]))
 
 
 def test_a_clip_is_drafted_only_where_it_moves_something() -> None:
@@ -81,7 +81,7 @@ def test_a_clip_is_drafted_only_where_it_moves_something() -> None:
 def test_the_draft_works_as_it_is_and_explains_itself(people: pa.Table, key: sf.Key) -> None:
     text = draft(people, dataset="people")
     assert text.count("# ") > len(people.column_names)
-    assert "no noise would hide them" in text
+    assert "which noise would not hide" in text
     copy = sf.Policy.loads(text).fit(people).release(people, "public", key)
     assert "last_name" not in copy.column_names
 

@@ -1,4 +1,4 @@
-"""Parts of a table, and levels a hair apart."""
+"""Views of a table, and fingerprinted levels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.tables.readers import BATCH
 from sfumato.tables.view import View
-from sfumato.vault.fingerprints import BAND, DIGITS, marked, unmarked
+from sfumato.vault.fingerprints import BAND, DIGITS, fingerprinted, without_fingerprint
 from sfumato.vault.likelihood_ratio import bridge
 
 BATCHES = pa.record_batch(
@@ -42,7 +42,7 @@ def test_conditions(where: str, rows: list[int]) -> None:
     assert found.equals(BATCHES.take(pa.array(rows, pa.int64())))
 
 
-def test_a_condition_that_does_not_fit_the_types() -> None:
+def test_a_condition_of_wrong_types() -> None:
     with pytest.raises(SourceError, match=r"must fit the types of its columns: year \(int64\)"):
         View(None, "year == 'x'").filter(BATCHES)
     with pytest.raises(PolicyError, match="at least one column"):
@@ -50,21 +50,21 @@ def test_a_condition_that_does_not_fit_the_types() -> None:
 
 
 def test_rows_keep_their_noise_in_any_view_of_a_table_without_ids(key: sf.Key) -> None:
-    """Without an id column a row's place is its id, also where earlier rows are not shown."""
+    """Without an id column, the row number is the id, also where the view leaves out earlier rows."""
     rows = 2 * BATCH + 100
     draw = np.random.default_rng(1)
     table = pa.table({"half": np.arange(rows) % 3, "n": draw.normal(size=rows)})
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nhalf = "keep"\nn = "gaussian"\n')
     scheme = policy.fit(table)
-    whole = scheme.release(table, "a", key)
-    part = scheme.seen(View(("n",), "half == 1")).release(table, "a", key)
-    expected = whole["n"].to_numpy()[np.arange(rows) % 3 == 1]
+    full = scheme.release(table, "a", key)
+    part = scheme.with_view(View(("n",), "half == 1")).release(table, "a", key)
+    expected = full["n"].to_numpy()[np.arange(rows) % 3 == 1]
     assert (part["n"].to_numpy() == expected).all()
     sf.Manifest.of(part).verify(part)
-    assert sf.Manifest.of(part).scheme == sf.Manifest.of(whole).scheme
+    assert sf.Manifest.of(part).scheme == sf.Manifest.of(full).scheme
 
 
-def test_the_model_of_some_columns_is_the_marginal() -> None:
+def test_a_narrowed_model_is_the_marginal() -> None:
     noise = GaussianNoise(
         ("a", "b", "c"),
         ((1.0,), (2.0, 5.0), (3.0, 7.0, 9.0)),
@@ -84,40 +84,40 @@ def test_the_model_of_some_columns_is_the_marginal() -> None:
 
 
 @pytest.mark.parametrize("levels", [(0.8, 0.5, 0.2), (0.99, 0.01), (0.5,), (0.5, 0.4999)])
-def test_marks_are_places_of_their_own_a_hair_below_the_level(levels: tuple[float, ...]) -> None:
+def test_fingerprints_are_distinct_and_slightly_below_the_level(levels: tuple[float, ...]) -> None:
     ladder = sf.Ladder.of({f"l{i}": level for i, level in enumerate(levels)})
     tree = PathTree(ladder, DIGITS)
     for level in ladder:
-        found = [marked(ladder, level, number) for number in range(300)]
-        assert [tree.locate(mark).level for mark in found] == found  # they are on the grid, exactly
+        found = [fingerprinted(ladder, level, number) for number in range(300)]
+        assert [tree.locate(one).level for one in found] == found  # they are on the grid, exactly
         assert len(set(found)) == len(found)
         below = [other for other in ladder if other < level]
-        for mark in found:
-            assert mark < level
-            assert mark.noise <= level.noise * (1 + 1 / BAND)
-            assert not below or mark > below[0]
-        times = np.sort([mark.noise for mark in found[:127]])
-        assert np.diff(times).min() == pytest.approx(np.diff(times).max(), rel=1e-3)  # evenly dealt
+        for one in found:
+            assert one < level
+            assert one.noise <= level.noise * (1 + 1 / BAND)
+            assert not below or one > below[0]
+        times = np.sort([one.noise for one in found[:127]])
+        assert np.diff(times).min() == pytest.approx(np.diff(times).max(), rel=1e-3)  # evenly spaced
 
 
-def test_there_is_an_end_to_marks() -> None:
+def test_the_number_of_fingerprints_is_limited() -> None:
     wide, wider = (sf.Ladder.of({"a": 1 - rest, "b": rest}) for rest in (0.001, 0.000001))
-    assert marked(wide, sf.Level(0.999), 126) < sf.Level(0.999)
-    with pytest.raises(GrantError, match="no more than 127 recipients can be told apart"):
-        marked(wide, sf.Level(0.999), 127)
-    with pytest.raises(GrantError, match="too near"):
-        marked(sf.Ladder.of({"a": 0.5, "b": 0.49999}), sf.Level(0.5), 0)
+    assert fingerprinted(wide, sf.Level(0.999), 126) < sf.Level(0.999)
+    with pytest.raises(GrantError, match="no more than 127 recipients can have fingerprints"):
+        fingerprinted(wide, sf.Level(0.999), 127)
+    with pytest.raises(GrantError, match="too close"):
+        fingerprinted(sf.Ladder.of({"a": 0.5, "b": 0.49999}), sf.Level(0.5), 0)
     with pytest.raises(GrantError, match="no more than 0 recipients"):
-        marked(wider, sf.Level(1 - 0.000001), 0)
+        fingerprinted(wider, sf.Level(1 - 0.000001), 0)
 
 
-@pytest.mark.parametrize("asked", [0.5001, 0.499, 0.497, 0.496, 0.37, 0.79, 0.05])
-def test_a_numeric_level_is_nobodys_mark(asked: float) -> None:
+@pytest.mark.parametrize("requested", [0.5001, 0.499, 0.497, 0.496, 0.37, 0.79, 0.05])
+def test_a_numeric_level_is_no_fingerprint(requested: float) -> None:
     ladder = sf.Ladder.of({"a": 0.8, "b": 0.5, "c": 0.2})
-    given = unmarked(ladder, sf.Level(asked))
-    assert given <= sf.Level(asked)
+    given = without_fingerprint(ladder, sf.Level(requested))
+    assert given <= sf.Level(requested)
     assert PathTree(ladder, DIGITS).locate(given).level.fidelity == pytest.approx(given.fidelity, rel=1e-12)
-    assert not {given} & {marked(ladder, level, number) for level in ladder for number in range(2000)}
+    assert not {given} & {fingerprinted(ladder, level, number) for level in ladder for number in range(2000)}
 
 
 def test_the_bridge_between_neighbours() -> None:

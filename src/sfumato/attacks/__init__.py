@@ -1,18 +1,32 @@
-"""Attacks: everything that is known to undo blurring, one attack a file.
+"""Attacks: reconstruction, attribute inference and record linkage on released copies, one attack per file.
 
-An attack sees published models and copies, never the truth, a key or how a scheme was made; whether it was right is
-said by `score`, which it never calls. A new attack is one file in this folder with one final class:
+An attack sees published models and copies, never the original, a key or the fitting of a scheme. Its estimate is
+compared with the truth by `score`, which an attack never calls. A new attack is one file in this package, or an entry
+point in the group `sfumato.attacks`, with one final class:
+
+    from dataclasses import dataclass
+
+    import numpy as np
+
+    from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack
+    from sfumato.models.gaussian_noise import GaussianNoise
+
 
     @dataclass(frozen=True, kw_only=True)
-    class Zero(Attack):
-        reference = "nobody"
+    class ColumnMean(Attack):
+        \"\"\"Estimate every record by the mean of its columns.\"\"\"
+
+        reference = "the baseline of every score"
         supports = frozenset({GaussianNoise.kind})
 
-        def prepare(self, evidence: Evidence) -> Guess:
-            def guess(seen: Evidence) -> Estimate:
-                return Estimate("zero", seen.columns, np.zeros((seen.rows, len(seen.columns))))
+        def fit(self, evidence: Evidence) -> FittedAttack:
+            copy = evidence.numbers[0]
+            means = np.nanmean(copy.values, axis=0)
 
-            return guess
+            def estimate(some: Evidence) -> Estimate:
+                return Estimate(self.name, copy.columns, np.tile(means, (some.rows, 1)))
+
+            return estimate
 
 The command line, the audit, the documentation and the conformance tests find it by its name.
 """
@@ -20,111 +34,133 @@ The command line, the audit, the documentation and the conformance tests find it
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 import numpy as np
 
-from sfumato.attacks.evidence.evidence import Categories, Evidence, Knowledge, MappedRows, Numbers, Records, size_of
-from sfumato.attacks.evidence.pooling import Pool, non_dominated, pool
-from sfumato.attacks.evidence.prior import prior_from
-from sfumato.attacks.evidence.simulation import simulated
-from sfumato.attacks.evidence.statistics import means_of
-from sfumato.attacks.results.estimate import Belief, Estimate, column_of, joined
-from sfumato.attacks.results.score import Score, breached, record_errors, score
-from sfumato.errors import AttackError
+from sfumato.attacks.evidence.evidence import Categories, Evidence, Knowledge, MappedRows, Numbers, Records
+from sfumato.attacks.evidence.lazy import Lazy
+from sfumato.attacks.evidence.pooling import Pool, design_matrix, joint_noise, non_dominated, pool
+from sfumato.attacks.evidence.prior import attribute_prior, prior_from_counts
+from sfumato.attacks.evidence.simulation import simulate_copies
+from sfumato.attacks.evidence.statistics import Statistics, column_means, complete_records, statistics
+from sfumato.attacks.results.estimate import Estimate, Posterior, concatenate, marginal_codes
+from sfumato.attacks.results.measure import Measure
+from sfumato.attacks.results.score import CategoryScore, NumberScore, Score, breached, record_errors, score
+from sfumato.errors import AttackError, NumericalFailure
 from sfumato.family import Family
 
 __all__ = [
     "ATTACKS",
     "Attack",
-    "Belief",
+    "AttackError",
     "Categories",
+    "CategoryScore",
     "Estimate",
     "Evidence",
-    "Guess",
+    "FittedAttack",
     "Knowledge",
+    "Lazy",
+    "MappedRows",
+    "Measure",
+    "NumberScore",
     "Numbers",
+    "NumericalFailure",
     "Pool",
+    "Posterior",
     "Records",
     "Score",
-    "MappedRows",
+    "Statistics",
+    "attribute_prior",
     "breached",
-    "column_of",
-    "joined",
-    "means_of",
+    "column_means",
+    "complete_records",
+    "concatenate",
+    "design_matrix",
+    "joint_noise",
+    "marginal_codes",
+    "non_dominated",
     "pool",
-    "prior_from",
+    "prior_from_counts",
     "record_errors",
     "score",
-    "simulated",
-    "size_of",
-    "non_dominated",
+    "simulate_copies",
+    "statistics",
 ]
 
-Guess = Callable[[Evidence], Estimate]
-"""What an attack has learnt, to be applied to any records of the same copies."""
+FittedAttack = Callable[[Evidence], Estimate]
+"""A fitted attack: it estimates any records of the same copies."""
 
 ATTACKS = Family("sfumato.attacks", "Attack")
 
 
 class Attack(abc.ABC):
-    """One way to undo blurring. Its parameters are frozen."""
+    """An attack on copies, with its parameters, which are immutable."""
 
     reference: ClassVar[str]
     """Paper, section and equation."""
     supports: ClassVar[frozenset[str]]
-    """The kinds of models it can undo; columns of other kinds it leaves alone."""
-    pools: ClassVar[bool] = True
-    """Whether it makes something of several copies that their pooled copy does not say."""
-    fewest: ClassVar[int] = 1
-    """How many copies it needs."""
-    whole: ClassVar[bool] = False
-    """Whether it must see all records at once to learn anything."""
-    needs_known: ClassVar[bool] = False
-    """Whether it needs to know some records."""
+    """The kinds of models that it attacks; columns of other kinds are ignored."""
+    combines_copies: ClassVar[bool] = True
+    """Whether several copies can give it more than their pooled copy does."""
+    min_copies: ClassVar[int] = 1
+    """The number of copies that it needs."""
+    needs_all_records: ClassVar[bool] = False
+    """Whether it must be fitted to all records rather than to a part of them."""
+    needs_known_records: ClassVar[bool] = False
+    """Whether it needs known records, or a sample of the population."""
+    imputes_missing: ClassVar[bool] = False
+    """Whether it estimates missing values too, from the other columns."""
+    unit_tolerance: ClassVar[float] = 1e-5
+    """How much estimates may change when columns are measured in other units, in standard deviations."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Parameters other than the defaults, which the conformance suite tries."""
 
     @property
     def name(self) -> str:
-        """Its public name, after its file."""
+        """The public name of the attack, that of its file with hyphens."""
         return type(self).__module__.rpartition(".")[2].replace("_", "-")
 
     @abc.abstractmethod
-    def prepare(self, evidence: Evidence) -> Guess:
-        """Learn from the evidence what is to be learnt of all records together.
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Estimate the parameters of the attack from all records of the evidence.
 
-        What it returns gives the estimate of some records of the same copies, so that a table of any size can be
-        attacked a batch at a time.
+        The result estimates some records of the same copies, so that a table of any size can be attacked in batches.
         """
 
     def estimate(self, evidence: Evidence) -> Estimate:
-        """The guesses of all records."""
-        return self.ready(evidence)(evidence)
+        """Fit the attack to the evidence, and estimate all of its records."""
+        return self.check_and_fit(evidence)(evidence)
 
-    def ready(self, evidence: Evidence) -> Guess:
-        """What `prepare` learns from evidence that fits; a failure of its arithmetic is told by the attack's name."""
+    def check_and_fit(self, evidence: Evidence) -> FittedAttack:
+        """Fit the attack to evidence that it can use; a numerical failure becomes a `NumericalFailure`."""
         self.check(evidence)
         try:
-            return self.prepare(evidence)
+            return self.fit(evidence)
         except np.linalg.LinAlgError as error:
-            raise AttackError(f"the attack {self.name!r} could not be tried on these numbers: {error}") from None
+            raise NumericalFailure(f"the attack {self.name!r} failed numerically on these values: {error}") from None
 
     def check(self, evidence: Evidence) -> None:
-        """Refuse evidence that this attack cannot use."""
+        """Raise `AttackError` for evidence that this attack cannot use."""
         if not self.supports & set(evidence.kinds):
             raise AttackError(
-                f"the attack {self.name!r} undoes {' and '.join(sorted(self.supports))}, and these copies hold "
-                f"{' and '.join(evidence.kinds) or 'nothing blurred'}; choose another attack"
+                f"the attack {self.name!r} needs columns with {' or '.join(sorted(self.supports))}, and these copies "
+                f"have {' and '.join(evidence.kinds) or 'no perturbed columns'}; choose another attack"
             )
-        copies = max(
-            len(evidence.numbers), len(evidence.turned), *(len(parts) for parts in evidence.attributes().values()), 0
-        )
-        if copies < self.fewest:
-            raise AttackError(f"the attack {self.name!r} needs {self.fewest} copies, got {copies}; give it another one")
+        attributes = evidence.attributes().values()
+        copies = max(len(evidence.numbers), len(evidence.linear_maps), *(len(parts) for parts in attributes), 0)
+        if copies < self.min_copies:
+            raise AttackError(
+                f"the attack {self.name!r} needs at least {self.min_copies} copies, got {copies}; add another copy"
+            )
         if evidence.rows < 2:
             raise AttackError(f"an attack needs at least two records, and these copies have {evidence.rows}")
-        knowledge = evidence.knowledge
-        if self.needs_known and knowledge.known is None and knowledge.sample is None:
-            raise AttackError(
-                f"the attack {self.name!r} learns from records that it knows; declare some (--known 1000, or --sample)"
-            )
+        if self.needs_known_records and evidence.knowledge.known is None and evidence.knowledge.sample is None:
+            raise self.lacks_known_records()
+
+    def lacks_known_records(self) -> AttackError:
+        """The error that the attack needs known records and was given none."""
+        return AttackError(
+            f"the attack {self.name!r} needs known records or a sample; declare some (--known 1000, or --sample)"
+        )

@@ -1,4 +1,4 @@
-"""Attacks on turned records: what is common to all of them."""
+"""Attacks on rotated and projected records: the base class that chooses the copy and the training set."""
 
 from __future__ import annotations
 
@@ -9,67 +9,68 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import Attack, Estimate, Evidence, Guess, MappedRows, Records
-from sfumato.attacks.evidence.statistics import complete
+from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack, MappedRows, Records
+from sfumato.attacks.evidence.statistics import complete_records
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.models.projection import Projection
 from sfumato.models.rotation import Rotation
 
-Back = Callable[[Floats], Floats]
-"""From turned rows to the records that they were, before they were turned."""
+Inverse = Callable[[Floats], Floats]
+"""An estimate of the inverse map: from released rows to standardised records."""
 
 
 @dataclass(frozen=True)
 class TrainingSet:
-    """What an attack on turned records has."""
+    """The rows of a copy, and original records from which the map between the two is estimated."""
 
     copy: MappedRows
     rows: Floats
-    """Released, without missing values."""
+    """The released rows without missing values."""
     records: Floats
-    """Of the original, as they are before they are turned: known ones, or a sample."""
+    """Standardised original records, known ones or a sample, without missing values."""
 
     @property
     def model(self) -> Rotation:
-        """How the copy was made."""
+        """The public model of the copy."""
         return self.copy.model
 
 
 class LinearMapAttack(Attack):
-    """An attack that turns one copy back: of several on one path, the most faithful."""
+    """An attack that inverts the linear map of one copy: of several copies, the one with the least noise."""
 
     supports = frozenset({Rotation.kind, Projection.kind})
-    pools = False
-    whole = True
-    needs_known = True
+    combines_copies = False
+    needs_all_records = True
+    needs_known_records = True
 
     @abc.abstractmethod
-    def learn(self, lesson: TrainingSet) -> tuple[Back, Mapping[str, Any]]:
-        """How to turn rows back, and what there is to say of it."""
+    def fit_inverse(self, training: TrainingSet) -> tuple[Inverse, Mapping[str, Any]]:
+        """Estimate the inverse of the map, and report diagnostics of the fit."""
 
-    @abc.abstractmethod
-    def told(self, evidence: Evidence) -> Records | None:
-        """The records that it learns from, of all that is known."""
+    def training_records(self, evidence: Evidence) -> Records | None:
+        """The original records to train on: by default the sample or, without one, the known records."""
+        knowledge = evidence.knowledge
+        return knowledge.known if knowledge.sample is None else knowledge.sample
 
-    def prepare(self, evidence: Evidence) -> Guess:
-        """Choose the copy, then learn."""
-        place = min(range(len(evidence.turned)), key=lambda i: evidence.turned[i].model.noise)
-        copy = evidence.turned[place]
-        told = self.told(evidence)
-        if told is None:
-            raise AttackError(f"the attack {self.name!r} learns from records that it knows; declare some")
-        records = complete(copy.placed(told.numbers(copy.model.sources)))
-        rows = complete(copy.values)
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Choose the copy and the training set, and fit the inverse map."""
+        best = min(range(len(evidence.linear_maps)), key=lambda i: evidence.linear_maps[i].model.noise)
+        copy = evidence.linear_maps[best]
+        known = self.training_records(evidence)
+        if known is None:
+            raise self.lacks_known_records()
+        records = complete_records(copy.standardised(known.numbers(copy.model.sources)))
+        rows = complete_records(copy.values)
         if len(rows) < 2 or not len(records):
             raise AttackError(f"the attack {self.name!r} needs records without missing numbers, and there are none")
-        back, explanation = self.learn(TrainingSet(copy, rows, records))
+        inverse, explanation = self.fit_inverse(TrainingSet(copy, rows, records))
 
-        def guess(some: Evidence) -> Estimate:
-            part = some.turned[place]
+        def estimate(some: Evidence) -> Estimate:
+            part = some.linear_maps[best]
             missing = np.isnan(part.values).any(axis=1)
-            found = np.full((some.rows, len(part.model.sources)), np.nan)
-            found[~missing] = part.restored(back(part.values[~missing]))
-            return Estimate(self.name, part.model.sources, found, explanation=explanation)
+            values = np.full((some.rows, len(part.model.sources)), np.nan)
+            values[~missing] = part.original_units(inverse(part.values[~missing]))
+            return Estimate(self.name, part.model.sources, values, explanation=explanation)
 
-        return guess
+        return estimate

@@ -1,17 +1,17 @@
-"""Parameters of attacks that are what they must be."""
+"""Validation of the parameters of attacks."""
 
 from __future__ import annotations
 
 from sfumato.errors import AttackError
 
 
-def at_least(name: str, value: object, least: int) -> None:
-    """Refuse what is no whole number of at least so much."""
+def require_at_least(name: str, value: object, least: int) -> None:
+    """Raise `AttackError` unless a parameter is an integer of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        raise AttackError(f"`{name}` must be a whole number from {least} on, got {value!r}")
+        raise AttackError(f"`{name}` must be an integer of at least {least}, got {value!r}")
 
 
-def one_of(name: str, value: object, known: tuple[object, ...]) -> None:
-    """Refuse what is none of these."""
-    if not any(value is one or (isinstance(value, str) and value == one) for one in known):
-        raise AttackError(f"`{name}` must be {' or '.join(map(repr, known))}, got {value!r}")
+def require_one_of(name: str, value: object, choices: tuple[object, ...]) -> None:
+    """Raise `AttackError` unless a parameter is one of the choices."""
+    if not any(value is choice or (isinstance(value, str) and value == choice) for choice in choices):
+        raise AttackError(f"`{name}` must be {' or '.join(map(repr, choices))}, got {value!r}")

@@ -1,4 +1,4 @@
-"""Attacks on numbers that treat any number of copies as the one that they pool to."""
+"""Noise filters: attacks on numeric columns that reduce any number of copies to their pooled copy first."""
 
 from __future__ import annotations
 
@@ -8,56 +8,56 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks import Attack, Estimate, Evidence, Guess, Knowledge
+from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack, Knowledge
 from sfumato.attacks.evidence.pooling import pool
-from sfumato.attacks.evidence.statistics import Statistics, learnable, statistics
+from sfumato.attacks.evidence.statistics import Statistics, complete_or_imputed, statistics
 from sfumato.kernels import Floats
 from sfumato.models.gaussian_noise import GaussianNoise
 
 Filter = Callable[[Floats], Floats]
-"""From a noisy copy, a record a row, to an estimate of the original."""
+"""From the values of a noisy copy, one row per record, to an estimate of the original."""
 
 
 @dataclass(frozen=True)
-class Copy:
-    """One copy of numbers, as an attack that takes one learns from it."""
+class NoisyCopy:
+    """One noisy copy of numeric columns, to which a filter is fitted."""
 
     columns: tuple[str, ...]
+    training: Floats
+    """Records to fit to, without missing values."""
     values: Floats
-    """Records to learn from, without missing values."""
-    shown: Floats
-    """All records as they are; NaN where a value is missing."""
+    """All records; NaN where a value is missing."""
     noise: Floats
-    """The covariance of its noise."""
+    """The covariance of the noise."""
     knowledge: Knowledge
 
     def statistics(self) -> Statistics:
-        """Of the original."""
-        return statistics(self.columns, self.values, self.noise, self.knowledge)
+        """The mean and covariance of the original, as far as the attacker can know them."""
+        return statistics(self.columns, self.training, self.noise, self.knowledge)
 
 
 class SingleCopyAttack(Attack):
-    """An attack that filters noise out of one copy."""
+    """An attack that filters the noise out of one copy."""
 
     supports = frozenset({GaussianNoise.kind})
-    pools = False
+    combines_copies = False
 
     @abc.abstractmethod
-    def learn(self, copy: Copy) -> Filter:
-        """How to filter, from all records of the copy."""
+    def fit_filter(self, copy: NoisyCopy) -> Filter:
+        """Fit the filter to all records of the copy."""
 
-    def prepare(self, evidence: Evidence) -> Guess:
-        """Pool the copies, then learn."""
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Pool the copies, and fit the filter to the pooled copy."""
         pooled = pool(evidence.numbers)
-        shown = pooled.of(evidence.numbers)
-        seen = learnable(shown)
-        centre = seen.mean(axis=0)
-        clean = self.learn(Copy(pooled.columns, seen, shown, pooled.covariance, evidence.knowledge))
+        values = pooled.apply(evidence.numbers)
+        training = complete_or_imputed(values)
+        centre = training.mean(axis=0)
+        denoise = self.fit_filter(NoisyCopy(pooled.columns, training, values, pooled.covariance, evidence.knowledge))
 
-        def guess(some: Evidence) -> Estimate:
-            values = pooled.of(some.numbers)
+        def estimate(some: Evidence) -> Estimate:
+            values = pooled.apply(some.numbers)
             missing = np.isnan(values)
-            found = clean(np.where(missing, centre, values))
-            return Estimate(self.name, pooled.columns, np.where(missing, np.nan, found))
+            denoised = denoise(np.where(missing, centre, values))
+            return Estimate(self.name, pooled.columns, np.where(missing, np.nan, denoised))
 
-        return guess
+        return estimate

@@ -1,4 +1,4 @@
-"""Average all copies, as anybody would."""
+"""Averaging attack: the mean of all copies, the simplest collusion."""
 
 from __future__ import annotations
 
@@ -6,28 +6,28 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks import Attack, Estimate, Evidence, Guess
+from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack
 from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Average(Attack):
-    """The plain mean of what the copies show of each column."""
+    """The unweighted mean of the copies of each column."""
 
     reference = "li2012, section 1: the diversity attack in its simplest form"
     supports = frozenset({GaussianNoise.kind})
-    fewest = 2
+    min_copies = 2
 
-    def prepare(self, evidence: Evidence) -> Guess:
-        """Nothing is learnt."""
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Determine the columns; a mean has no parameters to fit."""
         columns = evidence.columns
 
-        def guess(some: Evidence) -> Estimate:
+        def estimate(some: Evidence) -> Estimate:
             total, count = np.zeros((some.rows, len(columns))), np.zeros(len(columns))
             for part in some.numbers:
-                places = [columns.index(name) for name in part.columns]
-                total[:, places] += part.values
-                count[places] += 1
+                indices = [columns.index(name) for name in part.columns]
+                total[:, indices] += part.values
+                count[indices] += 1
             return Estimate(self.name, columns, total / count)
 
-        return guess
+        return estimate

@@ -1,4 +1,4 @@
-"""The joint posterior of categories, given any number of copies."""
+"""Collusion attack on categories: their joint posterior distribution, given any number of copies."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess
-from sfumato.attacks.evidence.prior import prior_of
+from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior
+from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.kernels import Floats, Rows
 from sfumato.models.uniform_replacement import UniformReplacement
 
-_LARGEST = 600.0
-"""Of a logarithm, so that its exponential is a number."""
+_MAX_LOG = 600.0
+"""The largest logarithm of a likelihood ratio, so that its exponential is finite."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Collusion(Attack):
-    """The joint posterior of a category, given all copies.
+    """The joint posterior distribution of a category, given all copies.
 
     On one path only the most faithful copy counts (xiao2009, Theorem 1); paths are independent.
     """
@@ -26,36 +26,37 @@ class Collusion(Attack):
     reference = "xiao2009, section 5.2 and Appendix 2, eq. 25"
     supports = frozenset({UniformReplacement.kind})
 
-    def prepare(self, evidence: Evidence) -> Guess:
-        """The prior of each attribute."""
-        priors = {name: prior_of(parts[0], evidence.knowledge) for name, parts in evidence.attributes().items()}
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Estimate the prior distribution of each attribute."""
+        priors = {name: attribute_prior(parts[0], evidence.knowledge) for name, parts in evidence.attributes().items()}
 
-        def guess(some: Evidence) -> Estimate:
-            beliefs = [_belief(best_of_each_path(parts), priors[name]) for name, parts in some.attributes().items()]
-            return Estimate(self.name, (), np.empty((some.rows, 0)), tuple(beliefs))
+        def estimate(some: Evidence) -> Estimate:
+            attributes = some.attributes().items()
+            posteriors = [_posterior(best_of_each_path(parts), priors[name]) for name, parts in attributes]
+            return Estimate(self.name, (), np.empty((some.rows, 0)), tuple(posteriors))
 
-        return guess
+        return estimate
 
 
 def best_of_each_path(parts: Sequence[Categories]) -> list[Categories]:
-    """Of copies in falling order of retention, the first of each path."""
-    found: dict[str, Categories] = {}
+    """The first copy of each path, of copies in decreasing order of retention."""
+    best: dict[str, Categories] = {}
     for part in parts:
-        found.setdefault(part.path, part)
-    return list(found.values())
+        best.setdefault(part.path, part)
+    return list(best.values())
 
 
-def _belief(parts: Sequence[Categories], prior: Floats) -> Belief:
-    """A value that some copies show is `Π(1 + p·s/(1-p))` times as likely as one that none shows (xiao2009, eq. 1)."""
+def _posterior(parts: Sequence[Categories], prior: Floats) -> Posterior:
+    """Bayes' rule: the likelihood ratio of a category is `Π(1 + p·s/(1-p))` over the copies that show it (eq. 1)."""
     size = parts[0].size
-    ratios = [np.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
+    log_ratios = [np.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
     values: Rows = np.column_stack([part.codes for part in parts])
     logs = np.zeros(values.shape)
     for i in range(len(parts)):
-        for j, ratio in enumerate(ratios):
+        for j, log_ratio in enumerate(log_ratios):
             same = values[:, i] == values[:, j]
-            logs[:, i] += ratio * same
-    for i in range(len(parts) - 1, 0, -1):  # a value shown twice is counted once
+            logs[:, i] += log_ratio * same
+    for i in range(len(parts) - 1, 0, -1):  # a category that two copies show is counted once
         values[(values[:, :i] == values[:, i : i + 1]).any(axis=1), i] = -1
-    weights = np.where(values >= 0, np.exp(np.minimum(logs, _LARGEST)), 1.0)
-    return Belief(parts[0].model, prior, values, weights)
+    ratios = np.where(values >= 0, np.exp(np.minimum(logs, _MAX_LOG)), 1.0)
+    return Posterior(parts[0].model, prior, values, ratios)

@@ -1,4 +1,4 @@
-"""Find known records among turned ones, and turn the others back as far as those tell."""
+"""Known-input attack: link known records to rotated rows, and invert the rotation on what they span."""
 
 from __future__ import annotations
 
@@ -9,140 +9,151 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks import Evidence, Records
-from sfumato.attacks._linear_map import Back, LinearMapAttack, TrainingSet
-from sfumato.attacks._parameters import at_least, one_of
+from sfumato.attacks._linear_map import Inverse, LinearMapAttack, TrainingSet
+from sfumato.attacks._parameters import require_at_least, require_one_of
 from sfumato.attacks.linkage.distances import link_by_distance
-from sfumato.attacks.linkage.inner_products import Rotated, link, uniquely_valid
+from sfumato.attacks.linkage.inner_products import ReleasedRows, link, uniquely_valid
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.hypersphere import best_breach, uniform_breach
-from sfumato.kernels.linear_map import orthogonal
+from sfumato.kernels.hypersphere import best_breach_probability, uniform_breach_probability
+from sfumato.kernels.linear_map import random_orthogonal
 from sfumato.models.rotation import Rotation
 
 EPSILONS = (0.05, 0.15)
+"""The relative errors at which breach probabilities are reported."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownInput(LinearMapAttack):
-    """Find known records among turned ones by their lengths and distances, and turn the others back from them.
+    """Link known records to rotated rows by lengths and distances, and estimate the rotation from the links.
 
-    What known records do not span is guessed as zero (`guess="projection"`), which beats the paper's random turn of it
-    (`guess="uniform"`): its error is the distance from the span, not √2 times that.
+    Outside the span of the linked records the estimate is zero (`guess="projection"`), which is better than the paper's
+    random completion (`guess="uniform"`): its error is the distance from the span, not √2 times that.
     """
 
     reference = "giannella2010, section IV and Appendix I"
     supports = frozenset({Rotation.kind})
-    most: int = 100
-    """Known records that are used: more than there are columns help little."""
+    example = {"guess": "uniform", "max_known": 5}
+    max_known: int = 100
+    """The largest number of known records that are used: more than there are columns help little."""
     guess: str = "projection"
+    """The estimate outside the span of the linked records: `projection` or `uniform`."""
 
     def __post_init__(self) -> None:
-        at_least("most", self.most, 1)
-        one_of("guess", self.guess, ("projection", "uniform"))
+        require_at_least("max_known", self.max_known, 1)
+        require_one_of("guess", self.guess, ("projection", "uniform"))
 
-    def told(self, evidence: Evidence) -> Records | None:
+    def training_records(self, evidence: Evidence) -> Records | None:
         known = evidence.knowledge.known
-        return None if known is None else known.take(np.arange(min(self.most, len(known))))
+        return None if known is None else known.take(np.arange(min(self.max_known, len(known))))
 
-    def learn(self, lesson: TrainingSet) -> tuple[Back, Mapping[str, Any]]:
-        model = lesson.model
+    def fit_inverse(self, training: TrainingSet) -> tuple[Inverse, Mapping[str, Any]]:
+        model = training.model
         if model.noise:
-            raise AttackError("the attack 'known-input' finds records by exact distances, and these carry noise")
-        known, rows = linked(lesson.records, lesson.rows, model)
-        found, seen = lesson.records[known], lesson.rows[rows]
-        span = Span.of(found, seen, translated=model.translated, least=10 * model.step)
-        turn = span.uniform() if self.guess == "uniform" else span.nearest()
-        others = np.delete(np.arange(len(lesson.rows)), rows)
-        facts = {"known": len(lesson.records), "linked": len(known), **span.facts(lesson.rows, others)}
+            raise AttackError("the attack 'known-input' links records by exact distances, and these carry noise")
+        known, rows = linked(training.records, training.rows, model)
+        span = Span.of(training.records[known], training.rows[rows], translated=model.translated, least=10 * model.step)
+        matrix = span.random_completion() if self.guess == "uniform" else span.projection()
+        others = np.delete(np.arange(len(training.rows)), rows)
+        explanation = {
+            "known": len(training.records),
+            "linked": len(known),
+            **span.breach_probabilities(training.rows, others),
+        }
         if not model.translated:
-            released = Rotated(lesson.rows, _tolerance(lesson.rows, model))
-            facts["uniquely valid"] = len(uniquely_valid(lesson.records, released))
-        return lambda some: (some - span.there) @ turn + span.here, facts
+            released = ReleasedRows(training.rows, _tolerance(training.rows, model))
+            explanation["uniquely valid"] = len(uniquely_valid(training.records, released))
+        return lambda some: (some - span.released_centre) @ matrix + span.original_centre, explanation
 
 
 def linked(known: Floats, rows: Floats, model: Rotation) -> tuple[Rows, Rows]:
-    """Which known records are surely which rows, by what the motion keeps."""
+    """The certain links between known records and rows, by the distances or inner products that the map preserves."""
     if model.translated:
         return link_by_distance(known, rows, _tolerance(rows, model))
-    return link(known, Rotated(rows, _tolerance(rows, model)))
+    return link(known, ReleasedRows(rows, _tolerance(rows, model)))
 
 
 def _tolerance(rows: Floats, model: Rotation) -> float:
-    """How far a row may be from where the motion puts it."""
+    """The largest distance of a row from the exact image of its record, by rounding."""
     return (model.step / 2 + 1e-13 * float(np.abs(rows).max())) * float(rows.shape[1] ** 0.5)
 
 
 @dataclass(frozen=True)
 class Span:
-    """What linked records tell of the motion: `M·U = V` on what they span, and nothing beyond (Theorem 4.2)."""
+    """The rotation on the span of the linked records: `M·U = V`, and unknown outside of it (Theorem 4.2)."""
 
-    here: Floats
-    there: Floats
-    """Where the span is centred before and after the motion: at zero, unless there is a translation."""
-    before: Floats
-    after: Floats
-    """`U` and `V`, orthonormal, one column a dimension that is known."""
+    original_centre: Floats
+    released_centre: Floats
+    """The centres of the span before and after the map: zero, unless there is a translation."""
+    original_basis: Floats
+    released_basis: Floats
+    """`U` and `V`: orthonormal bases of the span before and after the map, one column per dimension."""
 
     @classmethod
     def of(cls, known: Floats, rows: Floats, *, translated: bool, least: float = 0.0) -> Span:
-        """From linked pairs; directions in which they differ by less than `least` tell nothing."""
+        """The span of linked records and rows; directions with a variation below `least` are ignored."""
         size = known.shape[1]
         centred = translated and len(known) > 0
-        here, there = (part.mean(axis=0) if centred else np.zeros(size) for part in (known, rows))
+        original, released = (part.mean(axis=0) if centred else np.zeros(size) for part in (known, rows))
         if not len(known):
-            return cls(here, there, np.zeros((size, 0)), np.zeros((size, 0)))
-        left, sizes, right = np.linalg.svd(known - here, full_matrices=False)
-        rank = int((sizes > max(1e-8 * sizes.max(initial=0.0), least * size**0.5, 1e-300)).sum())
-        after = (rows - there).T @ left[:, :rank] / sizes[:rank]
-        turned, _, back = np.linalg.svd(after, full_matrices=False)
-        return cls(here, there, right[:rank].T, turned @ back)
+            return cls(original, released, np.zeros((size, 0)), np.zeros((size, 0)))
+        left, singular, right = np.linalg.svd(known - original, full_matrices=False)
+        rank = int((singular > max(1e-8 * singular.max(initial=0.0), least * size**0.5, 1e-300)).sum())
+        images = (rows - released).T @ left[:, :rank] / singular[:rank]
+        u, _, vt = np.linalg.svd(images, full_matrices=False)  # the nearest orthonormal basis
+        return cls(original, released, right[:rank].T, u @ vt)
 
     @property
-    def unknown(self) -> int:
-        """`n - k`: the dimensions of which nothing is known."""
-        return int(self.before.shape[0] - self.before.shape[1])
+    def unknown_dimensions(self) -> int:
+        """`n - k`: the number of dimensions outside the span."""
+        return int(self.original_basis.shape[0] - self.original_basis.shape[1])
 
-    def nearest(self) -> Floats:
-        """`V·Uᵀ`: right in the span, zero beyond."""
-        return self.after @ self.before.T
+    def projection(self) -> Floats:
+        """`V·Uᵀ`: the transpose of the map on the span, and zero outside of it."""
+        return self.released_basis @ self.original_basis.T
 
-    def uniform(self, seed: int = 0) -> Floats:
-        """The transpose of a motion that is uniform among those that fit (Algorithm IV-D.1)."""
-        rest, gone = (np.linalg.svd(part)[0][:, part.shape[1] :] for part in (self.before, self.after))
-        turn = orthogonal(np.random.default_rng(seed).normal(size=(self.unknown, self.unknown)))
-        whole: Floats = self.nearest() + gone @ turn @ rest.T
-        return whole
+    def random_completion(self, seed: int = 0) -> Floats:
+        """The transpose of a rotation that is uniform among those that fit the links (Algorithm IV-D.1)."""
+        original, released = (
+            np.linalg.svd(basis)[0][:, basis.shape[1] :] for basis in (self.original_basis, self.released_basis)
+        )
+        size = self.unknown_dimensions
+        rotation = random_orthogonal(np.random.default_rng(seed).normal(size=(size, size)))
+        completed: Floats = self.projection() + released @ rotation @ original.T
+        return completed
 
-    def away(self, rows: Floats) -> tuple[Floats, Floats]:
-        """Each row's distance from the span, and its length: both are seen in the copy.
+    def distances(self, rows: Floats) -> tuple[Floats, Floats]:
+        """Each row's distance from the span, and the length of its record: both are visible in the copy.
 
-        With a translation the length is not seen, and is taken from the nearest guess, which is too short.
+        With a translation the length is not visible, and is taken from the projection, which is too short.
         """
-        apart = rows - self.there
-        along = apart @ self.after
-        away: Floats = np.linalg.norm(apart - along @ self.after.T, axis=1)
-        guess = along @ self.before.T + self.here
-        length: Floats = np.sqrt(np.einsum("ij,ij->i", guess, guess) + (0 if self.here.any() else away**2))
-        return away, length
+        centred = rows - self.released_centre
+        coordinates = centred @ self.released_basis
+        distance: Floats = np.linalg.norm(centred - coordinates @ self.released_basis.T, axis=1)
+        projected = coordinates @ self.original_basis.T + self.original_centre
+        hidden = 0 if self.original_centre.any() else distance**2
+        length: Floats = np.sqrt(np.einsum("ij,ij->i", projected, projected) + hidden)
+        return distance, length
 
-    def facts(self, rows: Floats, others: Rows) -> dict[str, Any]:
-        """How likely a guess is a breach: `ρ(x, ε)`, of the record most in danger and of all others on average.
+    def breach_probabilities(self, rows: Floats, others: Rows) -> dict[str, Any]:
+        """The probability of a breach `ρ(x, ε)`, of the record at highest risk and on average over all other records.
 
-        A breach by distance is one by entry (MED), so that ρ bounds that from below; and where lengths survive, one by
-        cosine at ε is one by distance at √(2ε) (section IV-F).
+        A breach by distance is one by entry (MED), so that ρ is a lower bound for that; and where lengths are
+        preserved, one by cosine at ε is one by distance at √(2ε) (section IV-F).
         """
-        away, length = self.away(rows[others])
-        nearest = away / np.where(length > 0, length, 1.0)
-        said: dict[str, Any] = {"spanned": self.before.shape[1], "dimensions": self.before.shape[0]}
+        unknown = self.unknown_dimensions
+        distance, length = self.distances(rows[others])
+        relative = distance / np.where(length > 0, length, 1.0)
+        report: dict[str, Any] = {"spanned": self.original_basis.shape[1], "dimensions": self.original_basis.shape[0]}
         for epsilon in EPSILONS if len(others) else ():
-            rho = uniform_breach(self.unknown, away, epsilon * length)
-            best = best_breach(self.unknown, away, epsilon * length)
-            cosine = uniform_breach(self.unknown, away, (2 * epsilon) ** 0.5 * length)
-            said[f"epsilon {epsilon}"] = {
-                "most endangered row": int(others[nearest.argmin()]),
+            rho = uniform_breach_probability(unknown, distance, epsilon * length)
+            best = best_breach_probability(unknown, distance, epsilon * length)
+            cosine = uniform_breach_probability(unknown, distance, (2 * epsilon) ** 0.5 * length)
+            report[f"epsilon {epsilon}"] = {
+                "row at highest risk": int(others[relative.argmin()]),
                 "rho": float(rho.max()),
                 "best guess": float(best.max()),
                 "share of rows": float(best.mean()),
                 "cosine": float(cosine.max()),
             }
-        return said
+        return report

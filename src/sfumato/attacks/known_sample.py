@@ -1,4 +1,4 @@
-"""Lay a sample of the population on the turned records, and turn these back."""
+"""Known-sample attack: align a sample of the population with rotated records, and invert the rotation."""
 
 from __future__ import annotations
 
@@ -8,129 +8,129 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import Evidence, Records
-from sfumato.attacks._linear_map import Back, LinearMapAttack, TrainingSet
-from sfumato.attacks._parameters import at_least, one_of
-from sfumato.attacks.linkage.likelihood import GaussianMixture, turned
-from sfumato.attacks.linkage.principal_axes import Axes
-from sfumato.attacks.linkage.signs import by_energy, by_moments
+from sfumato.attacks._linear_map import Inverse, LinearMapAttack, TrainingSet
+from sfumato.attacks._parameters import require_at_least, require_one_of
+from sfumato.attacks.linkage.likelihood import fit_mixture, most_likely_rotation
+from sfumato.attacks.linkage.principal_axes import PrincipalAxes
+from sfumato.attacks.linkage.signs import signs_by_energy, signs_by_moments
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
-from sfumato.models.projection import Projection
 
 _STARTS = 6
-"""Mirrorings by means, and as many without, that the likeliest rotation is sought from."""
+"""Reflections that fit means and third moments, and twice as many that fit third moments alone, to search from."""
 
 _EXHAUSTIVE = 12
-"""Columns up to which all mirrorings are tried."""
+"""The number of columns up to which all reflections are tried."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class KnownSample(LinearMapAttack):
-    """Match the principal axes of a sample with those of the copy, choose which way each points, and turn back.
+    """Match the principal axes of a sample with those of the copy, choose their signs, and invert the rotation.
 
-    `method`: `energy` tries all mirrorings with a two-sample statistic, as the paper does; `moments` chooses them by
-    means and third moments, in any number of dimensions; `likelihood`, the default, goes on from there to the rotation
-    under which the sample is likeliest. `shift`, for copies with a translation: `centred`, the default, moves both
-    means to zero; `differences` takes differences of disjoint pairs as the paper does, whose law is symmetric, so that
-    it cannot tell `M` from `-M`.
+    `method`: `energy` tries all reflections with a two-sample statistic, as the paper does; `moments` chooses them by
+    means and third moments, in any number of dimensions; `likelihood`, the default, continues from there to the
+    rotation of maximum likelihood. `shift`, for copies with a translation: `centred`, the default, subtracts both
+    means; `differences` takes differences of disjoint pairs as the paper does, whose distribution is symmetric, so that
+    `M` and `-M` cannot be distinguished.
     """
 
     reference = "giannella2010, section V, Algorithm V-B.1 and eq. 10"
+    example = {"method": "moments", "shift": "differences", "components": 2}
     method: str = "likelihood"
+    """`energy`, `moments` or `likelihood`."""
     shift: str = "centred"
+    """`centred` or `differences`."""
     components: int = 8
-    """Normals in the mixture that stands for the copy's law."""
+    """Components of the Gaussian mixture that is fitted to the copy."""
 
     def __post_init__(self) -> None:
-        one_of("method", self.method, ("energy", "moments", "likelihood"))
-        one_of("shift", self.shift, ("centred", "differences"))
-        at_least("components", self.components, 1)
+        require_one_of("method", self.method, ("energy", "moments", "likelihood"))
+        require_one_of("shift", self.shift, ("centred", "differences"))
+        require_at_least("components", self.components, 1)
 
-    def told(self, evidence: Evidence) -> Records | None:
-        knowledge = evidence.knowledge
-        return knowledge.known if knowledge.sample is None else knowledge.sample
-
-    def learn(self, lesson: TrainingSet) -> tuple[Back, Mapping[str, Any]]:
-        sample, rows, translated = _noisy(lesson), lesson.rows, lesson.model.translated
+    def fit_inverse(self, training: TrainingSet) -> tuple[Inverse, Mapping[str, Any]]:
+        sample, rows, translated = _noisy_sample(training), training.rows, training.model.translated
         if len(sample) < 3:
             raise AttackError(f"the attack {self.name!r} needs a sample of at least three records, got {len(sample)}")
+        square = sample.shape[1] == rows.shape[1] and training.model.preserves_distances
         if translated and self.shift == "differences":
-            matrix = self._matrix(_differences(sample), _differences(rows), lesson)
+            matrix = self._fit_matrix(_differences(sample), _differences(rows), square=square)
         elif translated:
-            matrix = self._matrix(sample - sample.mean(axis=0), rows - rows.mean(axis=0), lesson)
+            matrix = self._fit_matrix(sample - sample.mean(axis=0), rows - rows.mean(axis=0), square=square)
         else:
-            matrix = self._matrix(sample, rows, lesson)
-        here, there = (part.mean(axis=0) if translated else 0.0 for part in (sample, rows))
-        centre, gain = lesson.records.mean(axis=0), _gain(lesson)
-        axes = Axes.of(sample)
-        facts = {
+            matrix = self._fit_matrix(sample, rows, square=square)
+        sample_mean, rows_mean = (part.mean(axis=0) if translated else 0.0 for part in (sample, rows))
+        centre, gain = training.records.mean(axis=0), _noise_filter(training)
+        axes = PrincipalAxes.of(sample)
+        explanation = {
             "sample": len(sample),
             "eigen-ratio": axes.eigen_ratio,
             "invariance": 0.0 if translated else axes.invariance,
         }
 
-        def back(some: Floats) -> Floats:
-            found = (some - there) @ matrix + here
-            return found if gain is None else centre + (found - centre) @ gain
+        def inverse(some: Floats) -> Floats:
+            records = (some - rows_mean) @ matrix + sample_mean
+            return records if gain is None else centre + (records - centre) @ gain
 
-        return back, facts
+        return inverse, explanation
 
-    def _matrix(self, sample: Floats, rows: Floats, lesson: TrainingSet) -> Floats:
-        """The estimate of `M`, one row a dimension of the copy."""
+    def _fit_matrix(self, sample: Floats, rows: Floats, *, square: bool) -> Floats:
+        """The estimate of `M`, one row per dimension of the copy; `square` if it is known to be orthogonal."""
         size = min(sample.shape[1], rows.shape[1])
-        ours, theirs = Axes.of(sample, size), Axes.of(rows, size)
+        ours, theirs = PrincipalAxes.of(sample, size), PrincipalAxes.of(rows, size)
         starts = [(theirs.vectors * signs) @ ours.vectors.T for signs in self._signs(ours, theirs, sample, rows)]
-        square = sample.shape[1] == rows.shape[1] and not isinstance(lesson.model, Projection)
         if self.method != "likelihood" or not square:
             return starts[0]
         most = max(len(rows) // (10 * rows.shape[1] ** 2), 1)
         for components in sorted({min(k, most) for k in (self.components // 2, self.components) if k}):
-            # what a simple law finds is one more start for a finer one, which has more false summits
-            starts = [turned(sample, GaussianMixture.of(rows, components), starts, ours.vectors), *starts]
+            # the optimum of a simple mixture is one more start for a finer one, which has more local optima
+            starts = [most_likely_rotation(sample, fit_mixture(rows, components), starts, ours.vectors), *starts]
         return starts[0]
 
-    def _signs(self, ours: Axes, theirs: Axes, sample: Floats, rows: Floats) -> list[Floats]:
-        """The likeliest mirrorings, the best first."""
+    def _signs(self, ours: PrincipalAxes, theirs: PrincipalAxes, sample: Floats, rows: Floats) -> list[Floats]:
+        """The most plausible signs of the axes, the best first."""
         along, across = ours.coordinates(sample), theirs.coordinates(rows)
         if self.method == "moments":
-            return by_moments(along, across)
+            return signs_by_moments(along, across)
         if self.method == "likelihood":  # means can mislead where they are small along an axis
-            centred = by_moments(along - along.mean(axis=0), across - across.mean(axis=0))
-            found = [*by_moments(along, across)[:_STARTS], *centred[: 2 * _STARTS]]
-            return list({signs.tobytes(): signs for signs in found}.values())[: 2 * _STARTS]
+            centred = signs_by_moments(along - along.mean(axis=0), across - across.mean(axis=0))
+            candidates = [*signs_by_moments(along, across)[:_STARTS], *centred[: 2 * _STARTS]]
+            return list({signs.tobytes(): signs for signs in candidates}.values())[: 2 * _STARTS]
         if len(ours.values) > _EXHAUSTIVE:
             raise AttackError(
-                f"all mirrorings are tried up to {_EXHAUSTIVE} dimensions, got {len(ours.values)}; use method='moments'"
+                f"all reflections are tried up to {_EXHAUSTIVE} dimensions, got {len(ours.values)}; use "
+                "method='moments'"
             )
-        return [by_energy(along, across, theirs.spread)]
+        return [signs_by_energy(along, across, theirs.deviations)]
 
 
-def _sizes(lesson: TrainingSet) -> Floats:
-    """The standard deviation of the noise along each column, before the turn."""
-    variances = np.array([line[-1] for line in lesson.model.covariance])
-    sizes: Floats = np.sqrt(variances) / np.array(lesson.model.unit)
-    return sizes
+def _noise_deviations(training: TrainingSet) -> Floats:
+    """The standard deviation of the noise of each column, before the map."""
+    variances = np.array([line[-1] for line in training.model.covariance])
+    deviations: Floats = np.sqrt(variances) / np.array(training.model.unit)
+    return deviations
 
 
-def _noisy(lesson: TrainingSet) -> Floats:
-    """The sample, with the noise that the copy has: then both have one law."""
-    if not lesson.model.noise:
-        return lesson.records
-    noisy: Floats = lesson.records + np.random.default_rng(0).normal(size=lesson.records.shape) * _sizes(lesson)
+def _noisy_sample(training: TrainingSet) -> Floats:
+    """The sample with noise like that of the copy, so that both have the same distribution."""
+    if not training.model.noise:
+        return training.records
+    noise = np.random.default_rng(0).normal(size=training.records.shape) * _noise_deviations(training)
+    noisy: Floats = training.records + noise
     return noisy
 
 
-def _gain(lesson: TrainingSet) -> Floats | None:
-    """The best linear filter of the noise, once the turn is undone (li2012, eq. 6)."""
-    if not lesson.model.noise:
+def _noise_filter(training: TrainingSet) -> Floats | None:
+    """The gain of the best linear estimate from the noisy records, once the map is inverted (li2012, eq. 6)."""
+    if not training.model.noise:
         return None
-    spread = np.atleast_2d(np.cov(lesson.records.T))
-    return np.asarray(np.linalg.solve(spread + np.diag(_sizes(lesson) ** 2), spread), np.float64)
+    covariance = np.atleast_2d(np.cov(training.records.T))
+    noise = np.diag(_noise_deviations(training) ** 2)
+    return np.asarray(np.linalg.solve(covariance + noise, covariance), np.float64)
 
 
 def _differences(records: Floats) -> Floats:
-    """Of disjoint pairs (section V-E)."""
+    """Differences of disjoint pairs of records (section V-E)."""
     half = len(records) // 2
-    apart: Floats = records[:half] - records[half : 2 * half]
-    return apart
+    differences: Floats = records[:half] - records[half : 2 * half]
+    return differences

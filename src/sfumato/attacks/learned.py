@@ -1,4 +1,4 @@
-"""Learn from known records what copies tell about the others; no model of the noise is believed."""
+"""Learned attack: supervised learning from known records, which does not rely on the models of the noise."""
 
 from __future__ import annotations
 
@@ -7,117 +7,124 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess, Records
-from sfumato.attacks._parameters import at_least
-from sfumato.attacks.evidence.simulation import simulated
-from sfumato.errors import AttackError
+from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior, Records
+from sfumato.attacks._parameters import require_at_least
+from sfumato.attacks.evidence.simulation import simulate_copies
 from sfumato.kernels import Floats, Mask, Rows
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
-_MOST = 50
-"""Values of an attribute that a classifier is trained for."""
+_LARGEST_DOMAIN = 50
+"""The largest number of categories of an attribute for which a classifier is trained."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Learned(Attack):
     """Gradient boosting on top of least squares, from all columns of all copies, public ones included.
 
-    With known records it learns from their copies; with another sample of the population, from copies that it makes of
-    it by the published models.
+    With known records it learns from their copies; with another sample of the population, from copies of it that are
+    simulated with the published models.
     """
 
     reference = "the data-processing inequality, put to the test: docs/guarantee.md"
     supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
-    needs_known = True
+    example = {"iterations": 20}
+    imputes_missing = True
+    unit_tolerance = 0.02  # trees break ties in another way
+    needs_known_records = True
     iterations: int = 15
+    """Boosting iterations."""
 
     def __post_init__(self) -> None:
-        at_least("iterations", self.iterations, 1)
+        require_at_least("iterations", self.iterations, 1)
 
-    def prepare(self, evidence: Evidence) -> Guess:
-        """Train one model a column."""
-        lesson, truth = _lesson(evidence)
-        seen = _features(lesson)
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Train one model per column."""
+        training, truth = self._training_set(evidence)
+        inputs = _features(training)
         columns = evidence.columns
-        attributes = [parts[0] for parts in evidence.attributes().values() if parts[0].size <= _MOST]
-        regressors = [_regressor(seen, truth.numbers([name])[:, 0], self.iterations) for name in columns]
-        classifiers = [_classifier(seen, truth.codes[part.model.columns], self.iterations) for part in attributes]
+        attributes = [parts[0] for parts in evidence.attributes().values() if parts[0].size <= _LARGEST_DOMAIN]
+        regressors = [_regressor(inputs, truth.numbers([name])[:, 0], self.iterations) for name in columns]
+        classifiers = [_classifier(inputs, truth.codes[part.model.columns], self.iterations) for part in attributes]
+        uses_public = training.public is not None
 
-        def guess(some: Evidence) -> Estimate:
-            features = _features(some if lesson.public is not None else replace(some, public=None))
+        def estimate(some: Evidence) -> Estimate:
+            features = _features(some if uses_public else replace(some, public_data=None))
             values = [regressor(features) for regressor in regressors]
-            beliefs = [_belief(part, *model, features) for part, model in zip(attributes, classifiers, strict=True)]
-            found = np.column_stack(values) if values else np.empty((some.rows, 0))
-            return Estimate(self.name, columns, found, tuple(beliefs))
+            posteriors = [
+                _posterior(part, *model, features) for part, model in zip(attributes, classifiers, strict=True)
+            ]
+            stacked = np.column_stack(values) if values else np.empty((some.rows, 0))
+            return Estimate(self.name, columns, stacked, tuple(posteriors))
 
-        return guess
+        return estimate
 
-
-def _lesson(evidence: Evidence) -> tuple[Evidence, Records]:
-    """What is seen of records whose truth is known, and that truth; a sample shows no public columns."""
-    knowledge = evidence.knowledge
-    if knowledge.known is not None and knowledge.places is not None:
-        return evidence.take(knowledge.places), knowledge.known
-    if knowledge.sample is None:
-        raise AttackError("the attack 'learned' learns from records that it knows; declare some")
-    return simulated(evidence, knowledge.sample), knowledge.sample
+    def _training_set(self, evidence: Evidence) -> tuple[Evidence, Records]:
+        """Evidence about records whose original is known, and that original; a sample has no public columns."""
+        knowledge = evidence.knowledge
+        if knowledge.known is not None and knowledge.known_rows is not None:
+            return evidence.take(knowledge.known_rows), knowledge.known
+        if knowledge.sample is None:
+            raise self.lacks_known_records()
+        return simulate_copies(evidence, knowledge.sample), knowledge.sample
 
 
 def _features(evidence: Evidence) -> Floats:
+    """All columns of all copies side by side, one row per record."""
     parts = [part.values for part in evidence.numbers]
     parts += [part.codes[:, None].astype(np.float64) for part in evidence.categories]
     parts += [] if evidence.public is None else [evidence.public]
     return np.hstack(parts)
 
 
-def _regressor(seen: Floats, truth: Floats, iterations: int) -> Any:
-    """Least squares, and boosting for what it leaves."""
+def _regressor(inputs: Floats, truth: Floats, iterations: int) -> Any:
+    """Least squares, and boosting of its residuals."""
     from sklearn.ensemble import HistGradientBoostingRegressor  # noqa: PLC0415 - takes long to import
 
-    there = ~np.isnan(truth)
-    told = _told(seen[there])
-    seen, truth = seen[there][:, told], truth[there]
-    if len(truth) < 2 or not told.any():
+    present = ~np.isnan(truth)
+    used = _informative(inputs[present])
+    inputs, truth = inputs[present][:, used], truth[present]
+    if len(truth) < 2 or not used.any():
         return lambda features: np.full(len(features), truth.mean() if len(truth) else np.nan)
-    centre, units = np.nanmean(seen, axis=0), np.nanstd(seen, axis=0)
+    centre, units = np.nanmean(inputs, axis=0), np.nanstd(inputs, axis=0)
     units = np.where(units > 0, units, 1.0)
 
-    def linear(features: Floats) -> Floats:
+    def design(features: Floats) -> Floats:
         return np.column_stack([np.nan_to_num((features - centre) / units), np.ones(len(features))])
 
-    weights = np.linalg.lstsq(linear(seen), truth, rcond=1e-6)[0]
-    rest = HistGradientBoostingRegressor(
+    weights = np.linalg.lstsq(design(inputs), truth, rcond=1e-6)[0]
+    residuals = HistGradientBoostingRegressor(
         max_iter=iterations, learning_rate=0.2, max_leaf_nodes=15, early_stopping=False, random_state=0
     )
-    rest.fit(seen, truth - linear(seen) @ weights)
-    return lambda features: linear(features[:, told]) @ weights + rest.predict(features[:, told])
+    residuals.fit(inputs, truth - design(inputs) @ weights)
+    return lambda features: design(features[:, used]) @ weights + residuals.predict(features[:, used])
 
 
-def _classifier(seen: Floats, truth: Rows, iterations: int) -> tuple[Any, Rows]:
-    """The probability of each class that was met."""
+def _classifier(inputs: Floats, truth: Rows, iterations: int) -> tuple[Any, Rows]:
+    """A function that gives the probability of each class that occurs in the training set, and these classes."""
     from sklearn.ensemble import HistGradientBoostingClassifier  # noqa: PLC0415
 
-    there = truth >= 0
-    classes: Rows = np.unique(truth[there])
-    told = _told(seen[there])
-    if len(classes) < 2 or not told.any():
+    present = truth >= 0
+    classes: Rows = np.unique(truth[present])
+    used = _informative(inputs[present])
+    if len(classes) < 2 or not used.any():
         return lambda features: np.ones((len(features), len(classes))), classes
     rounds = max(iterations // max(len(classes) // 4, 1), 10)
     model = HistGradientBoostingClassifier(max_iter=rounds, max_leaf_nodes=15, early_stopping=False, random_state=0)
-    model.fit(seen[there][:, told], truth[there])
-    return lambda features: model.predict_proba(features[:, told]), classes
+    model.fit(inputs[present][:, used], truth[present])
+    return lambda features: model.predict_proba(features[:, used]), classes
 
 
-def _told(seen: Floats) -> Mask:
-    """The columns that show anything of the records that are learnt from."""
-    told: Mask = ~np.all(np.isnan(seen), axis=0)
-    return told
+def _informative(inputs: Floats) -> Mask:
+    """The columns that are not missing in all records of the training set."""
+    used: Mask = ~np.all(np.isnan(inputs), axis=0)
+    return used
 
 
-def _belief(part: Categories, model: Any, classes: Rows, features: Floats) -> Belief:
-    chance = model(features)
+def _posterior(part: Categories, model: Any, classes: Rows, features: Floats) -> Posterior:
+    """The predicted probabilities as a posterior under a prior that is uniform over the classes."""
+    probabilities = model(features)
     prior = np.full(part.size, 1e-9)
     prior[classes] = 1 / max(len(classes), 1)
-    values = np.broadcast_to(classes, chance.shape)
-    return Belief(part.model, prior / prior.sum(), values, np.maximum(chance * len(classes), 1e-9))
+    values = np.broadcast_to(classes, probabilities.shape)
+    return Posterior(part.model, prior / prior.sum(), values, np.maximum(probabilities * len(classes), 1e-9))

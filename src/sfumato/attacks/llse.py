@@ -1,4 +1,4 @@
-"""The best linear estimate from all copies at once."""
+"""Linear least-squares error estimation (LLSE): the best linear estimate from all copies jointly."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from itertools import pairwise
 import numpy as np
 from scipy.linalg import pinvh
 
-from sfumato.attacks import Attack, Estimate, Evidence, Guess
-from sfumato.attacks.evidence.pooling import design, joint_noise, pool
-from sfumato.attacks.evidence.statistics import learnable, statistics
-from sfumato.kernels.covariances import positive
+from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack
+from sfumato.attacks.evidence.pooling import design_matrix, joint_noise, pool
+from sfumato.attacks.evidence.statistics import complete_or_imputed, statistics
+from sfumato.kernels.covariances import nearest_covariance
 from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True, kw_only=True)
 class Llse(Attack):
-    """The best linear estimate from all copies at once.
+    """The best linear estimate from all copies jointly.
 
     `x̂ = μ + K_X·Hᵀ(H·K_X·Hᵀ + K_Z)⁻¹(y - H·μ)` with the joint covariance `K_Z` of all copies' noise.
     """
@@ -25,32 +25,29 @@ class Llse(Attack):
     reference = "li2012, section 3.3, eq. 6"
     supports = frozenset({GaussianNoise.kind})
 
-    def prepare(self, evidence: Evidence) -> Guess:
-        """The gain, from the models and from what is known or can be estimated of the original."""
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """The gain matrix, from the models and from known or estimated statistics of the original."""
         numbers = evidence.numbers
         pooled = pool(numbers)
-        seen = learnable(pooled.of(numbers))
-        known = statistics(pooled.columns, seen, pooled.covariance, evidence.knowledge)
-        shown = design(numbers, pooled.columns)
-        units = np.sqrt(np.maximum(np.diag(known.seen), np.diag(pooled.covariance)))
-        spread = shown @ positive(known.covariance, units)
-        total = spread @ shown.T + joint_noise(numbers)
+        training = complete_or_imputed(pooled.apply(numbers))
+        known = statistics(pooled.columns, training, pooled.covariance, evidence.knowledge)
+        design = design_matrix(numbers, pooled.columns)
+        units = np.sqrt(np.maximum(np.diag(known.copy_covariance), np.diag(pooled.covariance)))
+        cross = design @ nearest_covariance(known.covariance, units)
+        total = cross @ design.T + joint_noise(numbers)
         units = np.sqrt(np.diag(total))
-        gain = (spread / units[:, None]).T @ pinvh(total / np.outer(units, units), rtol=1e-10)
-        places = np.cumsum([0, *(len(part.columns) for part in numbers)])
-        blocks = [slice(*ends) for ends in pairwise(places)]
-        non_dominated = [
-            i for i, block in enumerate(blocks) if np.abs(gain[:, block]).max() > 1e-9 * np.abs(gain).max()
-        ]
+        gain = (cross / units[:, None]).T @ pinvh(total / np.outer(units, units), rtol=1e-10)
+        blocks = [slice(*ends) for ends in pairwise(np.cumsum([0, *(len(part.columns) for part in numbers)]))]
+        weighted = [i for i, block in enumerate(blocks) if np.abs(gain[:, block]).max() > 1e-9 * np.abs(gain).max()]
         weights = gain / units[None, :]
-        centre = shown @ known.mean
+        centre = design @ known.mean
 
-        def guess(some: Evidence) -> Estimate:
+        def estimate(some: Evidence) -> Estimate:
             total = np.tile(known.mean, (some.rows, 1))
-            for i in non_dominated:  # a copy without weight is not looked at
-                apart = some.numbers[i].values - centre[blocks[i]]
-                total += np.nan_to_num(apart, copy=False) @ weights[:, blocks[i]].T
-            missing = np.isnan(pooled.of(some.numbers))
+            for i in weighted:  # a copy without weight is not read
+                centred = some.numbers[i].values - centre[blocks[i]]
+                total += np.nan_to_num(centred, copy=False) @ weights[:, blocks[i]].T
+            missing = np.isnan(pooled.apply(some.numbers))
             return Estimate(self.name, pooled.columns, np.where(missing, np.nan, total))
 
-        return guess
+        return estimate

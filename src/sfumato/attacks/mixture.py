@@ -1,4 +1,4 @@
-"""The posterior mean under a mixture of normals: what the best linear estimate misses where data are not normal."""
+"""Gaussian mixture attack: the posterior mean under a mixture, better than a linear estimate of non-normal data."""
 
 from __future__ import annotations
 
@@ -6,41 +6,44 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks._parameters import at_least
-from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
-from sfumato.attacks.evidence.statistics import chosen, complete
+from sfumato.attacks._parameters import require_at_least
+from sfumato.attacks._single_copy import Filter, NoisyCopy, SingleCopyAttack
+from sfumato.attacks.evidence.statistics import complete_records, subsample
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import positive
+from sfumato.kernels.covariances import nearest_covariance
 from sfumato.kernels.mixture import fit
 
 
 @dataclass(frozen=True, kw_only=True)
 class Mixture(SingleCopyAttack):
-    """The posterior mean under a mixture of normals, fitted to what lies behind the noise."""
+    """The posterior mean under a Gaussian mixture that is fitted to the original by deconvolution of the noise."""
 
-    reference = "huang2005, section 6, beyond the normal law; the fit by Bovy, Hogg and Roweis 2011"
+    reference = "huang2005, section 6, beyond normal distributions; the fit by Bovy, Hogg and Roweis 2011"
+    example = {"components": 3}
+    unit_tolerance = 0.02  # clusters break ties in another way
     components: int = 8
+    """Components of the mixture."""
     rows: int = 10_000
-    """How many records the mixture is fitted to."""
+    """The largest number of records that the mixture is fitted to."""
 
     def __post_init__(self) -> None:
-        at_least("components", self.components, 1)
-        at_least("rows", self.rows, 10)
+        require_at_least("components", self.components, 1)
+        require_at_least("rows", self.rows, 10)
 
-    def learn(self, copy: Copy) -> Filter:
+    def fit_filter(self, copy: NoisyCopy) -> Filter:
         """The mixture, in units that put all columns on one scale."""
-        units = copy.values.std(axis=0)
+        units = copy.training.std(axis=0)
         units = np.where(units > 0, units, 1.0)
-        noise = positive(copy.noise / np.outer(units, units), np.ones(len(units))) + 1e-9 * np.eye(len(units))
+        noise = nearest_covariance(copy.noise / np.outer(units, units), np.ones(len(units))) + 1e-9 * np.eye(len(units))
         if copy.knowledge.sample is not None:
-            sample = complete(copy.knowledge.sample.numbers(copy.columns)) / units
-            law = fit(sample[: self.rows], np.zeros_like(noise), self.components)
+            sample = complete_records(copy.knowledge.sample.numbers(copy.columns)) / units
+            mixture = fit(sample[: self.rows], np.zeros_like(noise), self.components)
         else:
-            seen = chosen(copy.values, copy.knowledge)
-            step = max(len(seen) // self.rows, 1)
-            law = fit(seen[::step] / units, noise, self.components)
+            training = subsample(copy.training, copy.knowledge)
+            step = max(len(training) // self.rows, 1)
+            mixture = fit(training[::step] / units, noise, self.components)
 
-        def clean(seen: Floats) -> Floats:
-            return law.posterior_mean(seen / units, noise) * units
+        def denoise(values: Floats) -> Floats:
+            return mixture.posterior_mean(values / units, noise) * units
 
-        return clean
+        return denoise

@@ -1,4 +1,4 @@
-"""The posterior mean of each column by itself, under the density that its noise hides."""
+"""Univariate distribution-based reconstruction (UDR): posterior means of single columns under deconvolved densities."""
 
 from __future__ import annotations
 
@@ -6,49 +6,51 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks._parameters import one_of
-from sfumato.attacks._single_copy import Copy, Filter, SingleCopyAttack
-from sfumato.attacks.evidence.statistics import chosen, complete
+from sfumato.attacks._parameters import require_one_of
+from sfumato.attacks._single_copy import Filter, NoisyCopy, SingleCopyAttack
+from sfumato.attacks.evidence.statistics import complete_records, subsample
 from sfumato.kernels import Floats
-from sfumato.kernels.deconvolution import GRID, density, posterior_mean
+from sfumato.kernels.deconvolution import SUPPORT_POINTS, deconvolved_density, posterior_mean
 
 
 @dataclass(frozen=True, kw_only=True)
 class Udr(SingleCopyAttack):
-    """The posterior mean of each column by itself, under the density that the noise hides."""
+    """The posterior mean of each column by itself, under the density of the original."""
 
     reference = "huang2005, section 4.2, eqs 3 and 4; the density by Agrawal and Aggarwal 2001"
+    example = {"density": "gaussian"}
     density: str = "reconstructed"
-    """`reconstructed` from the copy, or `gaussian`."""
+    """The density of the original: `reconstructed` from the copy, or `gaussian`."""
 
     def __post_init__(self) -> None:
-        one_of("density", self.density, ("reconstructed", "gaussian"))
+        require_one_of("density", self.density, ("reconstructed", "gaussian"))
 
-    def learn(self, copy: Copy) -> Filter:
-        """A table of guesses for each column."""
+    def fit_filter(self, copy: NoisyCopy) -> Filter:
+        """A table of posterior means for each column."""
         deviations = np.sqrt(np.diag(copy.noise))
         if self.density == "gaussian":
             known = copy.statistics()
             variance = np.maximum(np.diag(known.covariance), 0)
             gain = variance / (variance + deviations**2)
-            return lambda seen: known.mean + gain * (seen - known.mean)
-        tables = [_table(copy, i, deviation) for i, deviation in enumerate(deviations)]
+            return lambda values: known.mean + gain * (values - known.mean)
+        tables = [_posterior_table(copy, i, deviation) for i, deviation in enumerate(deviations)]
 
-        def clean(seen: Floats) -> Floats:
-            return np.column_stack([np.interp(seen[:, i], *table) for i, table in enumerate(tables)])
+        def denoise(values: Floats) -> Floats:
+            return np.column_stack([np.interp(values[:, i], *table) for i, table in enumerate(tables)])
 
-        return clean
+        return denoise
 
 
-def _table(copy: Copy, column: int, deviation: float) -> tuple[Floats, Floats]:
-    """What to guess for what is seen of one column."""
-    seen = copy.shown[:, column]
-    seen = seen[~np.isnan(seen)]
-    if len(seen) < 2:
+def _posterior_table(copy: NoisyCopy, column: int, deviation: float) -> tuple[Floats, Floats]:
+    """Noisy values of one column, and the posterior mean of the original at each."""
+    values = copy.values[:, column]
+    values = values[~np.isnan(values)]
+    if len(values) < 2:
         return np.zeros(2), np.zeros(2)
     if copy.knowledge.sample is not None:
-        counts, edges = np.histogram(complete(copy.knowledge.sample.numbers(copy.columns))[:, column], GRID)
+        sample = complete_records(copy.knowledge.sample.numbers(copy.columns))[:, column]
+        counts, edges = np.histogram(sample, SUPPORT_POINTS)
         points, weights = (edges[1:] + edges[:-1]) / 2, counts / counts.sum()
     else:
-        points, weights = density(chosen(seen[:, None], copy.knowledge)[:, 0], deviation)
-    return posterior_mean(points, weights, deviation, float(seen.min()), float(seen.max()))
+        points, weights = deconvolved_density(subsample(values[:, None], copy.knowledge)[:, 0], deviation)
+    return posterior_mean(points, weights, deviation, float(values.min()), float(values.max()))

@@ -1,4 +1,4 @@
-"""Take the category that most copies show."""
+"""Majority vote: the category that most copies show."""
 
 from __future__ import annotations
 
@@ -7,35 +7,37 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks import Attack, Belief, Categories, Estimate, Evidence, Guess
+from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior
 from sfumato.models.uniform_replacement import UniformReplacement
 
 _CERTAIN = 1e15
+"""The likelihood ratio of the elected category, which makes its posterior probability nearly 1."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Vote(Attack):
-    """A majority among copies; among equals, what the most faithful one says."""
+    """A majority vote among copies; a tie is decided by the most faithful copy."""
 
-    reference = "xiao2009, section 1.1, Figure 1: what independent copies give away at a glance"
+    reference = "xiao2009, section 1.1, Figure 1: the simplest attack on independent copies"
     supports = frozenset({UniformReplacement.kind})
-    fewest = 2
+    min_copies = 2
 
-    def prepare(self, evidence: Evidence) -> Guess:  # noqa: ARG002
-        """Nothing is learnt."""
+    def fit(self, evidence: Evidence) -> FittedAttack:  # noqa: ARG002
+        """A vote has no parameters to fit."""
 
-        def guess(some: Evidence) -> Estimate:
-            beliefs = tuple(_vote(parts) for parts in some.attributes().values())
-            return Estimate(self.name, (), np.empty((some.rows, 0)), beliefs)
+        def estimate(some: Evidence) -> Estimate:
+            posteriors = tuple(_majority(parts) for parts in some.attributes().values())
+            return Estimate(self.name, (), np.empty((some.rows, 0)), posteriors)
 
-        return guess
+        return estimate
 
 
-def _vote(parts: Sequence[Categories]) -> Belief:
-    seen = np.column_stack([part.codes for part in parts])
-    votes = np.zeros(seen.shape, np.int64)
-    for column in seen.T:
-        votes += seen == column[:, None]
-    chosen = seen[np.arange(len(seen)), votes.argmax(axis=1)][:, None]
+def _majority(parts: Sequence[Categories]) -> Posterior:
+    codes = np.column_stack([part.codes for part in parts])
+    votes = np.zeros(codes.shape, np.int64)
+    for column in codes.T:
+        votes += codes == column[:, None]
+    elected = codes[np.arange(len(codes)), votes.argmax(axis=1)][:, None]
     size = parts[0].size
-    return Belief(parts[0].model, np.broadcast_to(1 / size, size), chosen, np.where(chosen >= 0, _CERTAIN, 1.0))
+    ratios = np.where(elected >= 0, _CERTAIN, 1.0)
+    return Posterior(parts[0].model, np.broadcast_to(1 / size, size), elected, ratios)

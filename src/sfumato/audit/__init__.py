@@ -1,1 +1,1 @@
-"""The audit: try every known attack on copies before they leave, and say what was found."""
+"""Disclosure-risk audit: run every known attack on copies, test their noise, and report the residual risk."""

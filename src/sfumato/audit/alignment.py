@@ -1,4 +1,4 @@
-"""Copies of the same records, in the same order."""
+"""Record matching: copies of the same records brought into the same row order, by their record identifiers."""
 
 from __future__ import annotations
 
@@ -8,44 +8,49 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import AttackError
-from sfumato.models import Model
+from sfumato.models import Model, of_type
 from sfumato.models.rotation import Rotation
-from sfumato.release.evidence import names_of
+from sfumato.release.evidence import identifiers_of
 from sfumato.release.manifest import Manifest
 from sfumato.tables.row_order import is_arranged
 
 
-def shared_ids(manifests: Sequence[Manifest]) -> list[str]:
-    """The columns that name a record in every copy, if they are the same."""
-    found = [names_of(manifest) for manifest in manifests]
-    return found[0] if found and all(names == found[0] for names in found) else []
+def shared_identifiers(manifests: Sequence[Manifest]) -> list[str]:
+    """The identifier columns that all copies release; empty if they differ between copies."""
+    released = [identifiers_of(manifest) for manifest in manifests]
+    return released[0] if released and all(names == released[0] for names in released) else []
 
 
-def needed(columns: Sequence[str], ids: list[str]) -> list[str]:
-    """The ids, refused if a table of real records lacks one."""
-    lost = [name for name in ids if name not in columns]
-    if lost:
-        raise AttackError(f"the original must have the copies' id {lost[0]!r}, and lacks it; is it the right table?")
+def require_identifiers(columns: Sequence[str], ids: list[str]) -> list[str]:
+    """Return the identifiers, or refuse an original table that lacks one of them."""
+    missing = [name for name in ids if name not in columns]
+    if missing:
+        raise AttackError(
+            f"the original must have the identifier column {missing[0]!r} of the copies, and lacks it; is it the right "
+            "table?"
+        )
     return ids
 
 
-def aligned(original: pa.Table, models: Iterable[Model]) -> pa.Table:
-    """The original, refused if the copies' rows are in a secret order and its own are not."""
-    if any(isinstance(model, Rotation) and model.shuffled for model in models) and not is_arranged(original):
+def require_aligned(original: pa.Table, models: Iterable[Model]) -> pa.Table:
+    """Return the original, or refuse it if the copies' rows are in a secret order that it is not in."""
+    if any(model.shuffled for model in of_type(models, Rotation)) and not is_arranged(original):
         raise AttackError(
-            "the rows of these copies are in a secret order; whoever has the key can put the original in it, with "
+            "the original must be in the secret row order of these copies; the owner of the key can sort it with "
             "`scheme.arranged(table, key)` or `sfumato attack --arrange`; an audit in a vault needs neither"
         )
     return original
 
 
-def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
-    """The records that all tables have, in the order of the first."""
+def match_records(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
+    """The records that all tables have, in the row order of the first table."""
     if are_aligned(tables, ids):
         return list(tables)
     if not ids:
         rows = ", ".join(f"{table.num_rows:,}" for table in tables)
-        raise AttackError(f"copies without ids must hold the same records, got {rows} rows; they cannot be matched")
+        raise AttackError(
+            f"copies without record identifiers must hold the same records, got {rows} rows; they cannot be matched"
+        )
     keys = [_keys(table, ids) for table in tables]
     common = keys[0]
     for other in keys[1:]:
@@ -54,7 +59,7 @@ def matched(tables: Sequence[pa.Table], ids: list[str]) -> list[pa.Table]:
 
 
 def are_aligned(tables: Sequence[pa.Table], ids: list[str]) -> bool:
-    """Whether tables hold the same records in the same order, as far as their ids tell."""
+    """Whether tables hold the same records in the same row order, as far as their identifiers show."""
     if len({table.num_rows for table in tables}) > 1:
         return False
     keys = [_keys(table, ids) for table in tables] if ids else []
@@ -62,6 +67,6 @@ def are_aligned(tables: Sequence[pa.Table], ids: list[str]) -> bool:
 
 
 def _keys(table: pa.Table, ids: list[str]) -> pa.Array:
-    """One text a record, from all columns that name it."""
+    """One string per record, made from all its identifier columns."""
     parts = [table.column(name).combine_chunks().cast(pa.string()).fill_null("\0") for name in ids]
     return parts[0] if len(parts) == 1 else pc.binary_join_element_wise(*parts, "\x1f")

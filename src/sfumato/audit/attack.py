@@ -1,4 +1,4 @@
-"""The door for users: attack copies, and score what an attack said against the original."""
+"""Attacks on copies: run one attack on tables or files with their manifests, and score its estimate."""
 
 from __future__ import annotations
 
@@ -12,82 +12,85 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato import attacks
-from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, joined
-from sfumato.audit.alignment import aligned, matched, needed, shared_ids
+from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, concatenate
+from sfumato.audit.alignment import match_records, require_aligned, require_identifiers, shared_identifiers
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.models import Model
+from sfumato.models import Model, of_type
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.release.evidence import codes_of, exhibit_later, records, together
+from sfumato.release.evidence import lazy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
-from sfumato.tables.domain import Domain
+from sfumato.tables.columns import codes_of
 from sfumato.tables.readers import BATCH
 from sfumato.tables.source import Source
 
-LEARN = 2 * BATCH
-"""How many records an attack learns from, from the first on; it is then applied to all, a batch at a time."""
+TRAINING_ROWS = 2 * BATCH
+"""The number of records, from the first on, that an attack learns from; it is then applied to all in batches."""
+
+_ROW = "sfumato.row"
 
 
 @dataclass(frozen=True)
-class Opened:
-    """Some copies, opened together."""
+class CopySet:
+    """Copies of one dataset that an attacker holds, with the same records in the same row order."""
 
     sources: tuple[Source, ...]
     manifests: tuple[Manifest, ...]
 
     @classmethod
-    def of(cls, copies: Sequence[Any]) -> Opened:
-        """Copies as tables or files, each with its manifest; those of different records are matched by their ids."""
+    def of(cls, copies: Sequence[Any]) -> CopySet:
+        """Open copies, which are tables or files with manifests, and match their records by their identifiers."""
         if isinstance(copies, str) or not isinstance(copies, Sequence) or not copies:
             raise AttackError("an attack needs a list of copies, with at least one in it")
         manifests = tuple(Manifest.of(copy) for copy in copies)
         if len({manifest.dataset for manifest in manifests}) > 1:
             raise AttackError(f"copies must be of one dataset, got {', '.join(sorted({m.dataset for m in manifests}))}")
-        case = cls(tuple(m.source(copy) for m, copy in zip(manifests, copies, strict=True)), manifests)
-        return case if case._is_aligned else case._matched()
+        opened = cls(tuple(m.source(copy) for m, copy in zip(manifests, copies, strict=True)), manifests)
+        return opened if opened._is_aligned else opened._matched()
 
     @property
     def ids(self) -> list[str]:
-        """The columns that name a record."""
-        return shared_ids(self.manifests)
+        """The record identifier columns that all copies release."""
+        return shared_identifiers(self.manifests)
 
     @property
     def rows(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return min(self._counts)
-
-    def batches(self, size: int = BATCH) -> Iterator[Evidence]:
-        """The same records of all copies, some at a time; a copy that nobody looks at is not read."""
-        readers = [_Reader(source, size) for source in self.sources]
-        for place in range(0, self.rows, size):
-            rows = min(size, self.rows - place)
-            tables = [partial(reader.table, place, rows) for reader in readers]
-            yield together([exhibit_later(rows, t, m) for t, m in zip(tables, self.manifests, strict=True)])
-
-    def lesson(self, *, whole: bool) -> Evidence:
-        """The records that an attack learns from: the first, or all of them."""
-        first = next(self.batches(-(-self.rows // BATCH) * BATCH if whole and self.rows else LEARN), None)
-        if first is None:
-            raise AttackError("an attack needs at least two records, and these copies have none")
-        return first
-
-    def names(self, rows: int | None = None) -> pa.Table:
-        """What names the records, or the first of them."""
-        kept = self.sources[0].batches(self.ids)
-        schema = pa.schema([self.sources[0].schema.field(name) for name in self.ids])
-        named = pa.Table.from_batches(kept if rows is None else islice(kept, -(-rows // BATCH)), schema)
-        return named.slice(0, rows)
 
     @property
     def models(self) -> list[Model]:
-        """Of all copies."""
+        """The public models of all copies."""
         return [model for manifest in self.manifests for model in manifest.models]
+
+    def batches(self, size: int = BATCH) -> Iterator[Evidence]:
+        """The same records of all copies, in batches; a copy that no attack looks at is not read."""
+        readers = [_Reader(source, size) for source in self.sources]
+        for start in range(0, self.rows, size):
+            rows = min(size, self.rows - start)
+            tables = [partial(reader.table, start, rows) for reader in readers]
+            yield pooled_evidence([lazy_evidence(rows, t, m) for t, m in zip(tables, self.manifests, strict=True)])
+
+    def training_evidence(self, *, all_rows: bool) -> Evidence:
+        """The records that an attack learns from: the first ones, or all."""
+        size = -(-self.rows // BATCH) * BATCH if all_rows and self.rows else TRAINING_ROWS
+        evidence = next(self.batches(size), None)
+        if evidence is None:
+            raise AttackError("an attack needs at least two records, and these copies have none")
+        return evidence
+
+    def identifiers(self, rows: int | None = None) -> pa.Table:
+        """The identifiers of all records, or of the first ones."""
+        batches = self.sources[0].batches(self.ids)
+        schema = pa.schema([self.sources[0].schema.field(name) for name in self.ids])
+        table = pa.Table.from_batches(batches if rows is None else islice(batches, -(-rows // BATCH)), schema)
+        return table.slice(0, rows)
 
     @property
     def _counts(self) -> list[int]:
-        """How many records each copy has: part of a copy is a copy, where the format tells its rows."""
+        """The number of records in each copy: a part of a copy is a copy too, if the file format counts its rows."""
         pairs = zip(self.sources, self.manifests, strict=True)
         return [manifest.rows if source.rows is None else source.rows for source, manifest in pairs]
 
@@ -99,27 +102,28 @@ class Opened:
         columns = [source.batches(names) for source in self.sources] if names else []
         return all(part.equals(parts[0]) for parts in zip(*columns, strict=True) for part in parts[1:])
 
-    def _matched(self) -> Opened:
+    def _matched(self) -> CopySet:
         tables = [pa.Table.from_batches(source.batches(), source.schema) for source in self.sources]
-        found = matched(tables, self.ids)
-        return Opened(tuple(map(Source.of, found)), self.manifests)
+        return CopySet(tuple(map(Source.of, match_records(tables, self.ids))), self.manifests)
 
 
 class _Reader:
-    """One copy, read in step with what is asked of it."""
+    """Reads one copy forwards, as batches of it are requested."""
 
     def __init__(self, source: Source, size: int) -> None:
-        self._source, self._batches, self._each = source, source.batches(), size // BATCH
-        self._next, self._held = 0, pa.table({})
+        self._source, self._batches, self._batches_per_table = source, source.batches(), size // BATCH
+        self._next_row, self._table = 0, pa.table({})
 
-    def table(self, place: int, rows: int) -> pa.Table:
-        """The records from that place on, which is no earlier than the last one."""
-        while self._next <= place:
-            self._held = pa.Table.from_batches(islice(self._batches, self._each), self._source.schema)
-            self._next += self._each * BATCH
-        if self._held.num_rows != rows:
-            raise AttackError("a copy must have the rows that its manifest counts, and one has not; was it cut?")
-        return self._held
+    def table(self, start: int, rows: int) -> pa.Table:
+        """The records from row `start` on, which must not be before that of the last call."""
+        while self._next_row <= start:
+            self._table = pa.Table.from_batches(islice(self._batches, self._batches_per_table), self._source.schema)
+            self._next_row += self._batches_per_table * BATCH
+        if self._table.num_rows != rows:
+            raise AttackError(
+                "a copy must have as many rows as its manifest states, and one has another number; was it truncated?"
+            )
+        return self._table
 
 
 def attack(
@@ -140,110 +144,121 @@ def attack(
         print(sf.score(estimate, table).number("income").rmse.attack)
 
     Args:
-        name: of the attack; `sfumato attack --list` has them all.
-        copies: that the attacker holds.
-        statistics: the original, if its mean and covariance shall be perfectly known.
-        samples: how many records statistics are estimated from, if not from all.
+        name: the name of the attack; `sfumato attack --list` lists them all.
+        copies: the copies that the attacker holds.
+        statistics: the original, if the attacker knows its mean and covariance exactly.
+        samples: the number of records that statistics are estimated from, if not from all.
         sample: other records of the same population.
-        known: records that the attacker knows: a table with the copies' ids, or a pair of their places and a table.
+        known: records that the attacker knows: a table with the copies' identifiers, or a pair of row indices and a
+            table.
         prior: the distribution of categories, by column and value.
-        progress: told the number of records just done.
-        options: the attack's own parameters.
+        progress: called with the number of records just processed.
+        options: the parameters of the attack.
 
     """
-    made = make(name, options)
-    case = Opened.of(copies)
-    told = _knowledge(case, statistics, samples, sample, known, prior)
-    lesson = case.lesson(whole=made.whole)
-    guess, found = made.ready(replace(lesson, knowledge=told)), []
-    for part in case.batches():
-        found.append(guess(part))
+    made = make_attack(name, options)
+    opened = CopySet.of(copies)
+    knowledge = _knowledge(opened, statistics, samples, sample, known, prior)
+    training = opened.training_evidence(all_rows=made.needs_all_records)
+    estimator, estimates = made.check_and_fit(replace(training, knowledge=knowledge)), []
+    for batch in opened.batches():
+        estimates.append(estimator(batch))
         if progress:
-            progress(part.rows)
-    named = case.names() if case.ids else None
-    return replace(joined(found), records=named, models=tuple(case.models))
+            progress(batch.rows)
+    identifiers = opened.identifiers() if opened.ids else None
+    return replace(concatenate(estimates), records=identifiers, models=tuple(opened.models))
 
 
-def _knowledge(case: Opened, statistics: Any, samples: int | None, sample: Any, known: Any, prior: Any) -> Knowledge:
-    """What an attacker is told, in the terms of the copies."""
-    if samples is not None and samples < 2:
-        raise AttackError(f"statistics are estimated from at least two records, got samples={samples!r}")
-    if isinstance(known, float | int):
-        raise AttackError(f"`known` must be a table of known records, or a pair of places and one, got {known!r}")
-    told = Knowledge(
-        statistics=None if statistics is None else _statistics(statistics, case),
-        samples=samples,
-        sample=None if sample is None else _records(_table(sample), case.models),
-        prior={} if prior is None else _priors(prior, case),
-    )
-    if known is None:
-        return told
-    if not isinstance(known, tuple) and any(isinstance(model, Rotation) for model in case.models):
-        return replace(told, known=_records(_table(known), case.models))  # where they are is what is sought
-    places, table = known if isinstance(known, tuple) else _placed(known, case)
-    return replace(told, known=records(table, case.models), places=places)
-
-
-def _records(table: pa.Table, models: Sequence[Model]) -> Records:
-    """Real records, in the terms of the models of which they tell anything."""
-    told = [m for m in models if set(getattr(m, "sources", m.columns)) <= set(table.column_names)]
-    blurred = [model for model in told if not isinstance(model, Unchanged)]
-    return records(table, blurred or models)
-
-
-def known_share(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
-    """What an attacker knows who knows that share of the records, or so many: their places, and the truth."""
-    case = Opened.of(copies)
-    rows = min(LEARN, case.rows)
-    if share >= rows:
-        raise AttackError(f"an attacker knows fewer than all {rows:,} records that are learnt from, got {share:g}")
-    places = np.unique(np.linspace(0, rows - 1, max(int(share if share >= 1 else share * rows), 1)).astype(np.int64))
-    table = aligned(_table(original), case.models)
-    if case.ids:
-        table = matched([case.names(rows), table], needed(table.column_names, case.ids))[1]
-    return places, table.take(pa.array(places))
-
-
-def make(name: str, options: Mapping[str, Any]) -> Attack:
+def make_attack(name: str, options: Mapping[str, Any]) -> Attack:
     """An attack with its parameters."""
     kind = ATTACKS[name]
-    known = getattr(kind, "__dataclass_fields__", {})
-    strange = [option for option in options if option not in known]
-    if strange:
-        has = f"it has {', '.join(known)}" if known else "it has none"
-        raise AttackError(f"the attack {name!r} has no parameter {strange[0]!r}; {has}")
+    parameters = getattr(kind, "__dataclass_fields__", {})
+    unknown = [option for option in options if option not in parameters]
+    if unknown:
+        has = f"it has {', '.join(parameters)}" if parameters else "it has none"
+        raise AttackError(f"the attack {name!r} has no parameter {unknown[0]!r}; {has}")
     made: Attack = kind(**options)
     return made
+
+
+def choose_known_records(copies: Sequence[Any], original: Any, share: float) -> tuple[Rows, pa.Table]:
+    """The row indices and true values of records for an attacker who knows a share of them, or a number from 1 on."""
+    opened = CopySet.of(copies)
+    rows = min(TRAINING_ROWS, opened.rows)
+    if share >= rows:
+        raise AttackError(
+            f"an attacker must know fewer than all {rows:,} records that the attack learns from, got {share:g}"
+        )
+    count = max(int(share if share >= 1 else share * rows), 1)
+    known_rows = np.unique(np.linspace(0, rows - 1, count).astype(np.int64))
+    table = require_aligned(_table(original), opened.models)
+    if opened.ids:
+        identifiers = opened.identifiers(rows)
+        table = match_records([identifiers, table], require_identifiers(table.column_names, opened.ids))[1]
+    return known_rows, table.take(pa.array(known_rows))
 
 
 def score(
     estimate: Estimate, truth: Any, *, control: Any = None, epsilon: float = 0.05, leave_out: Rows | None = None
 ) -> Score:
-    """How right an estimate was, with intervals, beside a guess without any copy and a control.
+    """The accuracy of an estimate, with intervals, beside a baseline without any copy and a control.
 
     Args:
-        estimate: from `attack`.
-        truth: the original, as a table or a file; records are matched by their ids where the copies show them, and
-            columns that a policy clips are clipped.
-        control: records that were not released; by default, other records than the one that is guessed.
-        epsilon: what counts as a breach (giannella2010, Definition 3.1).
-        leave_out: the places of records that the attacker knew.
+        estimate: the estimate of an `attack`.
+        truth: the original, as a table or a file; records are matched by their identifiers where the copies release
+            them, and columns that a policy clips are clipped.
+        control: records that were not released; by default, other records than the one that is estimated.
+        epsilon: the relative error up to which an estimate is a breach (giannella2010, Definition 3.1).
+        leave_out: the row indices of records that the attacker knew.
 
     """
-    real = records(aligned(_original(estimate, _table(truth)), estimate.models), estimate.models)
+    original = require_aligned(_original(estimate, _table(truth)), estimate.models)
+    real = original_records(original, estimate.models)
     if leave_out is not None:
-        kept = np.delete(np.arange(len(estimate)), leave_out)
-        estimate, real = estimate.take(kept), real.take(kept)
-    other = None if control is None else records(_table(control), estimate.models)
+        scored = np.delete(np.arange(len(estimate)), leave_out)
+        estimate, real = estimate.take(scored), real.take(scored)
+    other = None if control is None else original_records(_table(control), estimate.models)
     return attacks.score(estimate, real, control=other, epsilon=epsilon)
 
 
 def _original(estimate: Estimate, table: pa.Table) -> pa.Table:
+    """The original in the row order of an estimate."""
     if estimate.records is not None:
-        table = matched([estimate.records, table], needed(table.column_names, estimate.records.column_names))[1]
+        ids = require_identifiers(table.column_names, estimate.records.column_names)
+        table = match_records([estimate.records, table], ids)[1]
     if table.num_rows != len(estimate):
         raise AttackError(f"the truth must hold the {len(estimate):,} records of the copies, got {table.num_rows:,}")
     return table
+
+
+def _knowledge(copies: CopySet, statistics: Any, samples: int | None, sample: Any, known: Any, prior: Any) -> Knowledge:
+    """The background knowledge of an attacker, in the terms of the copies."""
+    if samples is not None and samples < 2:
+        raise AttackError(f"statistics are estimated from at least two records, got samples={samples!r}")
+    knowledge = Knowledge(
+        statistics=None if statistics is None else _statistics(statistics, copies),
+        samples=samples,
+        sample=None if sample is None else _records(_table(sample), copies.models),
+        prior={} if prior is None else _priors(prior, copies),
+    )
+    return knowledge if known is None else _with_known_records(knowledge, known, copies)
+
+
+def _with_known_records(knowledge: Knowledge, known: Any, copies: CopySet) -> Knowledge:
+    """The knowledge with known records, at known rows unless the copies are rotated or projected."""
+    if isinstance(known, float | int):
+        raise AttackError(f"`known` must be a table of known records, or a pair of row indices and one, got {known!r}")
+    if not isinstance(known, tuple) and of_type(copies.models, Rotation):
+        return replace(knowledge, known=_records(_table(known), copies.models))  # the attack finds their rows
+    known_rows, table = known if isinstance(known, tuple) else _located(known, copies)
+    return replace(knowledge, known=original_records(table, copies.models), known_rows=known_rows)
+
+
+def _records(table: pa.Table, models: Sequence[Model]) -> Records:
+    """Original records, in the terms of those models whose columns the table has."""
+    available = [model for model in models if set(model.original_columns) <= set(table.column_names)]
+    unchanged = of_type(available, Unchanged)
+    return original_records(table, [model for model in available if model not in unchanged] or models)
 
 
 def _table(table: Any) -> pa.Table:
@@ -251,41 +266,47 @@ def _table(table: Any) -> pa.Table:
     return pa.Table.from_batches(source.batches(), source.schema)
 
 
-def _statistics(original: Any, case: Opened) -> tuple[tuple[str, ...], Floats, Floats]:
-    known = records(_table(original), case.models)
-    whole = known.values[~np.isnan(known.values).any(axis=1)]
-    if len(whole) < 2:
+def _statistics(original: Any, copies: CopySet) -> tuple[tuple[str, ...], Floats, Floats]:
+    """The columns of the copies, and the mean and covariance of the original."""
+    known = original_records(_table(original), copies.models)
+    complete = known.values[~np.isnan(known.values).any(axis=1)]
+    if len(complete) < 2:
         raise AttackError("statistics need at least two records without missing numbers; give a larger table")
-    return known.columns, whole.mean(axis=0), np.atleast_2d(np.cov(whole.T))
+    return known.columns, complete.mean(axis=0), np.atleast_2d(np.cov(complete.T))
 
 
-def _placed(known: Any, case: Opened) -> tuple[Rows, pa.Table]:
-    """Where known records are among those that are learnt from."""
+def _located(known: Any, copies: CopySet) -> tuple[Rows, pa.Table]:
+    """The row indices of known records among those that an attack learns from, and the records found there."""
     table = _table(known)
-    if not case.ids:
-        raise AttackError("known records are found by their ids, and these copies show none; give their places too")
-    first = case.names(LEARN)
-    seen = first.append_column("sfumato.place", pa.array(np.arange(first.num_rows)))
-    found, chosen = matched([seen, table], needed(table.column_names, case.ids))
-    return found.column("sfumato.place").to_numpy(), chosen
+    if not copies.ids:
+        raise AttackError(
+            "known records are found by their identifiers, and these copies release none; give their row indices too"
+        )
+    first = copies.identifiers(TRAINING_ROWS)
+    numbered = first.append_column(_ROW, pa.array(np.arange(first.num_rows)))
+    found, chosen = match_records([numbered, table], require_identifiers(table.column_names, copies.ids))
+    return found.column(_ROW).to_numpy(), chosen
 
 
-def _priors(said: Mapping[str, Mapping[Any, float]], case: Opened) -> dict[tuple[str, ...], Floats]:
-    """Priors by attribute, in the order of its domain."""
-    out: dict[tuple[str, ...], Floats] = {}
-    for column, chances in said.items():
-        models = [m for m in case.models if isinstance(m, UniformReplacement) and m.columns == (column,)]
+def _priors(stated: Mapping[str, Mapping[Any, float]], copies: CopySet) -> dict[tuple[str, ...], Floats]:
+    """The prior distribution of each attribute, in the order of its domain."""
+    priors: dict[tuple[str, ...], Floats] = {}
+    for column, probabilities in stated.items():
+        models = [m for m in of_type(copies.models, UniformReplacement) if m.columns == (column,)]
         if not models:
-            raise AttackError(f"a prior is about one category by itself, and {column!r} is none in these copies")
-        values = pa.table({column: pa.array(list(chances)).cast(_kind(case, column))})
-        prior = np.zeros(Domain.decode(models[0].domains[0]).count + models[0].perturbs_null)
-        prior[codes_of(values, models[0])] = list(chances.values())
+            raise AttackError(
+                f"a prior must be about a single categorical column, and {column!r} is none in these copies"
+            )
+        values = pa.table({column: pa.array(list(probabilities)).cast(_value_type(copies, column))})
+        prior = np.zeros(models[0].size)
+        prior[codes_of(values, models[0])] = list(probabilities.values())
         if not 0.999 < prior.sum() < 1.001 or prior.min() < 0:
             raise AttackError(f"the prior of {column!r} must be probabilities that sum to 1, got {prior.sum():g}")
-        out[column,] = prior / prior.sum()
-    return out
+        priors[column,] = prior / prior.sum()
+    return priors
 
 
-def _kind(case: Opened, column: str) -> pa.DataType:
-    kind = next(source.schema.field(column).type for source in case.sources if column in source.schema.names)
+def _value_type(copies: CopySet, column: str) -> pa.DataType:
+    """The type of a column's values, without a dictionary encoding."""
+    kind = next(source.schema.field(column).type for source in copies.sources if column in source.schema.names)
     return kind.value_type if pa.types.is_dictionary(kind) else kind

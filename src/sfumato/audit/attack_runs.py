@@ -1,9 +1,9 @@
-"""Trying attacks: each on each piece of evidence, on all cores, scored on what the attackers did not know."""
+"""Attack runs: every attack on the copies that each adversary holds, in parallel, scored on records it did not know."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -11,59 +11,88 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
-from sfumato.audit.result import AttackRun
-from sfumato.errors import AttackError
+from sfumato.audit.result import AttackRun, SkippedAttack
+from sfumato.errors import AttackError, NumericalFailure
 from sfumato.kernels import Rows
+
+Outcome = Score | SkippedAttack
+"""The result of one attack by one adversary."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """What somebody holds."""
+class Adversary:
+    """A recipient, or a coalition of recipients, and the copies that it holds."""
 
-    holder: str
+    name: str
     evidence: Evidence
-    like: int | None = None
-    """The place of a case whose only copy is what these copies pool to: most attacks need not be tried again."""
+    equivalent: int | None = None
+    """The index of the adversary whose single copy is all that these copies combine to: where an attack makes no use
+    of further copies, it need not be run again."""
 
 
 @dataclass(frozen=True)
 class Scorer:
-    """Knows the truth."""
+    """Scores attacks against the original, without the records that adversaries know."""
 
     truth: Records
-    known: Rows
-    """The places of the records that attackers know, and that do not count."""
+    known_rows: Rows
+    """The row indices of the records that adversaries know, which are not scored."""
     control: Records | None = None
+    """Records that were held out, of which no adversary has a copy."""
 
     def score(self, attack: Attack, evidence: Evidence) -> Score:
-        """How right an attack is about the records that are not known."""
-        rest = np.delete(np.arange(evidence.rows), self.known)
-        return score(attack.estimate(evidence).take(rest), self.truth.take(rest), control=self.control)
+        """The score of an attack on the records that the adversary does not know."""
+        unknown = np.delete(np.arange(evidence.rows), self.known_rows)
+        return score(attack.estimate(evidence).take(unknown), self.truth.take(unknown), control=self.control)
 
 
 def run_attacks(
-    cases: Sequence[Case], names: Sequence[str] | None, scorer: Scorer, stage: Callable[[str], None]
+    adversaries: Sequence[Adversary], names: Sequence[str] | None, scorer: Scorer, stage: Callable[[str], None]
 ) -> list[AttackRun]:
-    """All attacks on all cases; an attack that does not fit a case says nothing of it."""
-    attacks: list[Attack] = [ATTACKS[name]() for name in (ATTACKS.names() if names is None else names)]
-    due = [(i, attack) for i, case in enumerate(cases) for attack in attacks if attack.pools or case.like is None]
+    """Run all attacks, or those named, by all adversaries; an attack that does not apply is reported as skipped."""
+    classes = ATTACKS.members().values() if names is None else [ATTACKS[name] for name in names]
+    attacks: list[Attack] = [attack_class() for attack_class in classes]
+    jobs = [
+        (i, attack)
+        for i, adversary in enumerate(adversaries)
+        for attack in attacks
+        if _source(i, adversary, attack) == i
+    ]
 
-    def attempt(job: tuple[int, Attack]) -> Score | str:
-        case, attack = cases[job[0]], job[1]
-        stage(f"{attack.name} on {case.holder}")
-        try:
-            return scorer.score(attack, case.evidence)
-        except AttackError as error:
-            return str(error)
+    def run(job: tuple[int, Attack]) -> Outcome:
+        i, attack = job
+        stage(f"{attack.name} on {adversaries[i].name}")
+        return _outcome(attack, adversaries[i].evidence, scorer)
 
-    # one attack a core: a library that started threads of its own for each would only get in the way
+    # one attack per core: a library that started its own threads for each would slow all of them down
     with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
-        found = {(i, attack.name): done for (i, attack), done in zip(due, pool.map(attempt, due), strict=True)}
+        outcomes = {(i, attack.name): found for (i, attack), found in zip(jobs, pool.map(run, jobs), strict=True)}
+    return [
+        _attack_run(adversary.name, (outcomes[_source(i, adversary, attack), attack.name] for attack in attacks))
+        for i, adversary in enumerate(adversaries)
+    ]
 
-    out = []
-    for i, case in enumerate(cases):
-        places = [(i if case.like is None or attack.pools else case.like, attack.name) for attack in attacks]
-        done = [(name, found[place, name]) for place, name in places]
-        scores = tuple(result for _, result in done if isinstance(result, Score))
-        out.append(AttackRun(case.holder, scores, tuple((n, reason) for n, reason in done if isinstance(reason, str))))
-    return out
+
+def _source(index: int, adversary: Adversary, attack: Attack) -> int:
+    """The index of the adversary whose outcome counts: an equivalent one, unless the attack uses several copies."""
+    return index if attack.combines_copies or adversary.equivalent is None else adversary.equivalent
+
+
+def _outcome(attack: Attack, evidence: Evidence, scorer: Scorer) -> Outcome:
+    """The score of one attack, or the reason why it could not be run."""
+    try:
+        return scorer.score(attack, evidence)
+    except AttackError as error:
+        return SkippedAttack(attack.name, str(error), failed=isinstance(error, NumericalFailure))
+
+
+def _attack_run(adversary: str, outcomes: Iterator[Outcome]) -> AttackRun:
+    """The outcomes of one adversary's attacks, divided into scores and skipped attacks."""
+    scores: list[Score] = []
+    skipped: list[SkippedAttack] = []
+    for outcome in outcomes:
+        if isinstance(outcome, Score):
+            scores.append(outcome)
+        else:
+            skipped.append(outcome)
+    return AttackRun(adversary, tuple(scores), tuple(skipped))

@@ -1,4 +1,4 @@
-"""The audit itself: every attack on every copy, on all of them pooled, and on independent copies for comparison."""
+"""Audit of copies: every attack on each copy, on all copies of a coalition, and on copies with independent noise."""
 
 from __future__ import annotations
 
@@ -8,20 +8,21 @@ from importlib.metadata import version
 import pyarrow as pa
 
 from sfumato.attacks import non_dominated
-from sfumato.audit.attack_runs import Case, Scorer, run_attacks
+from sfumato.audit.attack_runs import Adversary, Scorer, run_attacks
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check
-from sfumato.audit.comparison import growth, spread, worth
-from sfumato.audit.outliers import Exposure
-from sfumato.audit.result import AttackRun, Audit, Held
+from sfumato.audit.comparison import collusion_curves, column_risks, error_distribution
+from sfumato.audit.outliers import SinglingOutRisk
+from sfumato.audit.result import AttackRun, Audit, HeldCopy
 from sfumato.audit.soundness import soundness
 from sfumato.policy.targets import Target
-from sfumato.risk.thresholds import Reached, reached, speaks_of
+from sfumato.risk.thresholds import ThresholdResult, best_results, is_measured
 
-CONTROL = 10
-"""One record in ten is kept from the attackers, as a control: what they find of it, they would find without a copy."""
+CONTROL_ONE_IN = 10
+"""One record in this many is held out as a control: what attacks find out about it, they find out without a copy."""
 
 Stage = Callable[[str], None]
+"""Called with the name of each step as it begins."""
 
 
 def audit(
@@ -30,79 +31,87 @@ def audit(
     *,
     attacks: Sequence[str] | None = None,
     targets: Sequence[Target] = (),
-    exposure: Exposure | None = None,
+    singling_out: SinglingOutRisk | None = None,
     faults: Sequence[Check] = (),
     rows: int | None = None,
     stage: Stage = lambda _: None,
 ) -> Audit:
-    """Attack copies in every known way.
+    """Audit the disclosure risk of copies with every known attack.
 
     Args:
-        original: the same records, as they are.
-        copies: by the names of who holds them, each with its manifest.
-        attacks: to try; by default all.
-        targets: thresholds to hold them against.
-        exposure: what stands out of the noise, if it was looked for.
-        faults: what else was found wrong with the copies.
-        rows: of the whole table, if this is a part of it.
-        stage: told what is going on.
+        original: the same records, unperturbed.
+        copies: the copies with their manifests, by the names of the recipients who hold them.
+        attacks: the names of the attacks to run; by default all.
+        targets: the thresholds to compare the attacks with.
+        singling_out: the outliers of the table, if they were looked for.
+        faults: other checks of the copies that failed.
+        rows: the number of records of the table, if `original` is a part of it.
+        stage: called with the name of each step as it begins.
 
     """
-    whole = AuditInput.of(original, copies)
+    everything = AuditInput.of(original, copies)
     stage("checking the noise")
-    sound = soundness(whole, faults=faults)
-    seen, control = whole.split(CONTROL)
-    scorer, twin = Scorer(seen.truth, seen.known(), control), seen.twin()
-    alone, pooled, independent = _tried(seen, twin, attacks, scorer, stage)
+    sound = soundness(everything, faults=faults)
+    released, control = everything.hold_out(CONTROL_ONE_IN)
+    scorer, independent = Scorer(released.truth, released.known_rows(), control), released.with_independent_noise()
+    single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, stage)
     stage("adding copy by copy")
     return Audit(
-        dataset=seen.manifests[0].dataset,
-        rows=len(whole.truth) if rows is None else rows,
-        audited=len(whole.truth),
-        paths=seen.paths(),
-        copies=tuple(Held(name, m.fidelity) for name, m in zip(seen.names, seen.manifests, strict=True)),
-        alone=tuple(alone),
-        pooled=pooled,
-        independent=independent,
+        dataset=released.manifests[0].dataset,
+        rows=len(everything.truth) if rows is None else rows,
+        audited_rows=len(everything.truth),
+        paths=released.path_count(),
+        copies=tuple(HeldCopy(name, m.fidelity) for name, m in zip(released.names, released.manifests, strict=True)),
+        single_copy=tuple(single_copy),
+        all_copies=all_copies,
+        independent_noise=independent_noise,
         soundness=sound,
-        worth=tuple(worth(seen, alone, pooled, independent)),
-        growth=tuple(growth(seen, twin)),
-        spread=spread(seen, twin),
-        exposure=exposure,
-        targets=_reached(seen, targets, [pooled, *alone]),
+        column_risks=tuple(column_risks(released, single_copy, all_copies, independent_noise)),
+        collusion_curves=tuple(collusion_curves(released, independent)),
+        error_distribution=error_distribution(released, independent),
+        singling_out=singling_out,
+        thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
         software=f"sfumato {version('sfumato')}",
     )
 
 
-def _tried(
-    seen: AuditInput, twin: AuditInput, attacks: Sequence[str] | None, scorer: Scorer, stage: Stage
+def _run_all(
+    released: AuditInput, independent: AuditInput, attacks: Sequence[str] | None, scorer: Scorer, stage: Stage
 ) -> tuple[list[AttackRun], AttackRun, AttackRun]:
-    """All attacks on each copy, on all of them, and on the independent ones; only who holds the best knows records."""
-    best = max(range(len(seen.copies)), key=lambda i: seen.manifests[i].fidelity)
-    knowing = [i == best or bool(copy.turned) for i, copy in enumerate(seen.copies)]  # a turn is undone by knowing
-    cases = [Case(name, seen.alone(i, knows=knowing[i])) for i, name in enumerate(seen.names)]
-    cases.append(Case("all together", seen.pooled(), _is_all(seen)))
-    cases.append(Case("all, had the noise been independent", twin.pooled()))
-    *alone, pooled, independent = run_attacks(cases, attacks, scorer, stage)
-    return alone, pooled, independent
+    """The attacks on each copy, on all copies, and on copies with independent noise.
+
+    Known records are given to the holder of the best copy, to the coalitions, and to holders of rotated or projected
+    copies, against which known records are the main attack.
+    """
+    best = max(range(len(released.copies)), key=lambda i: released.manifests[i].fidelity)
+    knows = [i == best or bool(copy.linear_maps) for i, copy in enumerate(released.copies)]
+    adversaries = [Adversary(name, released.single(i, known_records=knows[i])) for i, name in enumerate(released.names)]
+    adversaries.append(Adversary("all copies", released.combined(), _equivalent_copy(released)))
+    adversaries.append(Adversary("copies with independent noise", independent.combined()))
+    *single_copy, all_copies, independent_noise = run_attacks(adversaries, attacks, scorer, stage)
+    return single_copy, all_copies, independent_noise
 
 
-def _is_all(seen: AuditInput) -> int | None:
-    """The copy that all together pool to, if there is one: where all lie on one path, the best."""
-    evidence = seen.pooled(knows=False)
+def _equivalent_copy(released: AuditInput) -> int | None:
+    """The index of the one copy that all copies combine to, if there is one: the best copy, if all lie on one path."""
+    evidence = released.combined(known_records=False)
     best = non_dominated(evidence.numbers)
     if len(best) != 1 or evidence.numbers[best[0]].columns != evidence.columns:
         return None
-    return next(i for i, copy in enumerate(seen.copies) if any(evidence.numbers[best[0]] is p for p in copy.numbers))
+    sufficient = evidence.numbers[best[0]]
+    return next(i for i, copy in enumerate(released.copies) if any(sufficient is part for part in copy.numbers))
 
 
-def _reached(seen: AuditInput, targets: Sequence[Target], tried: Sequence[AttackRun]) -> tuple[Reached, ...]:
-    """What the best attack reached of each target on a column that some copy shows."""
-    scores = [found for trial in tried for found in trial.scores]
-    asked = [target for target in targets if _is_shown(seen, target) and speaks_of(scores, target)]
-    return tuple(reached(asked, scores))
+def _threshold_results(
+    released: AuditInput, targets: Sequence[Target], runs: Sequence[AttackRun]
+) -> tuple[ThresholdResult, ...]:
+    """The best attack on each target whose column is in some copy."""
+    scores = [score for run in runs for score in run.scores]
+    measured = [target for target in targets if _is_released(released, target) and is_measured(scores, target)]
+    return tuple(best_results(measured, scores))
 
 
-def _is_shown(seen: AuditInput, target: Target) -> bool:
-    return target.column in seen.truth.columns or any(target.column in name for name in seen.truth.codes)
+def _is_released(released: AuditInput, target: Target) -> bool:
+    """Whether the column of a target is in some copy."""
+    return target.column in released.truth.columns or any(target.column in names for names in released.truth.codes)

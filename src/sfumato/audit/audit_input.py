@@ -1,4 +1,4 @@
-"""The audit_input: the copies that are audited, with the original of the same records."""
+"""Audit input: the copies under audit as evidence for attacks, with the original of the same records."""
 
 from __future__ import annotations
 
@@ -8,44 +8,49 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import Evidence, Knowledge, Records, simulated
-from sfumato.audit.alignment import aligned, matched, needed, shared_ids
+from sfumato.attacks import Evidence, Knowledge, Records, simulate_copies
+from sfumato.audit.alignment import match_records, require_aligned, require_identifiers, shared_identifiers
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
-from sfumato.release.evidence import copy_evidence, records, together
+from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
 from sfumato.tables.sampling import one_in
 
-KNOWN = 2000
-"""Records that the attacker is assumed to know, of those that are audited; at most one in ten."""
+MAX_KNOWN = 2000
+"""About how many of the audited records the attacker is assumed to know; at most one in ten."""
 
 
 @dataclass(frozen=True)
 class AuditInput:
-    """What is audited: the original and the copies of the same records, as attacks see them."""
+    """The original and the copies of the same records, in the same row order."""
 
     names: tuple[str, ...]
+    """The names of the recipients who hold the copies."""
     manifests: tuple[Manifest, ...]
     copies: tuple[Evidence, ...]
     original: pa.Table
     truth: Records
+    """The original in the form in which estimates are scored."""
 
     @classmethod
     def of(cls, original: pa.Table, copies: dict[str, pa.Table]) -> AuditInput:
-        """Copies by their holders' names; records that not all of them hold are left out."""
+        """Match copies, by the names of their holders, with the original; records that a copy lacks are left out."""
         if not copies:
             raise AttackError("an audit needs at least one copy; grant one, or name the files")
         manifests = [Manifest.of(copy) for copy in copies.values()]
-        ids = needed(original.column_names, shared_ids(manifests))
+        ids = require_identifiers(original.column_names, shared_identifiers(manifests))
         models = [model for manifest in manifests for model in manifest.models]
-        table, *found = matched([aligned(original, models), *copies.values()], ids)
+        table, *matched = match_records([require_aligned(original, models), *copies.values()], ids)
         if table.num_rows < 2:
-            raise AttackError("an audit needs records that all holders of copies have, and there are none")
-        shown = [copy_evidence(copy, manifest) for copy, manifest in zip(found, manifests, strict=True)]
-        return cls(tuple(copies), tuple(manifests), tuple(shown), table, records(table, models))
+            raise AttackError(
+                "an audit needs at least two records that all copies have, and there are fewer; audit copies of the "
+                "same records"
+            )
+        evidence = [copy_evidence(copy, manifest) for copy, manifest in zip(matched, manifests, strict=True)]
+        return cls(tuple(copies), tuple(manifests), tuple(evidence), table, original_records(table, models))
 
     def take(self, rows: Rows) -> AuditInput:
-        """Some of the records."""
+        """The input restricted to some rows."""
         return replace(
             self,
             copies=tuple(copy.take(rows) for copy in self.copies),
@@ -53,52 +58,53 @@ class AuditInput:
             truth=self.truth.take(rows),
         )
 
-    def split(self, share: int) -> tuple[AuditInput, Records]:
-        """All but one record in so many, and the truth about those."""
-        apart = one_in(share, len(self.truth))
-        return self.take(np.delete(np.arange(len(self.truth)), apart)), self.truth.take(apart)
+    def hold_out(self, one_in_so_many: int) -> tuple[AuditInput, Records]:
+        """The input without one record in so many, and the true values of those as a control."""
+        control = one_in(one_in_so_many, len(self.truth))
+        return self.take(np.delete(np.arange(len(self.truth)), control)), self.truth.take(control)
 
-    def paths(self) -> int:
-        """On how many paths the copies of some column lie: on more than one, pooling them gains."""
-        parts: dict[str, set[str]] = {}
+    def path_count(self) -> int:
+        """The largest number of paths that the copies of a column lie on; with several, collusion adds information."""
+        paths: dict[str, set[str]] = {}
         for copy in self.copies:
-            lanes = [(part.model.columns, part.path) for part in copy.numbers]
-            lanes += [(part.model.columns, part.path) for part in copy.categories]
-            for columns, path in lanes:
+            parts = [(part.model.columns, part.path) for part in copy.numbers]
+            parts += [(part.model.columns, part.path) for part in copy.categories]
+            for columns, path in parts:
                 for column in columns:
-                    parts.setdefault(column, set()).add(path)
-        return max(map(len, parts.values()), default=1)
+                    paths.setdefault(column, set()).add(path)
+        return max(map(len, paths.values()), default=1)
 
-    def known(self) -> Rows:
-        """The places of the records that attackers know."""
-        return one_in(max(len(self.truth) // KNOWN, 10), len(self.truth))
+    def known_rows(self) -> Rows:
+        """The row indices of the records that attackers know."""
+        return one_in(max(len(self.truth) // MAX_KNOWN, 10), len(self.truth))
 
-    def pooled(self, first: int | None = None, *, knows: bool = True) -> Evidence:
-        """All copies, or the first few, in one hand."""
-        return together(self.copies[:first], self._knowledge() if knows else None)
+    def combined(self, first: int | None = None, *, known_records: bool = True) -> Evidence:
+        """The evidence of a coalition that holds all copies, or the first few, and maybe some known records."""
+        return pooled_evidence(self.copies[:first], self._knowledge() if known_records else None)
 
-    def alone(self, i: int, *, knows: bool) -> Evidence:
-        """One of the copies."""
-        return together([self.copies[i]], self._knowledge() if knows else None)
+    def single(self, i: int, *, known_records: bool) -> Evidence:
+        """The evidence of an attacker who holds one copy, and maybe some known records."""
+        return pooled_evidence([self.copies[i]], self._knowledge() if known_records else None)
 
-    def twin(self) -> AuditInput:
-        """The same levels with noise that is independent between copies, by the same published models."""
-        apart = []
+    def with_independent_noise(self) -> AuditInput:
+        """Simulated copies of the same levels and public models, whose noise is independent between copies."""
+        separate = []
         for i, copy in enumerate(self.copies):
-            own = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.numbers)
-            drawn = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.categories)
-            apart.append(replace(copy, numbers=own, categories=drawn, turned=()))  # a turn is not drawn anew
-        made = simulated(together(apart), self.truth)
-        numbers, categories = iter(made.numbers), iter(made.categories)
+            numbers = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.numbers)
+            categories = tuple(replace(part, path=f"{part.path}#{i}") for part in copy.categories)
+            # linear maps are left out, since they are not redrawn
+            separate.append(replace(copy, numbers=numbers, categories=categories, linear_maps=()))
+        drawn = simulate_copies(pooled_evidence(separate), self.truth)
+        drawn_numbers, drawn_categories = iter(drawn.numbers), iter(drawn.categories)
         copies = [
             replace(
                 copy,
-                numbers=tuple(islice(numbers, len(copy.numbers))),
-                categories=tuple(islice(categories, len(copy.categories))),
+                numbers=tuple(islice(drawn_numbers, len(copy.numbers))),
+                categories=tuple(islice(drawn_categories, len(copy.categories))),
             )
-            for copy in apart
+            for copy in separate
         ]
         return replace(self, copies=tuple(copies))
 
     def _knowledge(self) -> Knowledge:
-        return Knowledge(known=self.truth.take(self.known()), places=self.known())
+        return Knowledge(known=self.truth.take(self.known_rows()), known_rows=self.known_rows())

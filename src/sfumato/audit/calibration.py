@@ -1,4 +1,4 @@
-"""Calibration: the highest level at which no attack, by any coalition, does better than a target allows."""
+"""Calibration: the highest fidelity at which no attack, by any coalition, does better than a disclosure-risk target."""
 
 from __future__ import annotations
 
@@ -9,79 +9,82 @@ from typing import Any
 from sfumato.errors import PolicyError
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.policy.document import Policy
 from sfumato.policy.targets import Target
-from sfumato.release.evidence import copy_evidence, records, together
+from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
+from sfumato.release.perturbation import numbered_rows, perturb_sample
+from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
-from sfumato.risk.thresholds import ROWS, Reached, best_reached
+from sfumato.risk.thresholds import ROWS, ThresholdResult, evaluate_thresholds
 from sfumato.tables.sampling import sampled
 from sfumato.tables.source import Source
 
-TURNS = 11
-"""Levels that are tried for each target, at most."""
+MAX_TRIALS = 11
+"""The largest number of fidelities that are tried for each target."""
 
-STEPS = 1000
-"""Fidelities are found to one part in so many."""
+RESOLUTION = 1000
+"""Fidelities are found as multiples of one over this number."""
 
 CONFIDENCE = 1 - 1e-9
-"""A calibrated level keeps its target by a margin, so that the test before each release finds so with other noise."""
+"""The confidence with which a calibrated level meets its target, so that a release with other noise meets it too."""
 
 
 @dataclass(frozen=True)
-class Calibrated:
-    """The highest fidelity at which a target holds, and what the best attack reaches there."""
+class CalibratedLevel:
+    """The highest fidelity that meets a target, and what the best attack achieves there."""
 
     fidelity: float
-    reached: Reached
+    result: ThresholdResult
 
 
 @dataclass(frozen=True)
-class Bench:
-    """Some records of a table, to be released at any level and attacked."""
+class TrialRelease:
+    """A sample of a table, to be released at any level and attacked."""
 
     scheme: TableScheme
-    places: Any
+    row_numbers: Any
+    """The numbers of the sampled rows in the table."""
     rows: Any
     key: Key
 
-    def reach(self, target: Target, fidelity: float) -> Reached:
-        """What the best attack reaches, by who holds a copy at this level and all declared ones below it."""
+    def attack(self, target: Target, fidelity: float) -> ThresholdResult:
+        """The best attack by a coalition that holds a copy of this fidelity and all declared ones below it."""
         level = Level(fidelity)
         below = [other for other in self.scheme.policy.ladder if other < level]
-        copies = self.scheme.copies(self.places, self.rows, [level, *below], self.key)
+        copies = perturb_sample(self.scheme, self.row_numbers, self.rows, [level, *below], self.key)
         manifests = [Manifest.of(copy) for copy in copies]
-        evidence = together([copy_evidence(copy, manifest) for copy, manifest in zip(copies, manifests, strict=True)])
-        return best_reached([target], evidence, records(self.rows, manifests[0].models), CONFIDENCE)[0]
+        evidence = pooled_evidence([copy_evidence(c, manifest) for c, manifest in zip(copies, manifests, strict=True)])
+        truth = original_records(self.rows, manifests[0].models)
+        return evaluate_thresholds([target], evidence, truth, CONFIDENCE)[0]
 
 
 def calibrate(
     policy: Policy, table: Any, targets: Sequence[Target], *, progress: Callable[[int], None] | None = None
-) -> list[Calibrated]:
-    """The highest fidelity for each target, by bisection; attacks do better the higher it is."""
+) -> list[CalibratedLevel]:
+    """The highest fidelity for each target, by bisection: attacks do better the higher the fidelity."""
     for target in targets:
         policy.check_target(target)
     source = Source.of(table)
     scheme = replace(policy, digits=max(policy.digits, 16), targets=()).fit(source)
-    bench = Bench(scheme, *sampled(scheme.numbered(source), ROWS), Key.generate())
-    return [_bisect(bench, target, progress) for target in targets]
+    trial = TrialRelease(scheme, *sampled(numbered_rows(scheme, source), ROWS), Key.generate())
+    return [_bisect(trial, target, progress) for target in targets]
 
 
-def _bisect(bench: Bench, target: Target, progress: Callable[[int], None] | None) -> Calibrated:
-    least = bench.reach(target, 1 / STEPS)
-    if not least.met:
+def _bisect(trial: TrialRelease, target: Target, progress: Callable[[int], None] | None) -> CalibratedLevel:
+    lowest = trial.attack(target, 1 / RESOLUTION)
+    if not lowest.met:
         raise PolicyError(
-            f"no level keeps {target}: at fidelity {1 / STEPS:g}, where hardly anything is shown, {least}; choose a "
-            "target that a guess without any copy does not beat"
+            f"no level meets the target {target}: even at fidelity {1 / RESOLUTION:g}, {lowest}; choose a target that "
+            "an attacker without any copy does not beat"
         )
-    low, high, best = 1, STEPS, least
+    low, high, best = 1, RESOLUTION, lowest
     while high - low > 1:
         middle = (low + high) // 2
-        found = bench.reach(target, middle / STEPS)
+        result = trial.attack(target, middle / RESOLUTION)
         if progress:
             progress(1)
-        if found.met:
-            low, best = middle, found
+        if result.met:
+            low, best = middle, result
         else:
             high = middle
-    return Calibrated(low / STEPS, best)
+    return CalibratedLevel(low / RESOLUTION, best)

@@ -1,4 +1,4 @@
-"""Checks: whether copies are what their manifests say, each with an exact or conservative p-value."""
+"""Soundness checks: statistical tests that copies match their manifests, with exact or conservative p-values."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that sound copies do, and how likely sound copies are to look as unsound as these."""
+    """A statistical test of one property of sound copies."""
 
     subject: str
-    """Which copies and columns."""
+    """The copies and columns that were tested."""
     fault: str
-    """What is wrong if the check fails."""
-    p: float
+    """What is wrong with the copies if the check fails."""
+    p_value: float
+    """The probability that sound copies look at least as unsound as these."""
     copies: tuple[str, ...] = ()
-    """The names of the copies."""
+    """The names of the copies that were tested."""
 
 
 @dataclass(frozen=True)
 class Soundness:
-    """All checks on some copies."""
+    """All checks on some copies, with a bound on the probability of a false alarm."""
 
     checks: tuple[Check, ...]
-    rate: float
-    """The probability that sound copies raise an alarm, over all checks together."""
+    false_alarm_rate: float
+    """The probability that sound copies fail at least one of all checks, at most."""
     unchecked: tuple[str, ...] = ()
-    """Copies of which nothing could be checked, for want of records."""
+    """The names of copies with too few records to check anything."""
 
     @property
     def alarms(self) -> tuple[Check, ...]:
-        """The checks that failed, the surest first. By the union bound, sound copies have none but at the `rate`."""
-        level = self.rate / max(len(self.checks), 1)
-        return tuple(sorted((check for check in self.checks if not check.p >= level), key=lambda check: check.p))
+        """The failed checks, the smallest p-value first, at a level that is corrected by Bonferroni's union bound."""
+        level = self.false_alarm_rate / max(len(self.checks), 1)
+        failed = (check for check in self.checks if not check.p_value >= level)  # NaN fails too
+        return tuple(sorted(failed, key=lambda check: check.p_value))
 
     @property
     def sound(self) -> bool:
-        """Whether all was checked and nothing is wrong."""
+        """Whether every copy was checked and no check failed."""
         return not self.alarms and not self.unchecked

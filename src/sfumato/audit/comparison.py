@@ -1,78 +1,107 @@
-"""What pooling gives, beside one copy and beside copies whose noise is independent."""
+"""Effect of collusion: attacks on all copies compared with one copy, and with copies whose noise is independent."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 
 from sfumato.attacks import ATTACKS, record_errors
 from sfumato.audit.audit_input import AuditInput
-from sfumato.audit.result import AttackRun, Growth, Spread, Worth
+from sfumato.audit.result import AttackRun, CollusionCurve, ColumnRisk, ErrorDistribution
+
+_NONE = (math.nan, "")
+"""The result where no attack estimates a column."""
+
+_BIN_EDGES = np.linspace(0, 2.5, 51)
+"""Bins of a record's error, in standard deviations; larger errors are counted in the last one."""
 
 
-def worth(seen: AuditInput, alone: Sequence[AttackRun], pooled: AttackRun, independent: AttackRun) -> list[Worth]:
-    """Of each column that an attack speaks of. Who holds several copies may also make use of one of them only."""
-    found = []
-    for column in seen.truth.columns:
-        held = [reached for trial in alone for reached in trial.errors(column)]
-        all_of_them = [*pooled.errors(column), *held]
-        if all_of_them:
-            value, attack = min(all_of_them)
-            apart = min(independent.errors(column), default=_NOTHING)[0]
-            found.append(Worth(column, "error", 1.0, min(held, default=_NOTHING)[0], value, apart, attack))
-    scores = [score for trial in (pooled, *alone) for score in trial.scores]
-    for columns in dict.fromkeys(category.columns for score in scores for category in score.categories):
-        held = [reached for trial in alone for reached in trial.successes(columns)]
-        all_of_them = [*pooled.successes(columns), *held]
-        if all_of_them:
-            value, attack = max(all_of_them)
-            base = next(c.success.baseline.value for one in scores for c in one.categories if c.columns == columns)
-            apart = max(independent.successes(columns), default=_NOTHING)[0]
-            best = max(held, default=_NOTHING)[0]
-            found.append(Worth(" x ".join(columns), "success", base, best, value, apart, attack))
-    return found
+def column_risks(
+    released: AuditInput, single_copy: Sequence[AttackRun], all_copies: AttackRun, independent: AttackRun
+) -> list[ColumnRisk]:
+    """The risk of each column that some attack estimates.
+
+    A coalition that holds several copies may also attack only one of them, so that its best attack is the best of
+    those on all copies and of those on single ones.
+    """
+    return [
+        *_number_risks(released.truth.columns, single_copy, all_copies, independent),
+        *_category_risks(single_copy, all_copies, independent),
+    ]
 
 
-_NOTHING = (math.nan, "")
+def _number_risks(
+    columns: Sequence[str], single_copy: Sequence[AttackRun], all_copies: AttackRun, independent: AttackRun
+) -> Iterator[ColumnRisk]:
+    """The smallest residual error of each column of numbers."""
+    for column in columns:
+        single = [result for run in single_copy for result in run.residual_errors(column)]
+        combined = [*all_copies.residual_errors(column), *single]
+        if combined:
+            value, attack = min(combined)
+            best_single = min(single, default=_NONE)[0]
+            comparison = min(independent.residual_errors(column), default=_NONE)[0]
+            yield ColumnRisk((column,), "error", 1.0, best_single, value, comparison, attack)
 
 
-def growth(seen: AuditInput, twin: AuditInput) -> list[Growth]:
-    """The joint attack with ever more copies."""
+def _category_risks(
+    single_copy: Sequence[AttackRun], all_copies: AttackRun, independent: AttackRun
+) -> Iterator[ColumnRisk]:
+    """The largest accuracy on each categorical attribute."""
+    scored = [category for run in (all_copies, *single_copy) for score in run.scores for category in score.categories]
+    baselines: dict[tuple[str, ...], float] = {}
+    for category in scored:
+        baselines.setdefault(category.columns, category.success.baseline.estimate)
+    for columns, baseline in baselines.items():
+        single = [result for run in single_copy for result in run.accuracies(columns)]
+        combined = [*all_copies.accuracies(columns), *single]
+        if combined:
+            value, attack = max(combined)
+            best_single = max(single, default=_NONE)[0]
+            comparison = max(independent.accuracies(columns), default=_NONE)[0]
+            yield ColumnRisk(columns, "success", baseline, best_single, value, comparison, attack)
+
+
+def collusion_curves(released: AuditInput, independent: AuditInput) -> list[CollusionCurve]:
+    """The joint attack with one copy, two copies, and so on."""
+    curves = []
+    if all(copy.numbers for copy in released.copies):
+        curves.append(CollusionCurve("error", *(tuple(_errors(one)) for one in (released, independent))))
+    if all(copy.categories for copy in released.copies):
+        values = (tuple(_reconstructions(one)) for one in (released, independent))
+        curves.append(CollusionCurve("reconstruction", *values))
+    return curves
+
+
+def _errors(copies: AuditInput) -> list[float]:
+    """The mean residual error of the best linear attack, for a growing number of copies."""
     out = []
-    if all(copy.numbers for copy in seen.copies):
-        out.append(Growth("error", *(tuple(_errors(one)) for one in (seen, twin))))
-    if all(copy.categories for copy in seen.copies):
-        out.append(Growth("reconstruction", *(tuple(_reconstructions(one)) for one in (seen, twin))))
+    for count in range(1, len(copies.copies) + 1):
+        estimate = ATTACKS["llse"]().estimate(copies.combined(count, known_records=False))
+        errors = record_errors(estimate.values, copies.truth.numbers(estimate.columns))
+        out.append(float(np.nanmean(errors**2)))
     return out
 
 
-def _errors(seen: AuditInput) -> list[float]:
+def _reconstructions(copies: AuditInput) -> list[float]:
+    """The mean posterior probability of the true category, for a growing number of copies (xiao2009, eq. 25)."""
     out = []
-    for count in range(1, len(seen.copies) + 1):
-        found = ATTACKS["llse"]().estimate(seen.pooled(count, knows=False))
-        out.append(float(np.nanmean(record_errors(found.values, seen.truth.numbers(found.columns)) ** 2)))
+    for count in range(1, len(copies.copies) + 1):
+        posteriors = ATTACKS["collusion"]().estimate(copies.combined(count, known_records=False)).posteriors
+        out.append(float(np.mean([np.nanmean(b.probability(copies.truth.codes[b.columns])) for b in posteriors])))
     return out
 
 
-def _reconstructions(seen: AuditInput) -> list[float]:
-    out = []
-    for count in range(1, len(seen.copies) + 1):
-        beliefs = ATTACKS["collusion"]().estimate(seen.pooled(count, knows=False)).beliefs
-        out.append(float(np.mean([np.nanmean(b.probability(seen.truth.codes[b.columns])) for b in beliefs])))
-    return out
-
-
-def spread(seen: AuditInput, twin: AuditInput) -> Spread | None:
-    """How the errors of the joint attack are distributed over records."""
-    if not all(copy.numbers for copy in seen.copies):
+def error_distribution(released: AuditInput, independent: AuditInput) -> ErrorDistribution | None:
+    """A histogram over records of the error of the best linear attack on all copies."""
+    if not all(copy.numbers for copy in released.copies):
         return None
-    edges = np.linspace(0, 2.5, 51)
     shares = []
-    for one in (seen, twin):
-        found = ATTACKS["llse"]().estimate(one.pooled(knows=False))
-        errors = record_errors(found.values, seen.truth.numbers(found.columns))
-        counts = np.histogram(np.minimum(errors[~np.isnan(errors)], edges[-1]), edges)[0]
+    for copies in (released, independent):
+        estimate = ATTACKS["llse"]().estimate(copies.combined(known_records=False))
+        errors = record_errors(estimate.values, released.truth.numbers(estimate.columns))
+        counts = np.histogram(np.minimum(errors[~np.isnan(errors)], _BIN_EDGES[-1]), _BIN_EDGES)[0]
         shares.append(tuple(map(float, counts / max(counts.sum(), 1))))
-    return Spread(tuple(map(float, edges)), *shares)
+    return ErrorDistribution(tuple(map(float, _BIN_EDGES)), *shares)

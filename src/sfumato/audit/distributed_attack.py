@@ -1,7 +1,7 @@
-"""Attacks on copies in many files, by any engine: what is learnt and what is scored are sums, so files can be apart.
+"""Distributed attacks on partitioned copies: sufficient statistics and errors are summed over files by any engine.
 
-An attack learns from sufficient statistics of all records: the moments of what the copies pool to, and the counts of
-each category. It is then applied to each file where that lies, and only sums of its errors come back.
+An attack is fitted to sufficient statistics of all records: the moments of the pooled copy, and the counts of each
+category. It is then applied to each file by the worker that reads it, and only sums of its errors are returned.
 """
 
 from __future__ import annotations
@@ -13,41 +13,51 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import Estimate, Evidence, Guess, Knowledge, Pool, Records, means_of, pool, prior_from
-from sfumato.audit.alignment import aligned, matched, needed
-from sfumato.audit.attack import Opened, make
+from sfumato.attacks import (
+    Estimate,
+    Evidence,
+    FittedAttack,
+    Knowledge,
+    Pool,
+    Records,
+    column_means,
+    pool,
+    prior_from_counts,
+)
+from sfumato.audit.alignment import match_records, require_aligned, require_identifiers
+from sfumato.audit.attack import CopySet, make_attack
 from sfumato.engines import Engine
 from sfumato.engines.local import Local
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import Sums
-from sfumato.release.evidence import records
+from sfumato.kernels.covariances import PairwiseSums
+from sfumato.release.evidence import original_records
 from sfumato.release.manifest import Manifest
 from sfumato.release.partitioned import copied_name
 from sfumato.tables.partitioned import Part
 from sfumato.tables.source import Source
 
-_SPREAD = 1 << 22
-"""A domain that is larger has no prior that is counted."""
+_MAX_CATEGORIES = 1 << 22
+"""The largest domain whose categories are counted for a prior."""
 
 
 @dataclass(frozen=True)
-class Reached:
-    """How far an attack came, over all records of all files."""
+class AttackSummary:
+    """The success of an attack over all records of all files."""
 
     attack: str
     rows: int
     rmse: dict[str, float]
-    """The root mean square error, by column of numbers."""
+    """The root mean square error, by numeric column."""
     error: dict[str, float]
-    """The mean square error as a share of the column's variance: 1 is no more than its mean tells."""
+    """The residual error as a share of the column's variance: 1 is no better than the mean of the column."""
     success: dict[str, float]
-    """How often the likeliest category is the true one, by attribute."""
+    """The accuracy of the likeliest category, by attribute."""
     reconstruction: dict[str, float]
-    """The mean probability given to the true category (xiao2009, eq. 25)."""
+    """The mean posterior probability of the true category, by attribute (xiao2009, eq. 25)."""
 
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
+        """The result as JSON."""
         return asdict(self)
 
 
@@ -59,181 +69,187 @@ def attack_folder(
     engine: Engine | None = None,
     progress: Callable[[int], None] | None = None,
     **options: Any,
-) -> Reached:
-    """Attack copies in folders with their files in the same places as those of the original, and say how right it was.
+) -> AttackSummary:
+    """Attack partitioned copies, whose files have the names of those of the original, and score the attack.
 
     Args:
-        name: of the attack, which must be one that is applied a record at a time, as `llse`, `bayes` and `collusion`.
-        copies: folders, each with its manifest.
-        truth: the folder that they were made from.
-        engine: where the work is done.
-        progress: told the number of records just done.
-        options: the attack's own parameters.
+        name: the name of an attack that can be applied record by record, such as `llse`, `bayes` and `collusion`.
+        copies: the folders of the copies, each with its manifest.
+        truth: the folder of the original.
+        engine: the engine that does the work; by default this machine.
+        progress: called with the number of records just processed.
+        options: the parameters of the attack.
 
     """
-    made, where = make(name, options), engine or Local()
-    if made.whole or made.needs_known:
-        raise AttackError(f"the attack {name!r} must see records together, which copies in many files do not show it")
+    made, where = make_attack(name, options), engine or Local()
+    if made.needs_all_records or made.needs_known_records:
+        raise AttackError(
+            f"an attack on partitioned copies must be applicable record by record, and {name!r} must see all records "
+            "together; attack a single file, or choose another attack"
+        )
     manifests = tuple(Manifest.of(copy) for copy in copies)
-    places = _places([m.source(copy) for m, copy in zip(manifests, copies, strict=True)], Source.of(truth))
-    lesson = _opened(manifests, places[0].copies).lesson(whole=False)
-    learning = _Learning.of(manifests, lesson)
-    learnt = where.fold(learning, _Learnt.merged, places)
-    guess = made.ready(replace(lesson, knowledge=learning.knowledge(learnt, lesson)))
-    total = _Errors()
-    for found in where.map(_Attacking(manifests, guess), places):
+    files = _files([m.source(copy) for m, copy in zip(manifests, copies, strict=True)], Source.of(truth))
+    training = _copy_set(manifests, files[0].copies).training_evidence(all_rows=False)
+    reader = _StatisticsReader.of(manifests, training)
+    statistics = where.fold(reader, _SufficientStatistics.merged, files)
+    fitted = made.check_and_fit(replace(training, knowledge=reader.knowledge(statistics, training)))
+    total = _ErrorSums()
+    for found in where.map(_FileAttack(manifests, fitted), files):
         total = total.merged(found)
         if progress:
             progress(found.rows)
-    return total.reached(name)
+    return total.summary(name)
 
 
 @dataclass(frozen=True)
-class _Place:
-    """The same file of all copies, and of the original."""
+class _File:
+    """The file of one name in all copies, and in the original."""
 
     copies: tuple[Part, ...]
     truth: Part
 
 
-def _places(copies: Sequence[Source], truth: Source) -> list[_Place]:
-    files = [{part.name: part for part in source.parts} for source in copies]
+def _files(copies: Sequence[Source], truth: Source) -> list[_File]:
+    """The files of all copies, matched by name with those of the original."""
+    parts = [{part.name: part for part in source.parts} for source in copies]
     names = [copied_name(part.name) for part in truth.parts]
-    if not names or any(set(found) != set(names) for found in files):
+    if not names or any(set(found) != set(names) for found in parts):
         raise AttackError(
-            "copies must be folders with the files of the original, under the same names, and one is not; name the "
+            "copies must be folders whose files have the names of those of the original, and one is not; name the "
             "folder that they were made from"
         )
-    return [_Place(tuple(found[name] for found in files), part) for name, part in zip(names, truth.parts, strict=True)]
+    return [_File(tuple(found[name] for found in parts), part) for name, part in zip(names, truth.parts, strict=True)]
 
 
-def _opened(manifests: tuple[Manifest, ...], parts: tuple[Part, ...]) -> Opened:
-    return Opened(tuple(m.source(part) for m, part in zip(manifests, parts, strict=True)), manifests)
+def _copy_set(manifests: tuple[Manifest, ...], parts: tuple[Part, ...]) -> CopySet:
+    return CopySet(tuple(m.source(part) for m, part in zip(manifests, parts, strict=True)), manifests)
 
 
 @dataclass(frozen=True)
-class _Learnt:
-    """Sufficient statistics of some records."""
+class _SufficientStatistics:
+    """The sufficient statistics of some records, which can be added up."""
 
-    sums: Sums
+    sums: PairwiseSums
     counts: dict[tuple[str, ...], Floats]
 
-    def merged(self, other: _Learnt) -> _Learnt:
-        return _Learnt(
-            self.sums + other.sums, {name: counts + other.counts[name] for name, counts in self.counts.items()}
-        )
+    def merged(self, other: _SufficientStatistics) -> _SufficientStatistics:
+        counts = {name: counts + other.counts[name] for name, counts in self.counts.items()}
+        return _SufficientStatistics(self.sums + other.sums, counts)
 
 
 @dataclass(frozen=True)
-class _Learning:
-    """Reads the statistics of one file of all copies."""
+class _StatisticsReader:
+    """Reads the sufficient statistics of one file of all copies."""
 
     manifests: tuple[Manifest, ...]
     pooled: Pool | None
     origin: Floats
-    """About the mean of each pooled column, from which sums are taken."""
+    """A value near the mean of each pooled column, from which sums are taken for numerical accuracy."""
     sizes: dict[tuple[str, ...], int]
-    """Of the attributes that are counted."""
+    """The number of categories of each attribute that is counted."""
 
     @classmethod
-    def of(cls, manifests: tuple[Manifest, ...], lesson: Evidence) -> _Learning:
-        pooled = pool(lesson.numbers) if lesson.numbers else None
-        origin = means_of(pooled.of(lesson.numbers)) if pooled else np.empty(0)
-        sizes = {name: parts[0].size for name, parts in lesson.attributes().items() if parts[0].size <= _SPREAD}
+    def of(cls, manifests: tuple[Manifest, ...], training: Evidence) -> _StatisticsReader:
+        pooled = pool(training.numbers) if training.numbers else None
+        origin = column_means(pooled.apply(training.numbers)) if pooled else np.empty(0)
+        attributes = training.attributes().items()
+        sizes = {name: parts[0].size for name, parts in attributes if parts[0].size <= _MAX_CATEGORIES}
         return cls(manifests, pooled, origin, sizes)
 
-    def __call__(self, place: _Place) -> _Learnt:
-        sums = Sums.of(np.empty((0, len(self.origin))))
+    def __call__(self, file: _File) -> _SufficientStatistics:
+        sums = PairwiseSums.of(np.empty((0, len(self.origin))))
         counts = {name: np.zeros(size) for name, size in self.sizes.items()}
-        for seen in _opened(self.manifests, place.copies).batches():
+        for batch in _copy_set(self.manifests, file.copies).batches():
             if self.pooled:
-                sums = sums + Sums.of(self.pooled.of(seen.numbers) - self.origin)
-            for name, parts in seen.attributes().items():
+                sums = sums + PairwiseSums.of(self.pooled.apply(batch.numbers) - self.origin)
+            for name, parts in batch.attributes().items():
                 if name in counts:
                     codes = parts[0].codes
                     counts[name] += np.bincount(codes[codes >= 0], minlength=len(counts[name]))
-        return _Learnt(sums, counts)
+        return _SufficientStatistics(sums, counts)
 
-    def knowledge(self, learnt: _Learnt, lesson: Evidence) -> Knowledge:
-        """What an attacker knows who has counted all records."""
-        statistics = None
+    def knowledge(self, statistics: _SufficientStatistics, training: Evidence) -> Knowledge:
+        """The background knowledge of an attacker who has read all records."""
+        moments = None
         if self.pooled:
-            covariance = learnt.sums.covariance() - self.pooled.covariance  # huang2005, eq. 14
-            statistics = (self.pooled.columns, learnt.sums.means() + self.origin, covariance)
-        attributes = lesson.attributes()
-        prior = {name: prior_from(counts, attributes[name][0]) for name, counts in learnt.counts.items()}
-        return Knowledge(statistics=statistics, prior=prior)
+            covariance = statistics.sums.covariance() - self.pooled.covariance  # huang2005, eq. 14
+            moments = (self.pooled.columns, statistics.sums.means() + self.origin, covariance)
+        attributes = training.attributes()
+        prior = {name: prior_from_counts(counts, attributes[name][0]) for name, counts in statistics.counts.items()}
+        return Knowledge(statistics=moments, prior=prior)
 
 
 @dataclass(frozen=True)
-class _Errors:
-    """Sums over some records."""
+class _ErrorSums:
+    """Sums of errors over some records, which can be added up."""
 
     rows: int = 0
     numbers: Mapping[str, Floats] = field(default_factory=dict)
-    """The count, squared errors, values and their squares."""
+    """The count, and the sums of squared errors, of values and of their squares."""
     categories: Mapping[str, Floats] = field(default_factory=dict)
-    """The count, right guesses and probabilities."""
+    """The count, the number of correct categories, and the sum of posterior probabilities."""
 
-    def merged(self, other: _Errors) -> _Errors:
+    def merged(self, other: _ErrorSums) -> _ErrorSums:
         numbers, categories = (
             {name: one.get(name, 0.0) + sums for name, sums in two.items()}
             for one, two in ((self.numbers, other.numbers), (self.categories, other.categories))
         )
-        return _Errors(self.rows + other.rows, {**self.numbers, **numbers}, {**self.categories, **categories})
+        return _ErrorSums(self.rows + other.rows, {**self.numbers, **numbers}, {**self.categories, **categories})
 
-    def reached(self, attack: str) -> Reached:
-        numbers = {name: sums for name, sums in self.numbers.items() if sums[0]}
-        mean = {name: sums[1] / sums[0] for name, sums in numbers.items()}
-        variance = {name: sums[3] / sums[0] - (sums[2] / sums[0]) ** 2 for name, sums in numbers.items()}
-        known = {name: sums for name, sums in self.categories.items() if sums[0]}
-        return Reached(
+    def summary(self, attack: str) -> AttackSummary:
+        numbers = {name: sums / sums[0] for name, sums in self.numbers.items() if sums[0]}
+        categories = {name: sums / sums[0] for name, sums in self.categories.items() if sums[0]}
+        variance = {name: means[3] - means[2] ** 2 for name, means in numbers.items()}
+        return AttackSummary(
             attack,
             self.rows,
-            {name: float(np.sqrt(square)) for name, square in mean.items()},
-            {name: float(square / (variance[name] or 1.0)) for name, square in mean.items()},
-            {name: float(sums[1] / sums[0]) for name, sums in known.items()},
-            {name: float(sums[2] / sums[0]) for name, sums in known.items()},
+            {name: float(np.sqrt(means[1])) for name, means in numbers.items()},
+            {name: float(means[1] / (variance[name] or 1.0)) for name, means in numbers.items()},
+            {name: float(means[1]) for name, means in categories.items()},
+            {name: float(means[2]) for name, means in categories.items()},
         )
 
 
 @dataclass(frozen=True)
-class _Attacking:
-    """Attacks one file, and holds the guesses against the original."""
+class _FileAttack:
+    """Applies a fitted attack to one file of all copies, and compares the estimates with the original."""
 
     manifests: tuple[Manifest, ...]
-    guess: Guess
+    fitted: FittedAttack
 
-    def __call__(self, place: _Place) -> _Errors:
-        case = _opened(self.manifests, place.copies)
-        truth, done, total = self._truth(case, place.truth), 0, _Errors()
-        for seen in case.batches():
-            real = records(truth.slice(done, seen.rows), case.models)
-            total = total.merged(_errors(self.guess(seen), real))
-            done += seen.rows
+    def __call__(self, file: _File) -> _ErrorSums:
+        copies = _copy_set(self.manifests, file.copies)
+        truth, done, total = self._truth(copies, file.truth), 0, _ErrorSums()
+        for batch in copies.batches():
+            real = original_records(truth.slice(done, batch.rows), copies.models)
+            total = total.merged(_error_sums(self.fitted(batch), real))
+            done += batch.rows
         return total
 
-    def _truth(self, case: Opened, part: Part) -> pa.Table:
+    def _truth(self, copies: CopySet, part: Part) -> pa.Table:
+        """The original of one file, in the row order of the copies."""
         source = Source.of(part)
         table = pa.Table.from_batches(source.batches(), source.schema)
-        if case.ids:
-            table = matched([case.names(), table], needed(table.column_names, case.ids))[1]
-        if table.num_rows != case.rows:
+        if copies.ids:
+            ids = require_identifiers(table.column_names, copies.ids)
+            table = match_records([copies.identifiers(), table], ids)[1]
+        if table.num_rows != copies.rows:
             raise AttackError(
-                f"the truth must hold {case.rows:,} records, as the copy of {part.name}, got {len(table):,}"
+                f"the truth must hold {copies.rows:,} records, as the copy of {part.name}, got {len(table):,}"
             )
-        return aligned(table, case.models)
+        return require_aligned(table, copies.models)
 
 
-def _errors(estimate: Estimate, real: Records) -> _Errors:
+def _error_sums(estimate: Estimate, real: Records) -> _ErrorSums:
     numbers = dict(_number_errors(estimate, real.numbers(estimate.columns)))
     categories = {}
-    for belief in estimate.beliefs:
-        truth = real.codes[belief.columns]
+    for posterior in estimate.posteriors:
+        truth = real.codes[posterior.columns]
         there = truth >= 0
-        right, chance = (belief.guess() == truth)[there].sum(), np.nansum(belief.probability(truth)[there])
-        categories[" x ".join(belief.columns)] = np.array([there.sum(), right, chance], np.float64)
-    return _Errors(len(estimate), numbers, categories)
+        correct = (posterior.mode() == truth)[there].sum()
+        probability = np.nansum(posterior.probability(truth)[there])
+        categories[" x ".join(posterior.columns)] = np.array([there.sum(), correct, probability], np.float64)
+    return _ErrorSums(len(estimate), numbers, categories)
 
 
 def _number_errors(estimate: Estimate, real: Floats) -> Iterator[tuple[str, Floats]]:

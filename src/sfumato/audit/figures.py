@@ -1,4 +1,4 @@
-"""The pictures of an audit, as SVG."""
+"""Figures of audit reports as SVG: collusion curves, error distributions, attacks, outliers and breach curves."""
 
 from __future__ import annotations
 
@@ -6,80 +6,85 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.audit.linear_map_risk import Advised
-from sfumato.audit.result import AttackRun, Audit, Growth
+from sfumato.audit.linear_map_risk import LinearMapRisk
+from sfumato.audit.result import AttackRun, Audit, CollusionCurve
 from sfumato.pages.svg import BLUE, INK, ORANGE, PALE, svg
 from sfumato.risk.breach import EPSILONS
 
-_MEANING = {
-    "error": "error left to the best linear attack\n(share of variance)",
-    "reconstruction": "mean probability given\nto the true category",
+THESE_COPIES, INDEPENDENT_NOISE = "these copies", "copies with independent noise"
+
+MAX_OUTLIERS = 12
+"""The largest number of outliers in a figure."""
+
+_LABELS = {
+    "error": "residual error of the best linear attack\n(share of variance)",
+    "reconstruction": "mean posterior probability\nof the true category",
 }
 
 
-def growth(found: Growth) -> str:
-    """What one more copy gives an attacker, ours and independent (li2012, Figure 2; xiao2009, Figure 7)."""
+def collusion_curve(curve: CollusionCurve) -> str:
+    """The success of a coalition against the number of its copies (li2012, Figure 2; xiao2009, Figure 7)."""
 
     def draw(axis: Any) -> None:
-        counts = np.arange(1, len(found.ours) + 1)
-        axis.plot(counts, found.independent, "o-", color=ORANGE, label="had the noise been independent")
-        axis.plot(counts, found.ours, "s-", color=BLUE, label="these copies")
+        counts = np.arange(1, len(curve.these_copies) + 1)
+        axis.plot(counts, curve.independent_noise, "o-", color=ORANGE, label=INDEPENDENT_NOISE)
+        axis.plot(counts, curve.these_copies, "s-", color=BLUE, label=THESE_COPIES)
         axis.set_xticks(counts[:: max(len(counts) // 10, 1)])
-        axis.set_xlabel("number of copies pooled, the most faithful first")
-        axis.set_ylabel(_MEANING[found.measure])
-        axis.set_ylim(0, max(*found.ours, *found.independent) * 1.15)
+        axis.set_xlabel("number of copies combined, the most faithful first")
+        axis.set_ylabel(_LABELS[curve.measure])
+        axis.set_ylim(0, max(*curve.these_copies, *curve.independent_noise) * 1.15)
         axis.legend(frameon=False, loc="best")
 
     return svg(draw, (5.6, 3.6))
 
 
-def spread(audit: Audit) -> str:
-    """How near the pooled estimate of a record comes, over all records (li2012, Figure 3)."""
+def error_histogram(audit: Audit) -> str:
+    """The distribution over records of the error of the joint estimate (li2012, Figure 3)."""
 
     def draw(axis: Any) -> None:
-        if audit.spread is None:
-            raise ValueError("there is no spread of errors to draw")
-        edges = np.array(audit.spread.edges)
-        other = axis.twinx()
+        if audit.error_distribution is None:
+            raise ValueError("there is no distribution of errors to draw")
+        edges = np.array(audit.error_distribution.bin_edges)
+        cumulative = axis.twinx()
         for shares, colour, name in (
-            (audit.spread.independent, ORANGE, "had the noise been independent"),
-            (audit.spread.ours, BLUE, "these copies"),
+            (audit.error_distribution.independent_noise, ORANGE, INDEPENDENT_NOISE),
+            (audit.error_distribution.these_copies, BLUE, THESE_COPIES),
         ):
             axis.stairs(np.array(shares) * 100, edges, color=colour, fill=True, alpha=0.25)
             axis.stairs(np.array(shares) * 100, edges, color=colour, linewidth=1.4, label=name)
-            other.plot(edges[1:], np.cumsum(shares) * 100, color=colour, linestyle=":", linewidth=1.4)
+            cumulative.plot(edges[1:], np.cumsum(shares) * 100, color=colour, linestyle=":", linewidth=1.4)
         axis.set_xlabel("error of a record, in standard deviations of its columns")
         axis.set_ylabel("records (%)")
-        other.set_ylabel("cumulative (%), dotted")
-        other.set_ylim(0, 105)
+        cumulative.set_ylabel("cumulative (%), dotted")
+        cumulative.set_ylim(0, 105)
         axis.legend(frameon=False, loc="center right", fontsize=9)
 
     return svg(draw, (5.6, 3.6))
 
 
-def bars(audit: Audit, measure: str) -> str:
-    """Every attack, on the best copy alone, on all, and on independent ones."""
+def attack_bars(audit: Audit, measure: str) -> str:
+    """Every attack on the best copy alone, on all copies, and on copies with independent noise."""
     best = max(range(len(audit.copies)), key=lambda i: audit.copies[i].fidelity)
     groups = [
-        (f"{audit.alone[best].holder} alone", PALE, _means(audit.alone[best], measure)),
-        ("all together", BLUE, _means(audit.pooled, measure)),
-        ("had the noise been independent", ORANGE, _means(audit.independent, measure)),
+        (f"{audit.single_copy[best].adversary} alone", PALE, _means(audit.single_copy[best], measure)),
+        ("all copies", BLUE, _means(audit.all_copies, measure)),
+        (INDEPENDENT_NOISE, ORANGE, _means(audit.independent_noise, measure)),
     ]
     groups = [group for group in groups if group[2]]
-    pooled = _means(audit.pooled, measure)
-    names = sorted({name for _, _, means in groups for name in means}, key=lambda name: pooled.get(name, 9.0))
-    error = measure == "error"
-    top = 1.25 if error else 1.0
+    combined = _means(audit.all_copies, measure)
+    names = sorted({name for _, _, means in groups for name in means}, key=lambda name: combined.get(name, 9.0))
+    is_error = measure == "error"
+    top = 1.25 if is_error else 1.0
 
     def draw(axis: Any) -> None:
         for k, (label, colour, means) in enumerate(groups):
-            places = [i + (k - 1) * 0.27 for i, name in enumerate(names) if name in means]
+            positions = [i + (k - 1) * 0.27 for i, name in enumerate(names) if name in means]
             values = [means[name] for name in names if name in means]
-            drawn = axis.bar(places, np.minimum(values, top), 0.25, color=colour, label=label)
+            drawn = axis.bar(positions, np.minimum(values, top), 0.25, color=colour, label=label)
             axis.bar_label(drawn, [f"{value:.2f}" for value in values], fontsize=8, padding=1, rotation=90)
         axis.set_xticks(range(len(names)), names, **({"rotation": 25, "ha": "right"} if len(names) > 8 else {}))
-        axis.set_ylabel("error left (share of variance,\nmean over columns)" if error else "categories guessed right")
-        if error:
+        axis.set_ylabel("residual error (share of variance,\nmean over columns)" if is_error else "mean accuracy")
+        if is_error:
             axis.axhline(1, color=INK, linewidth=0.8, linestyle="--")
         axis.set_ylim(0, top * 1.12)
         axis.legend(frameon=False, loc="upper left", ncols=3, fontsize=9, bbox_to_anchor=(0, 1.12))
@@ -87,52 +92,56 @@ def bars(audit: Audit, measure: str) -> str:
     return svg(draw, (9.6, 3.8) if len(names) > 4 else (6.4, 3.4))
 
 
-def exposed(audit: Audit) -> str:
-    """The records that stand out furthest."""
+def outlier_bars(audit: Audit) -> str:
+    """The outliers furthest from the median of their column."""
+    outliers = (audit.singling_out.outliers if audit.singling_out else ())[:MAX_OUTLIERS]
 
     def draw(axis: Any) -> None:
-        shown = (audit.exposure.outliers if audit.exposure else ())[:12][::-1]
-        axis.barh(range(len(shown)), [one.distance for one in shown], color=ORANGE, height=0.7)
-        axis.set_yticks(range(len(shown)), [f"{one.record}, {one.column}" for one in shown])
-        axis.set_xlabel("distance from the middle of the column, in noise deviations")
+        ordered = outliers[::-1]
+        axis.barh(range(len(ordered)), [one.distance for one in ordered], color=ORANGE, height=0.7)
+        axis.set_yticks(range(len(ordered)), [f"{one.record}, {one.column}" for one in ordered])
+        axis.set_xlabel("distance from the median of the column, in noise standard deviations")
 
-    return svg(draw, (7.2, 0.6 + 0.3 * min(len(audit.exposure.outliers if audit.exposure else ()), 12) + 0.4))
+    return svg(draw, (7.2, 0.6 + 0.3 * len(outliers) + 0.4))
 
 
-def danger(advised: Advised) -> str:
-    """What known records, and samples of the population, undo of a turned copy (giannella2010, Figures 1 and 2)."""
+def breach_curves(risk: LinearMapRisk) -> str:
+    """The breach probability of a rotated or projected copy against the number of known records, or of a sample."""
 
     def draw(axis: Any) -> None:
         for j, (epsilon, colour) in enumerate(zip(EPSILONS, (BLUE, ORANGE), strict=True)):
-            if advised.known is not None:
-                counts = [one.known for one in advised.known.dangers]
-                rho = [one.rho[j] for one in advised.known.dangers]
-                share = [one.share[j] for one in advised.known.dangers]
-                axis.plot(counts, rho, "--", color=colour, label=f"ρ of the most endangered record, ε = {epsilon:g}")
-                axis.plot(counts, share, "o-", color=colour, markersize=3.5, label=f"share of records, ε = {epsilon:g}")
+            label = f"share of records, ε = {epsilon:g}"
+            if risk.known_records is not None:
+                curve = risk.known_records.curve
+                counts = [point.known_records for point in curve]
+                probabilities = [point.max_probability[j] for point in curve]
+                shares = [point.breached_share[j] for point in curve]
+                most = f"ρ of the record most at risk, ε = {epsilon:g}"
+                axis.plot(counts, probabilities, "--", color=colour, label=most)
+                axis.plot(counts, shares, "o-", color=colour, markersize=3.5, label=label)
             else:
-                sizes = [one.size for one in advised.samples]
-                share = [one.share[j] for one in advised.samples]
-                axis.semilogx(sizes, share, "s-", color=colour, label=f"share of records, ε = {epsilon:g}")
-        axis.set_xlabel("number of known records" if advised.known else "size of a known sample")
-        axis.set_ylabel("found within ε of their size")
+                sizes = [sample.size for sample in risk.samples]
+                shares = [sample.breached_share[j] for sample in risk.samples]
+                axis.semilogx(sizes, shares, "s-", color=colour, label=label)
+        axis.set_xlabel("number of known records" if risk.known_records else "size of a sample of the population")
+        axis.set_ylabel("estimated within ε of their norm")
         axis.set_ylim(-0.03, 1.05)
-        if advised.known is not None:
+        if risk.known_records is not None:
             axis.xaxis.get_major_locator().set_params(integer=True)
-            axis.axvline(advised.withstand, color=PALE, linewidth=1.2, linestyle=":", label="a copy must withstand")
+            axis.axvline(risk.withstand, color=PALE, linewidth=1.2, linestyle=":", label="a copy must withstand")
         axis.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)
 
     return svg(draw, (6.4, 4.2))
 
 
-def _means(trial: AttackRun, measure: str) -> dict[str, float]:
+def _means(run: AttackRun, measure: str) -> dict[str, float]:
     """The mean of a measure over all columns, by attack."""
-    out = {}
-    for one in trial.scores:
+    means = {}
+    for score in run.scores:
         if measure == "error":
-            values = [number.error.attack.value for number in one.numbers]
+            values = [number.error.attack.estimate for number in score.numbers]
         else:
-            values = [category.success.attack.value for category in one.categories]
+            values = [category.success.attack.estimate for category in score.categories]
         if values:
-            out[one.attack] = float(np.nanmean(values))
-    return out
+            means[score.attack] = float(np.nanmean(values))
+    return means

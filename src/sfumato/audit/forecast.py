@@ -1,4 +1,4 @@
-"""The coalition calculator: what any set of copies gives away, in closed form, before one of them is made."""
+"""Risk forecast: residual error, local-DP epsilon and posterior of any coalition, in closed form, before a release."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from sfumato.attacks.collusion import best_of_each_path
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.levels import Level
-from sfumato.models import Model
+from sfumato.models import Model, of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
@@ -22,51 +22,55 @@ from sfumato.release.manifest import Manifest
 
 @dataclass(frozen=True)
 class NumberForecast:
-    """The share of a column's variance that the best linear attack leaves, and its root mean square error."""
+    """The residual error of the best linear attack on a numeric column, as a share of its variance."""
 
     column: str
-    ours: float
-    independent: float
-    """Had the noise been independent between copies: `1/(1+Σ1/σᵢ²)` for noise in the shape of the data."""
-    deviation: float
-    """Of the column, as far as the noise's shape tells; 1 for any number."""
+    residual_error: float
+    independent_residual_error: float
+    """The residual error if the noise of the copies were independent: `1/(1+Σ1/σᵢ²)` for noise of the data's shape."""
+    standard_deviation: float
+    """The standard deviation of the column, from the shape of the noise; 1 for any number."""
 
     @property
     def rmse(self) -> tuple[float, float]:
-        """The root mean square error, with our copies and with independent ones."""
-        return self.deviation * math.sqrt(self.ours), self.deviation * math.sqrt(self.independent)
+        """The root mean square error of the attack on these copies, and on copies with independent noise."""
+        errors = (self.residual_error, self.independent_residual_error)
+        first, second = (self.standard_deviation * math.sqrt(error) for error in errors)
+        return first, second
 
 
 @dataclass(frozen=True)
 class CategoryForecast:
-    """What the copies tell about an attribute of so many values."""
+    """The information that copies give about a categorical attribute."""
 
     column: str
     size: int
+    """The number of categories."""
     epsilon: float
-    """Of local differential privacy, with our copies: that of the best one."""
+    """The epsilon of local differential privacy: that of the best copy."""
     independent_epsilon: float
-    """Had they been perturbed independently: the sum."""
+    """The epsilon if the copies were perturbed independently: the sum over the copies."""
     posterior: float
-    """What a belief of one in `size` can rise to at most."""
+    """The largest posterior probability of a category whose prior probability is `1/size`."""
     independent_posterior: float
+    """The largest posterior probability if the copies were perturbed independently."""
 
 
 @dataclass(frozen=True)
 class Forecast:
-    """For a coalition."""
+    """The disclosure risk of a coalition, by column."""
 
     numbers: tuple[NumberForecast, ...]
     categories: tuple[CategoryForecast, ...]
 
 
 def of_levels(levels: Sequence[Level], domain: int) -> Forecast:
-    """For one column of numbers of deviation 1, and one of categories."""
+    """The forecast for copies of these levels with one number of variance 1 and one category."""
     return of_models([(_number(level), _category(level, domain)) for level in levels])
 
 
 def of_copies(manifests: Sequence[Manifest]) -> Forecast:
-    """For copies that were made, all of one dataset."""
+    """The forecast for copies of one dataset that were made, from their manifests."""
     names = sorted({manifest.dataset for manifest in manifests})
     if len(names) > 1:
         raise AttackError(f"copies must be of one dataset, got {', '.join(names)}")
@@ -74,47 +78,54 @@ def of_copies(manifests: Sequence[Manifest]) -> Forecast:
 
 
 def of_models(copies: Sequence[Sequence[Model]], paths: Sequence[str] | None = None) -> Forecast:
-    """For copies with these models.
+    """The forecast for copies with these public models.
 
     Args:
-        paths: names the path of each copy; by default they all lie on one.
+        copies: the models of each copy.
+        paths: the path of each copy; by default they all lie on one.
 
     """
-    numbers, categories = [], []
+    numbers: list[Numbers] = []
+    categories: list[Categories] = []
     for i, models in enumerate(copies):
         path = "" if paths is None else paths[i]
-        for model in models:
-            if isinstance(model, GaussianNoise):
-                shown = np.empty((0, len(model.columns)))
-                numbers.append(Numbers(model, path if model.collusion_resistant else f"{path} {i}", shown))
-            elif isinstance(model, UniformReplacement):
-                categories.append(
-                    Categories(model, path if model.collusion_resistant else f"{path} {i}", np.empty(0, np.int64))
-                )
+        numbers += [
+            Numbers(model, _path(model, path, i), np.empty((0, len(model.columns))))
+            for model in of_type(models, GaussianNoise)
+        ]
+        categories += [
+            Categories(model, _path(model, path, i), np.empty(0, np.int64))
+            for model in of_type(models, UniformReplacement)
+        ]
     evidence = Evidence(0, tuple(numbers), tuple(categories))
     return Forecast(
-        tuple(_forecast(numbers)) if numbers else (),
+        tuple(_number_forecasts(numbers)) if numbers else (),
         tuple(_category_forecast(parts) for parts in evidence.attributes().values()),
     )
 
 
-def _forecast(parts: Sequence[Numbers]) -> list[NumberForecast]:
-    """The noise has the shape of the data, so that it also tells their covariance."""
-    apart = [replace(part, path=f"{part.path} {i}") for i, part in enumerate(parts)]
-    ours, independent = pool(parts), pool(apart)
-    whole = np.zeros((len(ours.columns), len(ours.columns)))
+def _path(model: Model, path: str, copy: int) -> str:
+    """The path of a model's columns: one of its own for each copy whose noise is independent."""
+    return path if model.is_collusion_resistant else f"{path} {copy}"
+
+
+def _number_forecasts(parts: Sequence[Numbers]) -> list[NumberForecast]:
+    """The forecast of each numeric column; the noise has the shape of the data, and so gives their covariance."""
+    separate = [replace(part, path=f"{part.path} {i}") for i, part in enumerate(parts)]
+    pooled, independent = pool(parts), pool(separate)
+    covariance = np.zeros((len(pooled.columns), len(pooled.columns)))
     for part in parts:
-        places = [ours.columns.index(name) for name in part.columns]
-        whole[np.ix_(places, places)] = part.covariance / part.model.noise
-    left = [_left(whole, noise.covariance) for noise in (ours, independent)]
-    deviations = np.sqrt(np.diag(whole))
+        indices = [pooled.columns.index(name) for name in part.columns]
+        covariance[np.ix_(indices, indices)] = part.covariance / part.model.noise
+    errors = [_residual_error(covariance, noise.covariance) for noise in (pooled, independent)]
+    deviations = np.sqrt(np.diag(covariance))
     return [
-        NumberForecast(name, float(a), float(b), float(deviation))
-        for name, a, b, deviation in zip(ours.columns, *left, deviations, strict=True)
+        NumberForecast(name, float(error), float(independent_error), float(deviation))
+        for name, error, independent_error, deviation in zip(pooled.columns, *errors, deviations, strict=True)
     ]
 
 
-def _left(covariance: Floats, noise: Floats) -> Floats:
+def _residual_error(covariance: Floats, noise: Floats) -> Floats:
     """The error of the best linear estimate, `Σx - Σx(Σx+Σr)⁻¹Σx`, as a share of variance (li2012, eq. 7)."""
     rest = covariance - linear_gain(covariance, noise) @ covariance
     share: Floats = np.diag(rest) / np.diag(covariance)
@@ -123,15 +134,16 @@ def _left(covariance: Floats, noise: Floats) -> Floats:
 
 def _category_forecast(parts: Sequence[Categories]) -> CategoryForecast:
     size = parts[0].size
-    alone = [math.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
-    held = best_of_each_path(parts)
-    ours = sum(log for part, log in zip(parts, alone, strict=True) if any(part is best for best in held))
+    epsilons = [math.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
+    best = best_of_each_path(parts)
+    epsilon = sum(e for part, e in zip(parts, epsilons, strict=True) if any(part is one for one in best))
     name = " x ".join(parts[0].model.columns)
-    return CategoryForecast(name, size, ours, sum(alone), _rise(ours, size), _rise(sum(alone), size))
+    independent = sum(epsilons)
+    return CategoryForecast(name, size, epsilon, independent, _posterior(epsilon, size), _posterior(independent, size))
 
 
-def _rise(epsilon: float, size: int) -> float:
-    """What a belief of `1/size` rises to by a likelihood ratio of `e^ε`."""
+def _posterior(epsilon: float, size: int) -> float:
+    """The posterior probability after a prior of `1/size` and a likelihood ratio of `e^ε`."""
     return 1 / (1 + (size - 1) * math.exp(-epsilon))
 
 

@@ -1,4 +1,4 @@
-"""Whether two sets of numbers have to do with each other: p-values that hold where at least one is normal noise."""
+"""Independence tests: p-values for two sets of numbers of which at least one is normal noise."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from scipy import stats
 from sfumato.kernels import Floats
 
 
-def basis(values: Floats) -> Floats:
-    """Orthonormal columns that span what a matrix varies in."""
+def orthonormal_basis(values: Floats) -> Floats:
+    """Orthonormal columns that span the column space of a matrix."""
     sizes = np.linalg.norm(values, axis=0)
     scaled = values / np.where(sizes > 0, sizes, 1.0)
-    found, vectors = np.linalg.eigh(scaled.T @ scaled)
-    kept = (found > 1e-9 * found[-1]) & (found > 0)
-    spanned: Floats = scaled @ (vectors[:, kept] / np.sqrt(found[kept]))
+    eigenvalues, vectors = np.linalg.eigh(scaled.T @ scaled)
+    kept = (eigenvalues > 1e-9 * eigenvalues[-1]) & (eigenvalues > 0)
+    spanned: Floats = scaled @ (vectors[:, kept] / np.sqrt(eigenvalues[kept]))
     return spanned
 
 
-def unrelated(first: Floats, second: Floats, slack: float) -> float:
-    """Whether two subspaces are as unrelated as random ones: `n` times the squared cosines between them is χ².
+def canonical_correlation_p(first: Floats, second: Floats, slack: float) -> float:
+    """Tests that two subspaces are unrelated: `n` times the sum of squared canonical correlations is χ².
 
     Args:
-        first: orthonormal columns, as from `basis`.
-        second: the same.
+        first: orthonormal columns, as from `orthonormal_basis`.
+        second: orthonormal columns, as from `orthonormal_basis`.
         slack: the largest correlation that is allowed.
 
     """
@@ -32,23 +32,27 @@ def unrelated(first: Floats, second: Floats, slack: float) -> float:
         return 1.0
     total = rows * float(np.square(first.T @ second).sum())
     allowed = rows * slack**2 * min(first.shape[1], second.shape[1])
-    law = stats.ncx2(freedom, allowed) if allowed > 1e-6 else stats.chi2(freedom)
-    return float(law.sf(total))
+    distribution = stats.ncx2(freedom, allowed) if allowed > 1e-6 else stats.chi2(freedom)
+    return float(distribution.sf(total))
 
 
-def uncorrelated(first: Floats, second: Floats, slack: float) -> float:
-    """The same for a share of the first in the second that is the same in all columns: one correlation over all cells.
+def common_correlation_p(first: Floats, second: Floats, slack: float) -> float:
+    """Tests one correlation over all cells, by Student's t: it finds a leak of the same share in all columns.
 
-    It has Student's law.
+    Args:
+        first: a matrix of centred, uncorrelated columns.
+        second: a matrix of the same shape.
+        slack: the largest correlation that is allowed.
+
     """
     product = float(np.vdot(first, second) / np.sqrt(np.vdot(first, first) * np.vdot(second, second)))
     rest = min(max(abs(product) - slack, 0.0), 1 - 1e-12)
     return 2 * float(stats.t.sf(rest * np.sqrt((first.size - 2) / (1 - rest**2)), first.size - 2))
 
 
-def unmoved(first: Floats, second: Floats) -> float:
-    """Whether one column rises or falls with another, where the first is uniform: a mean of bounded terms is normal."""
+def monotone_trend_p(first: Floats, second: Floats) -> float:
+    """Tests that a uniform variable does not rise or fall with another: the mean of bounded terms is near normal."""
     if not second.std():
         return 1.0
-    found = float(np.corrcoef(first, second)[0, 1])
-    return 2 * float(stats.norm.sf(abs(found) * np.sqrt(len(first) - 1)))
+    correlation = float(np.corrcoef(first, second)[0, 1])
+    return 2 * float(stats.norm.sf(abs(correlation) * np.sqrt(len(first) - 1)))

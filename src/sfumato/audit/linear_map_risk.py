@@ -1,8 +1,8 @@
-"""The adviser on turned copies: what known records, and what samples of the population, would undo of them."""
+"""Risk of rotated and projected copies: what known records and samples of the population disclose (giannella2010)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -14,202 +14,251 @@ from threadpoolctl import threadpool_limits
 from sfumato.attacks import Knowledge, MappedRows, breached
 from sfumato.attacks.known_sample import KnownSample
 from sfumato.errors import AttackError, PolicyError
-from sfumato.kernels import Rows
+from sfumato.kernels import Rows, Words
 from sfumato.keys.key import Key
+from sfumato.mechanisms import Scheme
 from sfumato.mechanisms._linear_map import LinearMapMechanism
-from sfumato.models.projection import Projection
+from sfumato.models import of_type
 from sfumato.models.rotation import Rotation
-from sfumato.policy.document import Policy
-from sfumato.release.evidence import before_turning, copy_evidence, records
+from sfumato.release.evidence import copy_evidence, original_before_map, original_records
+from sfumato.release.gate import Request, breach_risk, check_table
 from sfumato.release.manifest import Manifest
+from sfumato.release.perturbation import numbered_rows, perturb_sample
+from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
-from sfumato.risk.breach import EPSILONS, SHARE, Advice, breaks, counted, without_a_copy
-from sfumato.tables.sampling import one_in, order, sampled
+from sfumato.risk.breach import BREACHED_SHARE, EPSILONS, KnownRecordRisk, baseline_breach, enough, is_breached
+from sfumato.tables.sampling import one_in, pseudo_random_order, sampled
 from sfumato.tables.source import Source
 
-SIZES = (20, 50, 200, 1000, 5000)
-"""Samples that are tried."""
+SAMPLE_SIZES = (20, 50, 200, 1000, 5000)
+"""The sizes of samples of the population that are tried."""
 
 RUNS = 2
-"""Copies, each turned anew, that a sample of each size is tried on."""
+"""The number of copies, each with a linear map of its own, that a sample of each size is tried on."""
 
 _ROWS = 40_000
-_WIDE = 24
-"""Columns up to which the likeliest turn is sought; beyond, third moments decide."""
+"""The largest number of records that are attacked."""
+
+_MAX_LIKELIHOOD_COLUMNS = 24
+"""The largest number of columns for the attack by maximum likelihood; beyond, that by third moments is used."""
+
+_NO_KEY = Key.from_bytes(bytes(32))
+"""A key for checks that no secret depends on."""
 
 
 @dataclass(frozen=True)
-class Sampled:
-    """What an attacker with a sample of the population finds: the share of records within each of `EPSILONS`."""
+class SampleRisk:
+    """The share of records that an attacker with a sample of the population breaches."""
 
     size: int
-    share: tuple[float, ...]
+    """The number of records in the sample."""
+    breached_share: tuple[float, ...]
+    """The share of records estimated within each of `EPSILONS`."""
 
 
 @dataclass(frozen=True)
-class Advised:
-    """What there is to say before a turned copy is given."""
+class LinearMapRisk:
+    """The disclosure risk of a rotated or projected copy of a table, before its release."""
 
     dataset: str
     role: str
     model: Rotation
-    known: Advice | None
-    """Nothing where noise is added, or fewer dimensions are shown than there are: known records do not undo all."""
+    known_records: KnownRecordRisk | None
+    """The risk by known records; nothing where noise is added, or the copy has fewer dimensions than the original, so
+    that known records do not recover everything."""
     baseline: tuple[float, ...]
-    """The share of records that the mean finds, without any copy."""
-    missing: int
-    """Records of those looked at that miss a number, and show none."""
-    looked: int
-    samples: tuple[Sampled, ...]
+    """The share of records that the mean breaches without any copy, for each of `EPSILONS`."""
+    incomplete: int
+    """The number of examined records with a missing value, of which a copy releases nothing."""
+    examined: int
+    samples: tuple[SampleRisk, ...]
     withstand: int
+    """The number of known records that the policy requires a copy to withstand."""
     accept: str | None
+    """The reason why the policy accepts the risk, if it does."""
 
     @property
-    def enough_known(self) -> int | None:
-        """The least number of known records that breaks the table."""
-        return None if self.known is None else self.known.enough()
+    def fewest_known_records(self) -> int | None:
+        """The smallest number of known records that breaches the table."""
+        return None if self.known_records is None else self.known_records.fewest_known()
 
     @property
-    def enough_sample(self) -> int | None:
-        """The size of the smallest sample, of those tried, that breaks it."""
-        return next((one.size for one in self.samples if breaks(one.share, self.baseline)), None)
+    def smallest_sample(self) -> int | None:
+        """The size of the smallest sample, of those tried, that breaches the table."""
+        return next((one.size for one in self.samples if is_breached(one.breached_share, self.baseline)), None)
 
     @property
     def refused(self) -> bool:
-        """Whether no copy may leave."""
-        return self.accept is None and self.enough_known is not None and self.enough_known < self.withstand
+        """Whether a release would be refused."""
+        fewest = self.fewest_known_records
+        return self.accept is None and fewest is not None and fewest < self.withstand
 
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
+        """The assessment as JSON."""
+        curve = None if self.known_records is None else [asdict(point) for point in self.known_records.curve]
         return {
             "dataset": self.dataset,
             "role": self.role,
             "dimensions": len(self.model.sources),
-            "released dimensions": len(self.model.columns),
+            "released_dimensions": len(self.model.columns),
             "noise": self.model.noise,
             "epsilons": list(EPSILONS),
-            "broken at a share of": SHARE,
-            "without a copy": list(self.baseline),
-            "known": None if self.known is None else [asdict(danger) for danger in self.known.dangers],
+            "breached_at_share": BREACHED_SHARE,
+            "baseline": list(self.baseline),
+            "known_records": curve,
             "samples": [asdict(one) for one in self.samples],
-            "enough known records": self.enough_known,
-            "enough sample": self.enough_sample,
-            "must withstand": self.withstand,
+            "fewest_known_records": self.fewest_known_records,
+            "smallest_sample": self.smallest_sample,
+            "must_withstand": self.withstand,
             "accepted": self.accept,
             "refused": self.refused,
         }
 
 
-def advise(policy: Policy, table: Any, *, stage: Callable[[str], None] = lambda _: None) -> Advised:
-    """What would become of a turned copy of a table under this policy."""
+def assess_linear_map(policy: Policy, table: Any, *, stage: Callable[[str], None] = lambda _: None) -> LinearMapRisk:
+    """Assess the risk of a rotated or projected copy of a table under a policy.
+
+    Args:
+        policy: a policy with columns of the role rotation or projection.
+        table: the original.
+        stage: called with the name of each step as it begins.
+
+    """
     stage("measuring the table")
     scheme, source = policy.fit(table), Source.of(table)
-    moved = [
-        (m, s) for m, s in zip(scheme.mechanisms, scheme.schemes, strict=True) if isinstance(m, LinearMapMechanism)
-    ]
-    if not moved:
-        raise PolicyError("there is advice on the roles rotation and projection, and no column has one; see `audit`")
-    mechanism, turned = moved[0]
-    model = turned.model(next(iter(policy.ladder)))
-    if not isinstance(model, Rotation):
-        raise TypeError("a turned copy has the model of a turn")
-    scheme.check(source, Key.from_bytes(bytes(32)))
-    stage("counting known records")
-    known = scheme.advice(source, turned) if mechanism.is_exact else None
-    places, rows = sampled(scheme.numbered(source), _ROWS)
-    apart = one_in(4, rows.num_rows)
-    found = []
-    with threadpool_limits(1), ThreadPoolExecutor(RUNS) as pool:
-        for size in (size for size in SIZES if size <= len(apart) and rows.num_rows):
-            stage(f"attacking with a sample of {size:,}")
-            runs = [pool.submit(_shares, scheme, model, places, rows, apart, size, run) for run in range(RUNS)]
-            found.append(Sampled(size, tuple(map(float, np.mean([run.result() for run in runs], axis=0)))))
-    motion, placed = mechanism.motion, before_turning(rows, model) if rows.num_rows else np.empty((0, 1))
-    return Advised(
-        policy.dataset,
-        mechanism.role,
-        model,
-        known,
-        without_a_copy(placed),
-        rows.num_rows - len(placed),
-        rows.num_rows,
-        tuple(found),
-        motion.withstand,
-        motion.accept,
+    mechanism, fitted = _linear_map(scheme)
+    [model] = of_type([fitted.model(next(iter(policy.ladder)))], Rotation)
+    check_table(scheme, source, _NO_KEY)
+    stage("assessing known records")
+    known_records = breach_risk(Request.of(scheme, source, _NO_KEY), fitted) if mechanism.is_exact else None
+    row_numbers, rows = sampled(numbered_rows(scheme, source), _ROWS)
+    samples = tuple(_SampleAttack(scheme, model, row_numbers, rows).risks(stage))
+    complete = original_before_map(rows, model)
+    return LinearMapRisk(
+        dataset=policy.dataset,
+        role=mechanism.role,
+        model=model,
+        known_records=known_records,
+        baseline=baseline_breach(complete),
+        incomplete=rows.num_rows - len(complete),
+        examined=rows.num_rows,
+        samples=samples,
+        withstand=mechanism.linear_map.withstand,
+        accept=mechanism.linear_map.accept,
     )
 
 
-def _shares(
-    scheme: TableScheme, model: Rotation, places: Any, rows: pa.Table, apart: Rows, size: int, run: int
-) -> list[float]:
-    """The attack with a sample of that size on a copy of the other records, made with a key of its own."""
-    others = np.delete(np.arange(rows.num_rows), apart)
-    wide = len(model.sources) > _WIDE or isinstance(model, Projection)
-    attack = KnownSample(method="moments" if wide else "likelihood")
-    chosen = apart[order(len(apart), run)[:size]]
-    level = next(iter(scheme.policy.ladder))
-    [copy] = scheme.copies(places[others], rows.take(pa.array(others)), [level], Key.generate())
-    shown = Knowledge(sample=records(rows.take(pa.array(chosen)), [model]))
-    evidence = copy_evidence(copy, Manifest.of(copy))
-    try:
-        guess = attack.estimate(replace(evidence, knowledge=shown)).values
-    except AttackError:
-        return [0.0] * len(EPSILONS)
-    truth = records(rows.take(pa.array(others)), [model]).numbers(model.sources)
-    guess, truth = (
-        MappedRows(model, "", guess).placed(part) for part in (guess, truth)
-    )  # as known records are counted
-    return [float(breached(guess, truth, epsilon)["euclidean"].mean()) for epsilon in EPSILONS]
+def _linear_map(scheme: TableScheme) -> tuple[LinearMapMechanism, Scheme]:
+    """The mechanism of a scheme that rotates or projects, and what was fitted for it."""
+    for mechanism, fitted in scheme.fitted:
+        if isinstance(mechanism, LinearMapMechanism):
+            return mechanism, fitted
+    raise PolicyError(
+        "`sfumato advise` needs columns with the role rotation or projection, and no column has one; for other roles, "
+        "run `sfumato audit`"
+    )
 
 
-def text(advised: Advised) -> str:
-    """The advice in words."""
-    turned = f"{len(advised.model.sources)} columns of {advised.dataset}, {advised.role}"
-    level = f", at the most trusted level (noise {advised.model.noise:.3g})" if advised.model.noise else ""
-    lines = [_verdict(advised), "", f"What an attacker finds of {turned}{level}; sizes are those before the turn:"]
-    heads = "  ".join(f"within {e:.0%}" for e in EPSILONS)
-    alone = "  ".join(f"{share:>9.1%}" for share in advised.baseline)
-    lines += [f"  {'':>15}  {heads}", f"  {'without a copy':>15}  {alone}", ""]
-    if advised.known is not None:
-        lines += [f"  {'known records':>15}  {heads}  most endangered record, by a random guess"]
-        lines += [
-            f"  {danger.known:>15,}  "
-            + "  ".join(f"{share:>9.1%}" for share in danger.share)
-            + "  "
-            + ", ".join(f"{rho:.2f}" for rho in danger.rho)
-            for danger in advised.known.dangers
-        ]
-    if advised.samples:
-        lines += ["", f"  {'sample of':>15}  {heads}"]
-        lines += [f"  {o.size:>15,}  " + "  ".join(f"{share:>9.1%}" for share in o.share) for o in advised.samples]
-    if isinstance(advised.model, Projection):
+@dataclass(frozen=True)
+class _SampleAttack:
+    """The known-sample attack: a quarter of some records is the sample's source, the others are released."""
+
+    scheme: TableScheme
+    model: Rotation
+    row_numbers: Words
+    rows: pa.Table
+
+    def risks(self, stage: Callable[[str], None]) -> Iterator[SampleRisk]:
+        """The risk by samples of growing size."""
+        held_out = one_in(4, self.rows.num_rows)
+        sizes = [size for size in SAMPLE_SIZES if size <= len(held_out) and self.rows.num_rows]
+        with threadpool_limits(1), ThreadPoolExecutor(RUNS) as pool:
+            for size in sizes:
+                stage(f"attacking with a sample of {size:,}")
+                runs = [pool.submit(self._breached_shares, held_out, size, run) for run in range(RUNS)]
+                means = np.mean([run.result() for run in runs], axis=0)
+                yield SampleRisk(size, tuple(map(float, means)))
+
+    def _breached_shares(self, held_out: Rows, size: int, run: int) -> list[float]:
+        """The share of records breached, for each epsilon, in a copy of the other records with a key of its own."""
+        model = self.model
+        others = np.delete(np.arange(self.rows.num_rows), held_out)
+        released = self.rows.take(pa.array(others))
+        by_moments = len(model.sources) > _MAX_LIKELIHOOD_COLUMNS or not model.preserves_distances
+        attack = KnownSample(method="moments" if by_moments else "likelihood")
+        sample = self.rows.take(pa.array(held_out[pseudo_random_order(len(held_out), run)[:size]]))
+        level = next(iter(self.scheme.policy.ladder))
+        [copy] = perturb_sample(self.scheme, self.row_numbers[others], released, [level], Key.generate())
+        evidence = copy_evidence(copy, Manifest.of(copy))
+        knowledge = Knowledge(sample=original_records(sample, [model]))
+        try:
+            estimate = attack.estimate(replace(evidence, knowledge=knowledge)).values
+        except AttackError:
+            return [0.0] * len(EPSILONS)
+        truth = original_records(released, [model]).numbers(model.sources)
+        mapped = MappedRows(model, "", estimate)  # errors are measured as for known records, before the map
+        estimate, truth = mapped.standardised(estimate), mapped.standardised(truth)
+        return [float(breached(estimate, truth, epsilon)["euclidean"].mean()) for epsilon in EPSILONS]
+
+
+def text(risk: LinearMapRisk) -> str:
+    """The assessment as text for a terminal."""
+    columns = f"{len(risk.model.sources)} columns of {risk.dataset} with the role {risk.role}"
+    level = f", at the most trusted level (noise {risk.model.noise:.3g})" if risk.model.noise else ""
+    title = f"Share of records that an attacker estimates within ε of their norm: {columns}{level}"
+    lines = [_verdict(risk), "", title, "", *_table_lines(risk)]
+    if not risk.model.preserves_distances:
         lines += [
             "",
-            "A projection is no remedy against a sample, although giannella2010, section VI, says so: one matrix is "
-            "used for all records, and the better it keeps distances, the better the attack.",
+            "A projection is no remedy against a sample of the population, although giannella2010, section VI, says "
+            "so: one matrix is used for all records, and the better it preserves distances, the better the attack.",
         ]
     return "\n".join(lines)
 
 
-def _verdict(advised: Advised) -> str:
-    known, sample = advised.enough_known, advised.enough_sample
-    broken = f"find {SHARE:.0%} of the others within {EPSILONS[-1]:.0%} of their size"
-    said = []
-    if advised.model.noise:
-        said.append("Noise is added before the turn: a copy is at least as safe as one with that noise and no turn.")
-    elif advised.known is None:
-        said.append("Fewer dimensions are shown than there are columns: known records do not undo all of it.")
-    elif known is None:
-        said.append(f"No number of known records that was tried is enough to {broken}.")
-    else:
-        said.append(f"{counted(known)} enough to {broken}; a copy must withstand {advised.withstand}.")
-    if sample is not None:
-        said.append(f"A sample of {sample:,} of the same population is enough to {broken}.")
-    if advised.missing:
-        share = f"{advised.missing:,} of {advised.looked:,} records"
-        said.append(f"{share} miss a number, and show nothing.")
-    if advised.refused:
-        said.append("NO COPY MAY LEAVE.")
-    elif advised.accept:
-        said.append(f"The policy takes the risk: {advised.accept}.")
-    return " ".join(said)
+def _table_lines(risk: LinearMapRisk) -> list[str]:
+    """The breached shares without a copy, with known records, and with samples of the population."""
+    heads = "  ".join(f"within {epsilon:.0%}" for epsilon in EPSILONS)
+    lines = [f"  {'':>15}  {heads}", f"  {'without a copy':>15}  {_shares(risk.baseline)}", ""]
+    if risk.known_records is not None:
+        lines += [f"  {'known records':>15}  {heads}  breach probability of the record most at risk"]
+        lines += [
+            f"  {point.known_records:>15,}  {_shares(point.breached_share)}  "
+            + ", ".join(f"{probability:.2f}" for probability in point.max_probability)
+            for point in risk.known_records.curve
+        ]
+    if risk.samples:
+        lines += ["", f"  {'sample size':>15}  {heads}"]
+        lines += [f"  {one.size:>15,}  {_shares(one.breached_share)}" for one in risk.samples]
+    return lines
+
+
+def _shares(shares: tuple[float, ...]) -> str:
+    return "  ".join(f"{share:>9.1%}" for share in shares)
+
+
+def _verdict(risk: LinearMapRisk) -> str:
+    """The assessment in a few sentences, what is bad before what is good."""
+    sentences = ["DO NOT RELEASE."] if risk.refused else []
+    breach = f"estimate {BREACHED_SHARE:.0%} of the other records within {EPSILONS[-1]:.0%} of their norm"
+    if risk.smallest_sample is not None:
+        sentences.append(f"A sample of {risk.smallest_sample:,} records of the population is enough to {breach}.")
+    sentences.append(_known_record_sentence(risk, breach))
+    if risk.incomplete:
+        share = f"{risk.incomplete:,} of {risk.examined:,} records"
+        sentences.append(f"{share} have a missing value, and the copy releases nothing of them.")
+    if risk.accept and not risk.refused:
+        sentences.append(f"The policy accepts the risk: {risk.accept}.")
+    return " ".join(sentences)
+
+
+def _known_record_sentence(risk: LinearMapRisk, breach: str) -> str:
+    """What known records disclose, in a sentence."""
+    if risk.model.noise:
+        return "Noise is added before the linear map: a copy is at least as safe as one with that noise and no map."
+    if risk.known_records is None:
+        return "The copy has fewer dimensions than the original: known records do not recover all of it."
+    if risk.fewest_known_records is None:
+        return f"No number of known records that was tried is enough to {breach}."
+    known = enough(risk.fewest_known_records)
+    return f"{known} enough to {breach}; a copy must withstand {risk.withstand}."

@@ -1,4 +1,4 @@
-"""What an audit found, as a record that can be printed, drawn and kept."""
+"""Audit result: the disclosure risk that an audit found, as a record to print, to draw and to write as JSON."""
 
 from __future__ import annotations
 
@@ -8,134 +8,163 @@ from typing import Any
 
 from sfumato.attacks import Score
 from sfumato.audit.checks import Soundness
-from sfumato.audit.outliers import Exposure
-from sfumato.risk.thresholds import Reached
+from sfumato.audit.outliers import SinglingOutRisk
+from sfumato.risk.thresholds import ThresholdResult
 
 
 @dataclass(frozen=True)
-class Held:
-    """Who holds a copy, and how faithful it is."""
+class HeldCopy:
+    """A copy that a recipient holds, and its fidelity."""
 
     name: str
+    """The name of the recipient, or of the file."""
     fidelity: float
 
 
 @dataclass(frozen=True)
+class SkippedAttack:
+    """An attack without a score, and the reason."""
+
+    attack: str
+    reason: str
+    failed: bool
+    """Whether the attack applies to the copies but failed numerically on their values."""
+
+
+@dataclass(frozen=True)
 class AttackRun:
-    """All attacks on what somebody holds."""
+    """All attacks by one adversary on the copies that it holds."""
 
-    holder: str
+    adversary: str
     scores: tuple[Score, ...]
-    skipped: tuple[tuple[str, str], ...] = ()
-    """Attacks that could not be tried, and why."""
+    skipped: tuple[SkippedAttack, ...] = ()
 
-    def errors(self, column: str) -> list[tuple[float, str]]:
-        """What each attack left of a column's variance, with its name."""
-        found = [(one.number(column).error.attack.value, one.attack) for one in self.scores if one.has(column)]
+    def residual_errors(self, column: str) -> list[tuple[float, str]]:
+        """The residual error of each attack on a column, as a share of its variance, with the attack's name."""
+        found = [(one.number(column).error.attack.estimate, one.attack) for one in self.scores if one.has(column)]
         return [(value, name) for value, name in found if not math.isnan(value)]
 
-    def successes(self, columns: tuple[str, ...]) -> list[tuple[float, str]]:
-        """How often each attack guessed a category, with its name."""
+    def accuracies(self, columns: tuple[str, ...]) -> list[tuple[float, str]]:
+        """The accuracy of each attack on an attribute, with the attack's name."""
         found = [
-            (c.success.attack.value, one.attack) for one in self.scores for c in one.categories if c.columns == columns
+            (category.success.attack.estimate, one.attack)
+            for one in self.scores
+            for category in one.categories
+            if category.columns == columns
         ]
         return [(value, name) for value, name in found if not math.isnan(value)]
 
 
 @dataclass(frozen=True)
-class Worth:
-    """What a column is worth to an attacker: how much of it the best attack recovers."""
+class ColumnRisk:
+    """The attribute disclosure risk of a column, or of columns perturbed jointly: what the best attack achieves."""
 
-    column: str
+    columns: tuple[str, ...]
     measure: str
-    """`error`, the share of variance that is left, or `success`, how often a category is guessed."""
+    """`error`, the residual error as a share of variance, or `success`, the accuracy of the likeliest category."""
     baseline: float
-    """Without any copy."""
-    alone: float
-    """With one copy, the best of them; NaN where no attack on it speaks of the column, and so below."""
-    pooled: float
-    """With all of them."""
-    independent: float
-    """With as many copies whose noise is independent."""
+    """The value without any copy."""
+    single_copy: float
+    """The value with one copy, the best of them; NaN where no attack on a single copy estimates the column."""
+    all_copies: float
+    """The value with all copies."""
+    independent_noise: float
+    """The value with as many copies of the same levels whose noise is independent; NaN where there is none."""
     attack: str
-    """The best one on all copies."""
+    """The best attack on all copies."""
+
+    @property
+    def column(self) -> str:
+        """The name of the column, or the names of the columns of a joint attribute."""
+        return " x ".join(self.columns)
 
     @property
     def recovered(self) -> float:
-        """The share of what is unknown without a copy that the best attack finds out."""
+        """The proportional reduction in error by the best attack, between 0 (no better than without a copy) and 1.
+
+        It is R² for numbers, and for categories Goodman and Kruskal's lambda.
+        """
         if self.measure == "error":
-            return 1 - self.pooled
-        return (self.pooled - self.baseline) / (1 - self.baseline) if self.baseline < 1 else 0.0
+            return 1 - self.all_copies
+        return (self.all_copies - self.baseline) / (1 - self.baseline) if self.baseline < 1 else 0.0
 
 
 @dataclass(frozen=True)
-class Growth:
-    """What is reached with the first copy, the first two, and so on (li2012, Figure 2; xiao2009, Figure 7)."""
+class CollusionCurve:
+    """The success of the joint attack with one copy, two copies, and so on (li2012, Figure 2; xiao2009, Figure 7)."""
 
     measure: str
-    ours: tuple[float, ...]
-    independent: tuple[float, ...]
+    """`error`, or `reconstruction`, the mean probability that the posterior gives to the true category."""
+    these_copies: tuple[float, ...]
+    independent_noise: tuple[float, ...]
 
 
 @dataclass(frozen=True)
-class Spread:
-    """How errors are distributed over records (li2012, Figure 3)."""
+class ErrorDistribution:
+    """A histogram over records of the error of the joint attack (li2012, Figure 3)."""
 
-    edges: tuple[float, ...]
-    ours: tuple[float, ...]
-    independent: tuple[float, ...]
+    bin_edges: tuple[float, ...]
+    """Errors in standard deviations of the columns."""
+    these_copies: tuple[float, ...]
+    """The share of records in each bin."""
+    independent_noise: tuple[float, ...]
+    """The share of records in each bin if the noise of the copies were independent."""
 
 
 @dataclass(frozen=True)
 class Audit:
-    """What was found."""
+    """The disclosure risk of some copies of a dataset, held by some recipients."""
 
     dataset: str
     rows: int
-    """Of the table."""
-    audited: int
-    """Records that were looked at."""
+    """The number of records in the table."""
+    audited_rows: int
+    """The number of records that were attacked."""
     paths: int
-    """On how many paths the copies lie; copies of one scheme and key lie on one."""
-    copies: tuple[Held, ...]
-    alone: tuple[AttackRun, ...]
-    pooled: AttackRun
-    """All copies together."""
-    independent: AttackRun
-    """As many copies of the same levels, had their noise been independent."""
+    """The number of paths that the copies lie on; copies of one scheme and key lie on one."""
+    copies: tuple[HeldCopy, ...]
+    single_copy: tuple[AttackRun, ...]
+    """The attacks on each copy alone."""
+    all_copies: AttackRun
+    """The attacks by a coalition of all recipients."""
+    independent_noise: AttackRun
+    """The attacks on as many copies of the same levels whose noise is independent, for comparison."""
     soundness: Soundness
-    worth: tuple[Worth, ...]
-    growth: tuple[Growth, ...]
-    spread: Spread | None
-    exposure: Exposure | None
-    targets: tuple[Reached, ...]
+    column_risks: tuple[ColumnRisk, ...]
+    collusion_curves: tuple[CollusionCurve, ...]
+    error_distribution: ErrorDistribution | None
+    singling_out: SinglingOutRisk | None
+    thresholds: tuple[ThresholdResult, ...]
     software: str
     partial: bool = False
-    """Only some attacks were tried."""
+    """Whether only some attacks were run."""
 
     @property
-    def gained(self) -> bool:
-        """Whether those who pool these copies learn more than from the best of them."""
+    def collusion_gains(self) -> bool:
+        """Whether recipients who combine these copies learn more than from the best of them."""
         return self.paths > 1 or bool(self.soundness.alarms)
 
     @property
     def passed(self) -> bool:
-        """Whether the copies are sound, of one path, and within the policy's thresholds by all attacks."""
-        within = all(reached.met for reached in self.targets) and not (self.targets and self.partial)
+        """Whether the copies are sound, lie on one path, and meet the policy's thresholds under all attacks."""
+        within = all(result.met for result in self.thresholds) and not (self.thresholds and self.partial)
         return self.soundness.sound and self.paths == 1 and within
 
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
-        said = asdict(self)
-        said["soundness"] = {
-            "sound": self.soundness.sound,
-            "checks": len(self.soundness.checks),
-            "rate": self.soundness.rate,
-            "alarms": [asdict(check) for check in self.soundness.alarms],
-            "unchecked": self.soundness.unchecked,
+        """The result as JSON."""
+        return {
+            **asdict(self),
+            "soundness": {
+                "sound": self.soundness.sound,
+                "checks": len(self.soundness.checks),
+                "false_alarm_rate": self.soundness.false_alarm_rate,
+                "alarms": [asdict(check) for check in self.soundness.alarms],
+                "unchecked": self.soundness.unchecked,
+            },
+            "column_risks": [{**asdict(risk), "recovered": risk.recovered} for risk in self.column_risks],
+            "thresholds": [
+                {**asdict(result), "target": str(result.target), "met": result.met} for result in self.thresholds
+            ],
+            "collusion_gains": self.collusion_gains,
+            "passed": self.passed,
         }
-        for worth, found in zip(said["worth"], self.worth, strict=True):
-            worth["recovered"] = found.recovered
-        for target, found_target in zip(said["targets"], self.targets, strict=True):
-            target |= {"target": str(found_target.target), "met": found_target.met}
-        return {**said, "gained": self.gained, "passed": self.passed}

@@ -1,4 +1,4 @@
-"""Whether copies are what their manifests say: what the guarantee rests on, tested on the noise itself."""
+"""Soundness of copies: tests, on the noise itself, of the properties that the guarantee rests on."""
 
 from __future__ import annotations
 
@@ -9,56 +9,58 @@ import numpy as np
 from sfumato.attacks import Evidence
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check, Soundness
-from sfumato.audit.linear_map_checks import TurnedCopy, turn_checks
-from sfumato.audit.noise_checks import Copy, noise_checks
-from sfumato.audit.replacement_checks import Column, crossed, replacement_checks
-from sfumato.release.evidence import placed
+from sfumato.audit.linear_map_checks import MappedCopy, linear_map_checks
+from sfumato.audit.noise_checks import NoisyCopy, noise_checks
+from sfumato.audit.replacement_checks import CategoryColumn, attribute_independence_checks, replacement_checks
+from sfumato.release.evidence import original_on_lattice
 
-RATE = 1e-6
-"""The probability that sound copies raise an alarm."""
-
-
-def soundness(seen: AuditInput, rate: float = RATE, faults: Sequence[Check] = ()) -> Soundness:
-    """All checks on all copies, judged together with what else was found wrong."""
-    checks = (*faults, *_numbers(seen), *_categories(seen), *_turned(seen))
-    told = {name for check in checks for name in check.copies}
-    blurred = [name for name, copy in zip(seen.names, seen.copies, strict=True) if _shows_anything(copy)]
-    return Soundness(checks, rate, tuple(name for name in blurred if name not in told))
+FALSE_ALARM_RATE = 1e-6
+"""The probability that an audit of sound copies raises an alarm, at most."""
 
 
-def _shows_anything(copy: Evidence) -> bool:
-    """Whether there is a blurred value that ought to be checked."""
-    numbers = any((~np.isnan(part.values)).any() for part in copy.numbers)
-    turned = any((~np.isnan(part.values)).any() for part in copy.turned)
-    return numbers or turned or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
+def soundness(
+    audited: AuditInput, false_alarm_rate: float = FALSE_ALARM_RATE, faults: Sequence[Check] = ()
+) -> Soundness:
+    """All checks on all copies, together with checks that failed elsewhere."""
+    checks = (*faults, *_number_checks(audited), *_category_checks(audited), *_linear_map_checks(audited))
+    checked = {name for check in checks for name in check.copies}
+    perturbed = [name for name, copy in zip(audited.names, audited.copies, strict=True) if _has_perturbed_values(copy)]
+    return Soundness(checks, false_alarm_rate, tuple(name for name in perturbed if name not in checked))
 
 
-def _numbers(seen: AuditInput) -> list[Check]:
-    """Path by path."""
-    paths: dict[str, list[Copy]] = {}
-    for name, copy in zip(seen.names, seen.copies, strict=True):
+def _has_perturbed_values(copy: Evidence) -> bool:
+    """Whether there is a perturbed value, so that the copy ought to be checked."""
+    numbers = any((~np.isnan(part.values)).any() for part in (*copy.numbers, *copy.linear_maps))
+    return numbers or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
+
+
+def _number_checks(audited: AuditInput) -> list[Check]:
+    """The checks of additive noise, path by path."""
+    paths: dict[str, list[NoisyCopy]] = {}
+    for name, copy in zip(audited.names, audited.copies, strict=True):
         for part in copy.numbers:
-            paths.setdefault(part.path, []).append(Copy.of(name, part, placed(seen.original, part.model)))
+            noisy = NoisyCopy.of(name, part, original_on_lattice(audited.original, part.model))
+            paths.setdefault(part.path, []).append(noisy)
     return [check for copies in paths.values() for check in noise_checks(copies)]
 
 
-def _turned(seen: AuditInput) -> list[Check]:
-    """Path by path."""
-    paths: dict[str, list[TurnedCopy]] = {}
-    for name, copy in zip(seen.names, seen.copies, strict=True):
-        for part in copy.turned:
-            paths.setdefault(part.path, []).append(TurnedCopy.of(name, part, seen.truth))
-    return [check for copies in paths.values() for check in turn_checks(copies)]
+def _linear_map_checks(audited: AuditInput) -> list[Check]:
+    """The checks of rotated and projected copies, path by path."""
+    paths: dict[str, list[MappedCopy]] = {}
+    for name, copy in zip(audited.names, audited.copies, strict=True):
+        for part in copy.linear_maps:
+            paths.setdefault(part.path, []).append(MappedCopy.of(name, part, audited.truth))
+    return [check for copies in paths.values() for check in linear_map_checks(copies)]
 
 
-def _categories(seen: AuditInput) -> list[Check]:
-    """Path by path for each column, then the attributes of each copy with each other."""
-    found: list[Check] = []
-    paths: dict[tuple[str, str], list[Column]] = {}
-    for name, copy in zip(seen.names, seen.copies, strict=True):
-        known = [(part, seen.truth.codes[part.model.columns]) for part in copy.categories]
+def _category_checks(audited: AuditInput) -> list[Check]:
+    """The checks of replaced categories, path by path for each column, then between the attributes of each copy."""
+    checks: list[Check] = []
+    paths: dict[tuple[str, str], list[CategoryColumn]] = {}
+    for name, copy in zip(audited.names, audited.copies, strict=True):
+        known = [(part, audited.truth.codes[part.model.columns]) for part in copy.categories]
         for part, truth in known:
-            for column in Column.of(name, part, truth):
+            for column in CategoryColumn.of(name, part, truth):
                 paths.setdefault((part.path, column.column), []).append(column)
-        found += crossed(known, name)
-    return found + [check for columns in paths.values() for check in replacement_checks(columns)]
+        checks += attribute_independence_checks(known, name)
+    return checks + [check for columns in paths.values() for check in replacement_checks(columns)]

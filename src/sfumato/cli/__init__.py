@@ -1,7 +1,8 @@
-"""The command line: thin. Every command prints a next step, has `--json`, and never shows a traceback for a mistake.
+"""Command-line interface: every command prints a next step, has `--json`, and shows no traceback for a user's mistake.
 
-`main.py` names all commands; those about tables and single copies are in `tables.py` and `copies.py`, those about a
-vault in `owner.py` (its life), `sharing.py` (its recipients) and `auditing.py` (its history).
+`main.py` registers all commands. Commands on a vault are in `vault.py` (datasets, backup, keys), `recipients.py`
+(recipients and grants), `release.py` and `audit.py` (ledger, verification, audits, tracing); the other files have
+commands on single tables and copies, on surveys, and on the service.
 """
 
 from sfumato.cli.main import main as main

@@ -1,4 +1,4 @@
-"""Commands for auditors: reading the ledger, checking it, tracing a leak, and attacking what was given."""
+"""Commands for auditors: `log`, `verify`, `trace` and `audit`."""
 
 from __future__ import annotations
 
@@ -6,26 +6,27 @@ import csv
 import dataclasses
 import io
 import json
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import as_json_option, new_file, progress, say
-from sfumato.cli.vault_options import connected, is_service, location_option, open_vault, vault_options
+from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.vault_options import location_option, open_for_reading, open_vault, vault_options
 
 if TYPE_CHECKING:
-    from sfumato.audit.result import Audit
+    from sfumato.vault.protocol import AuditReport
 
 
 @click.command()
-@click.option("--last", type=click.IntRange(1, 10**9), default=20, show_default=True, help="How many entries.")
+@click.option("--last", type=click.IntRange(1, 10**9), default=20, show_default=True, help="The number of entries.")
 @click.option("--all", "everything", is_flag=True, help="All entries.")
-@click.option("--dataset", help="Only of this dataset.")
-@click.option("--recipient", help="Only of this recipient.")
-@click.option("--action", help="Only these: added, updated, granted, revoked, released, ...")
-@click.option("--since", help="From this day on, as in 2026-01-31.")
-@click.option("--until", help="Up to the end of this day.")
+@click.option("--dataset", help="Only entries about this dataset.")
+@click.option("--recipient", help="Only entries about this recipient.")
+@click.option("--action", help="Only entries with this action: added, updated, granted, revoked, released, ...")
+@click.option("--since", help="The first day, such as 2026-01-31.")
+@click.option("--until", help="The last day.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the entries as CSV.")
 @location_option
 @as_json_option
@@ -41,18 +42,17 @@ def log(
     location: str,
     as_json: bool,
 ) -> None:
-    """Read the ledger: what was given to whom, and when."""
-    from sfumato.vault import Vault
-    from sfumato.vault.log_query import asked
-    from sfumato.vault.messages import line
+    """Show the ledger: what was released to whom, and when."""
+    from sfumato.vault.log_query import parse_query
+    from sfumato.vault.messages import log_line
 
-    query = asked(dataset, recipient, action, since, until, None if everything else last)
-    entries = connected(location).log(query) if is_service(location) else Vault.open(location).log(query)
+    query = parse_query(dataset, recipient, action, since, until, None if everything else last)
+    entries = open_for_reading(location).log(query)
     if as_csv:
         click.echo(_csv([{**entry.__dict__, "body": json.dumps(entry.body)} for entry in entries]), nl=False)
         return
-    text = "\n".join(map(line, entries)) or "No entry fits."
-    say({"entries": [entry.__dict__ for entry in entries]}, as_json, text, "sfumato verify")
+    text = "\n".join(map(log_line, entries)) or "No entry matches."
+    print_result({"entries": [entry.__dict__ for entry in entries]}, as_json, text, "sfumato verify")
 
 
 def _csv(rows: list[dict[str, object]]) -> str:
@@ -66,21 +66,23 @@ def _csv(rows: list[dict[str, object]]) -> str:
 
 
 @click.command()
-@click.option("--contains", metavar="HASH", help="The hash of an entry, written down earlier, that must be there.")
-@click.option("--quick", is_flag=True, help="Check the ledger only, not tables and copies.")
+@click.option(
+    "--contains", metavar="HASH", help="The hash of an entry, noted earlier, that the ledger must still contain."
+)
+@click.option("--quick", is_flag=True, help="Verify only the ledger, not tables and copies.")
 @vault_options
 @as_json_option
 def verify(contains: str | None, quick: bool, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Find any edited, removed or reordered entry, any altered file, and any copy that is not as it was released."""
+    """Verify the integrity of the vault: edited, removed or reordered entries, and altered files and copies."""
     vault = open_vault(location, key_path)
-    with progress(quiet=as_json, unit="checked") as (stage, advance):
+    with progress(quiet=as_json, unit="items") as (stage, advance):
         stage("verifying")
         report = vault.verify(contains=contains, files=not quick, progress=advance)
-    head = f"{report.entries:,} entries, {report.files:,} files, {report.copies:,} copies"
-    text = [f"All is well: {head}." if report.sound else f"NOT AS IT SHOULD BE ({head}):"]
+    counts = f"{report.entries:,} entries, {report.files:,} files, {report.copies:,} copies"
+    text = [f"The vault is intact: {counts}." if report.sound else f"VERIFICATION FAILED ({counts}):"]
     text += [f"! {problem}" for problem in report.problems] + [f"- {note}" for note in report.notes]
-    following = "sfumato log" if report.sound else "keep this vault as evidence, and restore a backup beside it"
-    say({**dataclasses.asdict(report), "sound": report.sound}, as_json, "\n".join(text), following)
+    next_step = "sfumato log" if report.sound else "keep this vault as evidence, and restore a backup elsewhere"
+    print_result({**dataclasses.asdict(report), "sound": report.sound}, as_json, "\n".join(text), next_step)
     if not report.sound:
         raise click.exceptions.Exit(1)
 
@@ -91,27 +93,27 @@ def verify(contains: str | None, quick: bool, location: str, key_path: Path | No
 @vault_options
 @as_json_option
 def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Say whose copy of a DATASET a LEAKED file is, or was made from; nobody's, when it is not ours."""
-    from sfumato.vault.messages import trace_as_json, trace_in_words
+    """Find the recipients whose copy of a DATASET a LEAKED file is, or was made from."""
+    from sfumato.vault.messages import trace_text
 
     vault = open_vault(location, key_path)
     with progress(quiet=as_json, unit="copies") as (stage, advance):
         stage("comparing")
         found = vault.trace(dataset, leaked, progress=advance)
-    if isinstance(found, dict):
-        said, text = found, str(found["text"])
-    else:
-        said, text = trace_as_json(found), trace_in_words(found, str(leaked))
-    say(said, as_json, text, f"sfumato log --dataset {dataset}")
+    print_result(found.as_json(), as_json, trace_text(found, str(leaked)), f"sfumato log --dataset {dataset}")
 
 
 @click.command()
 @click.argument("subjects", nargs=-1, required=True, metavar="DATASET | COPY...")
-@click.option("--colluders", help="Who pools their copies, separated by commas; by default all who have one.")
-@click.option("--original", type=click.Path(path_type=Path), help="Audit files instead: the table they are copies of.")
-@click.option("--attack", "attacks", multiple=True, help="Try only this attack; repeat it. By default all.")
-@click.option("--rows", type=click.IntRange(100), default=100_000, show_default=True, help="Attack at most so many.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the report, a page with pictures, here.")
+@click.option("--colluders", help="The recipients who combine their copies, separated by commas; by default all.")
+@click.option("--original", type=click.Path(path_type=Path), help="Audit files: the table of which they are copies.")
+@click.option("--attack", "attacks", multiple=True, help="Run only this attack; may be repeated. By default all.")
+@click.option(
+    "--rows", type=click.IntRange(100), default=100_000, show_default=True, help="The most records to attack."
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the report, an HTML page with figures, to this file."
+)
 @vault_options
 @as_json_option
 def audit(
@@ -125,32 +127,29 @@ def audit(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Try all attacks on what recipients hold of a DATASET, alone and together, before it leaves the house.
+    """Attack the copies of a DATASET that recipients hold or may receive, alone and together.
 
-    With --original, the subjects are files: copies of that table.
+    With --original, audit files instead: each COPY is a copy of that table.
     """
+    from sfumato.tables.atomic import write_text
+
     if output is not None:
-        new_file(output, (".html", ".htm"), ours="<title>Audit of ")
+        check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
-            from sfumato.audit.file_audit import audit_files
-
-            found: Audit | dict[str, Any] = audit_files(
-                original, subjects, attacks=attacks or None, rows=rows, stage=stage
-            )
+            found: AuditReport = _audit_files(original, subjects, attacks, rows, stage)
         else:
             if len(subjects) > 1:
-                raise click.UsageError("one dataset is audited at a time; to audit files, name their --original")
+                raise click.UsageError("audit one dataset at a time; to audit files, name their --original")
             names = _names(colluders)
             vault = open_vault(location, key_path)
             found = vault.audit(subjects[0], colluders=names, attacks=attacks or None, rows=rows, stage=stage)
         if output is not None:
-            stage("drawing the report")
-            _report(found, output)
-    following = f"open {output}" if output else "the same with -o report.html, for a page with pictures"
-    summary, text, passed = _told(found)
-    say(summary, as_json, text, following)
-    if not passed:
+            stage("writing the report")
+            write_text(output, found.page())
+    next_step = f"open {output}" if output else "the same with -o report.html, for a page with figures"
+    print_result(found.summary(), as_json, found.text(), next_step)
+    if not found.passed:
         raise click.exceptions.Exit(1)
 
 
@@ -163,17 +162,10 @@ def _names(colluders: str | None) -> list[str] | None:
     return names
 
 
-def _told(found: Audit | dict[str, Any]) -> tuple[dict[str, Any], str, bool]:
-    """An audit as JSON and in words, and whether it passed; one by a service is told already."""
-    if isinstance(found, dict):
-        return found["summary"], found["text"], found["passed"]
-    from sfumato.audit.messages import text
+def _audit_files(
+    original: Path, copies: tuple[str, ...], attacks: tuple[str, ...], rows: int, stage: Callable[[str], None]
+) -> AuditReport:
+    from sfumato.audit.file_audit import audit_files
+    from sfumato.vault.audits import ReportedAudit
 
-    return found.summary(), text(found), found.passed
-
-
-def _report(found: Audit | dict[str, Any], output: Path) -> None:
-    from sfumato.audit.report import page
-    from sfumato.tables.atomic import replace_text
-
-    replace_text(output, found["page"] if isinstance(found, dict) else page(found))
+    return ReportedAudit.of(audit_files(original, copies, attacks=attacks or None, rows=rows, stage=stage))

@@ -1,15 +1,16 @@
-"""Commands about copies: making one, and saying what it is."""
+"""Commands for single copies: `fetch` one from a service, `show` its manifest, and `check` its certificate."""
 
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import as_json_option, progress, say
-from sfumato.cli.vault_options import connected
+from sfumato.cli.output import as_json_option, print_result, progress
+from sfumato.cli.vault_options import connect_service
 
 if TYPE_CHECKING:
     from sfumato.release.manifest import Manifest
@@ -18,92 +19,80 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("dataset", required=False)
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="The file to write; by default DATASET.parquet.")
-@click.option("--level", help="A fidelity below that of the grant.")
+@click.option("--level", help="A lower fidelity than that of the grant.")
 @click.option(
     "--url", required=True, envvar="SFUMATO_VAULT", help="The service. Also SFUMATO_VAULT; with SFUMATO_TOKEN."
 )
 @as_json_option
 def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as_json: bool) -> None:
-    """Fetch your copy of a DATASET from a service; without one, say what you may fetch."""
-    remote = connected(url)
+    """Download your copy of a DATASET from a service; without a DATASET, list your grants."""
+    remote = connect_service(url)
     if dataset is None:
-        grants = remote.grants()
+        grants = remote.own_grants()
         lines = [
             f"{one['dataset']} (version {one['version']}) at {one['level']}, fidelity {one['fidelity']:.6g}"
             f"{', until ' + one['until'][:10] if one['until'] else ''}"
             for one in grants
         ]
-        say({"grants": grants}, as_json, "\n".join(lines) or "Nothing.", f"sfumato fetch DATASET --url {url}")
+        text = "\n".join(lines) or "There is no grant for you."
+        print_result({"grants": grants}, as_json, text, f"sfumato fetch DATASET --url {url}")
         return
     with progress(quiet=as_json, unit="bytes") as (stage, advance):
-        stage("fetching")
+        stage("downloading")
         path, manifest = remote.fetch(dataset, out or f"{dataset}.parquet", level=level, progress=advance)
-    text = f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) at {manifest.fidelity:.10g}."
-    say({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato mine {path} --describe")
+    text = (
+        f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) at {manifest.fidelity:.10g}."
+    )
+    data = {"path": str(path), "manifest": json.loads(manifest.dumps())}
+    print_result(data, as_json, text, f"sfumato mine {path} --describe")
 
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path))
 @as_json_option
 def show(copy: Path, as_json: bool) -> None:
-    """Say in plain words what a copy is, check that it is whole, and what it promises."""
+    """Verify that a copy is unaltered, and describe its columns, its guarantees and their limits."""
     from sfumato.release.manifest import Manifest
 
     manifest = Manifest.of(copy)
     manifest.verify(copy)
-    say(json.loads(manifest.dumps()), as_json, "\n".join(_shown(manifest)), f"sfumato mine {copy}")
+    print_result(json.loads(manifest.dumps()), as_json, "\n".join(_description(manifest)), f"sfumato mine {copy}")
 
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path))
-@click.option("--signer", help="The public key of the vault that must have signed it, or a file that holds it.")
+@click.option("--signer", help="The public key of the vault that must have signed the copy, or a file with that key.")
 @as_json_option
 def check(copy: Path, signer: str | None, as_json: bool) -> None:
-    """Verify a copy's certificate, and print the guarantee in plain words. No secret is needed."""
-    from sfumato.release.certificate import check as checked
+    """Verify the certificate of a copy, and describe its guarantees. No secret is needed."""
+    from sfumato.release.certificate import check as check_certificate
 
-    manifest = checked(str(copy), signer)
-    known = "the key that you named" if signer else "the key"
-    text = [f"The certificate is valid: unaltered since {known} {manifest.signer} signed it"]
+    manifest = check_certificate(str(copy), signer)
+    key = "the key that you named" if signer else "the key"
+    text = [f"The certificate is valid: unaltered since {key} {manifest.signer} signed it"]
     text[0] += f" for {manifest.recipient}, from version {manifest.version}." if manifest.recipient else "."
     if signer is None:
         text.append("Compare that key with the one that the owner told you, or name it with --signer.")
-    following = f"sfumato mine {copy}"
-    say(json.loads(manifest.dumps()), as_json, "\n".join([*text, "", *_shown(manifest)]), following)
+    data = json.loads(manifest.dumps())
+    print_result(data, as_json, "\n".join([*text, "", *_description(manifest)]), f"sfumato mine {copy}")
 
 
-def _shown(manifest: Manifest) -> list[str]:
-    """A manifest in plain words."""
+def _description(manifest: Manifest) -> list[str]:
+    """A manifest in plain words: `+` is a guarantee, `!` a warning, `-` a limit."""
+    from sfumato.models import model_of
+
     name = f", level {manifest.level}" if manifest.level else ""
-    text = [f"{manifest.dataset}{name}: {manifest.rows:,} rows, {len(manifest.columns)} columns, unaltered.", ""]
-    text += [f"  {column}: {_describe(column, kind, manifest.models)}" for column, kind in manifest.columns]
-    signs = ["+" if promise[1].islower() else "!" for promise in manifest.promises]  # a warning begins in capitals
-    text += ["", *[f"{sign} {promise}" for sign, promise in zip(signs, manifest.promises, strict=True)]]
-    return text + [f"- {limit}" for limit in manifest.limits]
-
-
-def _describe(column: str, kind: str, models: Any) -> str:
-    from sfumato.models.gaussian_noise import GaussianNoise
-    from sfumato.models.rotation import Rotation
-    from sfumato.models.uniform_replacement import UniformReplacement
-
-    model = next(model for model in models if column in model.columns)
-    if isinstance(model, GaussianNoise):
-        place = model.columns.index(column)
-        deviation = model.covariance[place][place] ** 0.5
-        return f"noise of standard deviation {_amount(deviation, kind)}, in steps of {_amount(model.step[place], kind)}"
-    if isinstance(model, UniformReplacement):
-        count = model.domains[model.columns.index(column)]["count"]
-        together = f", together with {len(model.columns) - 1} more" if len(model.columns) > 1 else ""
-        return f"retained with probability {model.retention:.4g}, else one of {count:,} at random{together}"
-    if isinstance(model, Rotation):
-        noise = ", after noise" if model.noise else ""
-        return f"a mixture of {len(model.sources)} columns, {model.kind}{noise}"
-    return "as it is"
+    lines = [f"{manifest.dataset}{name}: {manifest.rows:,} rows, {len(manifest.columns)} columns, unaltered.", ""]
+    for column, kind in manifest.columns:
+        described = model_of(manifest.models, column).describe(column, partial(_amount, kind=kind))
+        lines.append(f"  {column}: {described}")
+    lines += ["", *(f"! {warning}" for warning in manifest.warnings)]
+    lines += [f"+ {promise}" for promise in manifest.promises]
+    return lines + [f"- {limit}" for limit in manifest.limits]
 
 
 def _amount(value: float, kind: str) -> str:
-    """A number to four digits, times in days or seconds."""
+    """A number to four digits; for dates and times, in days or seconds."""
     units = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
     unit = next((size for name, size in units.items() if f"[{name}" in kind), None)
     if unit is not None and not kind.startswith("date"):

@@ -1,4 +1,4 @@
-"""Which engine a command's work is done by."""
+"""Options that choose the engine of a command: this process, or a Dask or Spark cluster."""
 
 from __future__ import annotations
 
@@ -16,16 +16,20 @@ _ENGINE = click.option(
     "--engine",
     default="local",
     show_default=True,
-    help="Where the work is done: local, or a cluster (dask, spark) for a table in a folder of files.",
+    help="The engine: local, or for a partitioned table a cluster (dask, spark).",
 )
-_SCHEDULER = click.option("--scheduler", help="Of a Dask cluster, tcp://host:port; without it, one on this machine.")
-_MASTER = click.option("--master", help="Of a Spark cluster, spark://host:port; without it, one on this machine.")
-_THREADS = click.option("--threads", type=click.IntRange(min=1), help="How many cores to use here; by default all.")
+_SCHEDULER = click.option(
+    "--scheduler", help="The scheduler of a Dask cluster, tcp://host:port; by default a cluster on this machine."
+)
+_MASTER = click.option(
+    "--master", help="The master of a Spark cluster, spark://host:port; by default a cluster on this machine."
+)
+_THREADS = click.option("--threads", type=click.IntRange(min=1), help="The number of threads; by default all cores.")
 
 
 @dataclass(frozen=True)
-class Where:
-    """What the options said."""
+class EngineChoice:
+    """The engine that the options of a command choose."""
 
     engine: str
     scheduler: str | None
@@ -34,29 +38,29 @@ class Where:
 
     @property
     def is_local(self) -> bool:
-        """Whether all is done by this process."""
+        """Whether the work is done by this process."""
         return self.engine == "local"
 
     def open(self) -> Engine:
-        """The engine that the options name."""
+        """Open the engine."""
         from sfumato.engines import ENGINES
 
         kind = ENGINES[self.engine]
-        said = {"--scheduler": self.scheduler, "--master": self.master}
-        for option, address in said.items():
+        addresses = {"--scheduler": self.scheduler, "--master": self.master}
+        for option, address in addresses.items():
             if address is not None and option != kind.address_option:
-                raise click.UsageError(f"{option} is not for --engine {self.engine}.")
-        engine: Engine = kind.at(said.get(kind.address_option), self.threads)
+                raise click.UsageError(f"{option} does not apply to --engine {self.engine}.")
+        engine: Engine = kind.at(addresses.get(kind.address_option), self.threads)
         return engine
 
 
 def engine_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command whose work can be done by a cluster; it is told `where`."""
+    """Add the engine options to a command, which receives them as `engine_choice`."""
 
     @functools.wraps(command)
-    def told(
-        *words: Any, engine: str, scheduler: str | None, master: str | None, threads: int | None, **more: Any
+    def with_choice(
+        *args: Any, engine: str, scheduler: str | None, master: str | None, threads: int | None, **options: Any
     ) -> Any:
-        return command(*words, where=Where(engine, scheduler, master, threads), **more)
+        return command(*args, engine_choice=EngineChoice(engine, scheduler, master, threads), **options)
 
-    return _ENGINE(_SCHEDULER(_MASTER(_THREADS(told))))
+    return _ENGINE(_SCHEDULER(_MASTER(_THREADS(with_choice))))

@@ -1,27 +1,30 @@
-"""All commands, by their names."""
+"""The `sfumato` command with all its subcommands."""
 
 from __future__ import annotations
 
 import click
 
-from sfumato.cli import advise as advising
-from sfumato.cli import attack as attacking
-from sfumato.cli import audit as auditing
-from sfumato.cli import copies, tables
-from sfumato.cli import mine as mining
-from sfumato.cli import recipients as sharing
-from sfumato.cli import release as releasing
-from sfumato.cli import reproduce as reproducing
-from sfumato.cli import serve as serving
-from sfumato.cli import survey as surveying
-from sfumato.cli import vault as owner
+from sfumato.cli import (
+    advise,
+    attack,
+    audit,
+    copies,
+    mine,
+    recipients,
+    release,
+    reproduce,
+    serve,
+    survey,
+    tables,
+    vault,
+)
 from sfumato.cli.output import Group
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sfumato")
 def main() -> None:
-    """Release one table at many trust levels; recipients who pool their copies learn no more than from the best."""
+    """Release one table at many trust levels; recipients who combine their copies learn no more than from the best."""
 
 
 for command in (
@@ -29,32 +32,32 @@ for command in (
     tables.suggest,
     tables.level,
     tables.key,
-    owner.init,
-    owner.add,
-    owner.update,
-    owner.status,
-    sharing.recipient,
-    sharing.grant,
-    sharing.revoke,
-    serving.token,
-    releasing.release,
+    vault.init,
+    vault.add,
+    vault.update,
+    vault.status,
+    recipients.recipient,
+    recipients.grant,
+    recipients.revoke,
+    serve.token,
+    release.release,
     copies.fetch,
     copies.show,
     copies.check,
-    mining.mine,
-    advising.advise,
-    attacking.attack,
-    auditing.audit,
-    auditing.log,
-    auditing.verify,
-    auditing.trace,
-    serving.serve,
-    serving.operator,
-    surveying.survey,
-    reproducing.reproduce,
-    owner.backup,
-    owner.restore,
-    owner.passphrase,
-    owner.rekey,
+    mine.mine,
+    advise.advise,
+    attack.attack,
+    audit.audit,
+    audit.log,
+    audit.verify,
+    audit.trace,
+    serve.serve,
+    serve.operator,
+    survey.survey,
+    reproduce.reproduce,
+    vault.backup,
+    vault.restore,
+    vault.passphrase,
+    vault.rekey,
 ):
     main.add_command(command)

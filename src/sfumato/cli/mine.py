@@ -1,4 +1,4 @@
-"""Commands for recipients: right answers from a blurred copy."""
+"""The `mine` command: statistics of the original, estimated from a perturbed copy with confidence intervals."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from typing import Any
 
 import click
 
-from sfumato.cli.engines import Where, engine_options
-from sfumato.cli.output import as_json_option, new_file, progress, say
+from sfumato.cli.engines import EngineChoice, engine_options
+from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
 
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path))
 @click.argument("question", required=False)
-@click.option("--describe", is_flag=True, help="Describe the original as far as the copy allows; the default.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write it with pictures here, .html.")
+@click.option("--describe", is_flag=True, help="Describe the original as far as the copy allows (the default).")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a report with figures here (.html).")
 @click.option(
     "--confidence",
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
-    help="Of the intervals.",
+    help="The confidence level of the intervals.",
 )
 @engine_options
 @as_json_option
@@ -31,62 +31,66 @@ def mine(
     describe: bool,
     output: Path | None,
     confidence: float,
-    where: Where,
+    engine_choice: EngineChoice,
     as_json: bool,
 ) -> None:
-    """Ask a copy about its original: a description, or a QUESTION in SQL.
+    """Estimate statistics of the original from a COPY: a description, or the answer to a QUESTION in SQL.
 
-    Every answer is corrected for the blur and has its interval; what cannot be corrected is refused.
+    Every estimate is corrected for the noise and has a confidence interval; a question that cannot be corrected is
+    refused.
 
         sfumato mine copy.parquet "select region, count(*) from copy where ward = 'A' group by region"
     """
-    from sfumato.mining import on
+    from sfumato.mining import with_engine
+    from sfumato.mining.report.page import TITLE
     from sfumato.release.manifest import Manifest
 
     if question is not None and (describe or output is not None):
-        raise click.UsageError("either ask a QUESTION or have a description with --describe and -o, not both")
+        raise click.UsageError("give either a QUESTION or --describe and -o, not both")
     if output is not None:
-        new_file(output, (".html",), ours="What a copy tells of")
-    with progress(quiet=as_json, unit="") as (stage, _), where.open() as engine:
+        check_new_file(output, (".html",), replaceable=TITLE)
+    with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
         stage("checking the copy")
         Manifest.of(copy).verify(copy, engine)
         if question is not None:
-            stage("counting")
-            answer = _asked(copy, question, confidence)
+            stage("answering")
+            answer = _answer(copy, question, confidence)
         else:
-            described = _described(on(engine, copy) if copy.is_dir() else copy, confidence, output, stage)
+            description = _describe(with_engine(engine, copy) if copy.is_dir() else copy, confidence, output, stage)
     if question is not None:
-        say({"answer": answer.to_pylist()}, as_json, _table(answer), f"sfumato mine {copy} --describe -o profile.html")
+        print_result(
+            {"answer": answer.to_pylist()}, as_json, _table(answer), f"sfumato mine {copy} --describe -o profile.html"
+        )
         return
-    text, data = described
-    say(data, as_json, text, f"open {output}" if output else f"sfumato mine {copy} --describe -o profile.html")
+    text, data = description
+    print_result(data, as_json, text, f"open {output}" if output else f"sfumato mine {copy} --describe -o profile.html")
 
 
-def _asked(copy: Path, question: str, confidence: float) -> Any:
+def _answer(copy: Path, question: str, confidence: float) -> Any:
     from sfumato.mining import ask
 
     return ask(copy, question, confidence=confidence)
 
 
-def _described(copy: Any, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:
+def _describe(copy: Any, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:
     from sfumato.mining import profile
     from sfumato.mining.report.page import page, text
-    from sfumato.tables.atomic import replace_text
+    from sfumato.tables.atomic import write_text
 
     found = profile(copy, confidence=confidence, densities=output is not None, stage=stage)
     if output is not None:
-        stage("drawing")
-        replace_text(output, page(found))
+        stage("writing the report")
+        write_text(output, page(found))
     return text(found), found.as_dict()
 
 
 def _table(answer: Any) -> str:
-    """The answer as columns, each aggregate with its interval in brackets."""
+    """The answer as text columns, each estimate with its confidence interval in brackets."""
     names = answer.column_names
-    shown = [n for n in names if not _is_end(n, names)]
-    rows = [[_cell(row, name) for name in shown] for row in answer.to_pylist()]
-    widths = [max(len(name), *(len(row[i]) for row in rows), 1) + 2 for i, name in enumerate(shown)]
-    lines = ["".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in (shown, *rows)]
+    columns = [n for n in names if not _is_end(n, names)]
+    rows = [[_cell(row, name) for name in columns] for row in answer.to_pylist()]
+    widths = [max(len(name), *(len(row[i]) for row in rows), 1) + 2 for i, name in enumerate(columns)]
+    lines = ["".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in (columns, *rows)]
     return "\n".join(line.rstrip() for line in lines)
 
 
@@ -100,6 +104,6 @@ def _cell(row: dict[str, Any], name: str) -> str:
         return "" if value is None else str(value)
     low, high = row[f"{name}_low"], row[f"{name}_high"]
     if value is None:
-        return "not known"
+        return "unknown"
     form = ",.0f" if high - low >= 20 else ",.6g"
     return f"{value:{form}}" if low == high else f"{value:{form}} ({low:{form}} to {high:{form}})"

@@ -1,4 +1,4 @@
-"""What all commands share: one sentence for a refusal, a progress bar, and a result in words or JSON."""
+"""Output of all commands: results as text or JSON, progress bars, and refusals in one sentence."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from typing import Any, Protocol
 import click
 
 from sfumato.errors import ReleaseError, SfumatoError
-from sfumato.serialization import plain
+from sfumato.serialization import json_safe
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
 class Group(click.Group):
-    """Turns a refusal into one sentence and exit code 1."""
+    """A group of commands that reports a refusal in one sentence, with exit code 1."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
@@ -28,14 +28,13 @@ class Group(click.Group):
             click.echo(f"sfumato: {error}", err=True)
             ctx.exit(1)
         except OSError as error:
-            click.echo(
-                f"sfumato: {error.filename or 'the output'} could not be used: {error.strerror or error}", err=True
-            )
+            name = error.filename or "the output"
+            click.echo(f"sfumato: {name} could not be used: {error.strerror or error}", err=True)
             ctx.exit(1)
-        except Exception as error:  # Arrow's errors are about data that no check of ours foresaw
+        except Exception as error:  # Arrow's errors are about data that none of our checks covers
             if not type(error).__module__.startswith("pyarrow") and not isinstance(error, UnicodeDecodeError):
                 raise
-            click.echo(f"sfumato: the table could not be handled: {str(error).splitlines()[0]}", err=True)
+            click.echo(f"sfumato: the table could not be processed: {str(error).splitlines()[0]}", err=True)
             ctx.exit(1)
         except KeyboardInterrupt:
             click.echo("sfumato: interrupted; no file was changed, run the same command again to finish", err=True)
@@ -43,17 +42,17 @@ class Group(click.Group):
 
 
 class Stage(Protocol):
-    """Begins a stage of long work."""
+    """A function that begins a stage of a long task."""
 
     def __call__(self, text: str, total: int | None = None) -> None:
-        """Name the stage, and how much there is to do."""
+        """Show the name of the stage, and its total number of units if it is known."""
 
 
 @contextlib.contextmanager
 def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callable[[int], None]]]:
     """A progress bar on standard error: a function that begins a stage, and one that advances it by some units.
 
-    Without a unit, stages are named and nothing is counted.
+    Without a unit, stages are named but nothing is counted.
     """
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -67,24 +66,28 @@ def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callab
         def stage(text: str, total: int | None = None) -> None:
             bar.reset(task, description=text, total=total)
 
-        yield stage, lambda rows: bar.advance(task, rows)
+        yield stage, lambda units: bar.advance(task, units)
 
 
-def new_file(path: Path, endings: tuple[str, ...], ours: str | None = None) -> None:
-    """Refuse to write over what is not ours, into a folder that is not there, or under a misleading name.
+def check_new_file(path: Path, endings: tuple[str, ...], replaceable: str | None = None) -> None:
+    """Refuse an output file with a wrong ending, in a missing folder, or that exists and may not be replaced.
 
     Args:
-        ours: what an earlier result, which may be replaced, has in its first lines.
+        replaceable: a text in the first lines of an earlier result of the command, which may be replaced.
 
     """
     if path.suffix.lower() not in endings:
         raise ReleaseError(f"the name of this file must end in {' or '.join(endings)}, got {path.name!r}")
     if not path.parent.is_dir():
-        raise ReleaseError(f"a file must go to a folder that exists, and {str(path.parent)!r} does not; make it")
-    if path.exists() and (ours is None or ours not in path.read_bytes()[:2000].decode("utf-8", "replace")):
-        raise ReleaseError(f"no file is written over another, and {path} exists; choose another name")
+        raise ReleaseError(f"the output must be in a folder that exists, and {str(path.parent)!r} does not; create it")
+    if path.exists() and (replaceable is None or replaceable not in _head(path)):
+        raise ReleaseError(f"existing files are not overwritten, and {path} exists; choose another name")
 
 
-def say(data: dict[str, Any], as_json: bool, text: str, following: str) -> None:
-    """The result, as JSON or as words with a next step."""
-    click.echo(json.dumps(plain(data), indent=2, allow_nan=False) if as_json else f"{text}\n\nNext: {following}")
+def _head(path: Path) -> str:
+    return path.read_bytes()[:2000].decode("utf-8", "replace")
+
+
+def print_result(data: dict[str, Any], as_json: bool, text: str, next_step: str) -> None:
+    """Print the result as JSON, or as text with a next step."""
+    click.echo(json.dumps(json_safe(data), indent=2, allow_nan=False) if as_json else f"{text}\n\nNext: {next_step}")

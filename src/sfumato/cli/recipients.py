@@ -1,4 +1,4 @@
-"""Commands about recipients: who they are, and what they may have."""
+"""Commands for recipients and their grants: `recipient`, `grant` and `revoke`."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.output import as_json_option, say
-from sfumato.cli.vault_options import connected, is_service, location_option, open_vault, vault_options
+from sfumato.cli.output import as_json_option, print_result
+from sfumato.cli.vault_options import location_option, open_for_reading, open_vault, vault_options
 
 
 @click.group()
 def recipient() -> None:
-    """Register and disable recipients."""
+    """Register, list, disable and enable recipients."""
 
 
 @recipient.command("add")
 @click.argument("name")
-@click.option("--note", default="", help="Who that is.")
+@click.option("--note", default="", help="A description of the recipient.")
 @vault_options
 @as_json_option
 def recipient_add(name: str, note: str, location: str, key_path: Path | None, as_json: bool) -> None:
@@ -25,7 +25,7 @@ def recipient_add(name: str, note: str, location: str, key_path: Path | None, as
     from sfumato.vault.messages import sentence
 
     entry = open_vault(location, key_path).recipient(name, note=note)
-    say(entry.__dict__, as_json, sentence(entry), f"sfumato grant {name} DATASET --level LEVEL")
+    print_result(entry.__dict__, as_json, sentence(entry), f"sfumato grant {name} DATASET --level LEVEL")
 
 
 @recipient.command("list")
@@ -33,15 +33,23 @@ def recipient_add(name: str, note: str, location: str, key_path: Path | None, as
 @as_json_option
 def recipient_list(location: str, as_json: bool) -> None:
     """List all recipients and their grants."""
-    from sfumato.vault import Vault
-    from sfumato.vault.overview import of_recipients, readable, shown
+    from sfumato.vault.overview import overview_text
 
-    if is_service(location):
-        rows = connected(location).recipients()
-        found = {"recipients": len(rows), "table": rows}
-    else:
-        found = readable(lambda: of_recipients(Vault.open(location)))
-    say(found, as_json, shown(found), "sfumato grant RECIPIENT DATASET --level LEVEL")
+    vault = open_for_reading(location)
+    grants: dict[str, list[str]] = {}
+    for one in vault.grants():
+        grants.setdefault(one.recipient, []).append(f"{one.dataset}: {one.level}")
+    rows = [
+        {
+            "recipient": one.recipient,
+            "note": one.note,
+            "enabled": "yes" if one.enabled else "no",
+            "grants": ", ".join(grants.get(one.recipient, [])),
+        }
+        for one in vault.recipients()
+    ]
+    found = {"recipients": len(rows), "table": rows}
+    print_result(found, as_json, overview_text(found), "sfumato grant RECIPIENT DATASET --level LEVEL")
 
 
 @recipient.command("disable")
@@ -49,11 +57,11 @@ def recipient_list(location: str, as_json: bool) -> None:
 @vault_options
 @as_json_option
 def recipient_disable(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Let a recipient receive nothing more."""
+    """Disable a recipient: no more copies are released to it."""
     from sfumato.vault.messages import sentence
 
     entry = open_vault(location, key_path).disable(name)
-    say(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {name}")
+    print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {name}")
 
 
 @recipient.command("enable")
@@ -61,20 +69,20 @@ def recipient_disable(name: str, location: str, key_path: Path | None, as_json: 
 @vault_options
 @as_json_option
 def recipient_enable(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Let a disabled recipient receive copies again."""
+    """Enable a disabled recipient."""
     from sfumato.vault.messages import sentence
 
     entry = open_vault(location, key_path).enable(name)
-    say(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {name}")
+    print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {name}")
 
 
 @click.command()
 @click.argument("recipient")
 @click.argument("dataset")
-@click.option("--level", required=True, help="A declared level's name, or a fidelity between 0 and 1.")
-@click.option("--columns", help="Only these columns, with commas between them.")
-@click.option("--where", help="Only rows for which this holds, as in \"region == 'north'\"; public columns only.")
-@click.option("--until", help="The last day of the grant, as in 2026-12-31.")
+@click.option("--level", required=True, help="The name of a declared level, or a fidelity between 0 and 1.")
+@click.option("--columns", help="The columns of the copy, separated by commas; by default all.")
+@click.option("--where", help="A condition on the rows, such as \"region == 'north'\", with public columns only.")
+@click.option("--until", help="The last day of the grant, such as 2026-12-31.")
 @vault_options
 @as_json_option
 def grant(
@@ -88,12 +96,12 @@ def grant(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Let a RECIPIENT have a DATASET at a level."""
+    """Grant a RECIPIENT a DATASET at a level."""
     from sfumato.vault.messages import sentence
 
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     entry = open_vault(location, key_path).grant(recipient, dataset, level, columns=chosen, where=where, until=until)
-    say(
+    print_result(
         entry.__dict__, as_json, sentence(entry), f"sfumato audit {dataset}, then sfumato release {recipient} {dataset}"
     )
 
@@ -104,8 +112,8 @@ def grant(
 @vault_options
 @as_json_option
 def revoke(recipient: str, dataset: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Let a RECIPIENT have a DATASET no more. What was given cannot be taken back."""
+    """Revoke the grant of a DATASET to a RECIPIENT. Copies that were released before cannot be taken back."""
     from sfumato.vault.messages import sentence
 
     entry = open_vault(location, key_path).revoke(recipient, dataset)
-    say(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {recipient}")
+    print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {recipient}")

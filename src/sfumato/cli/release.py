@@ -1,4 +1,4 @@
-"""The command that makes copies, from a vault or from a table and its policy."""
+"""The `release` command: a perturbed copy, from a vault or from a table and its policy."""
 
 from __future__ import annotations
 
@@ -9,18 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.engines import Where, engine_options
-from sfumato.cli.output import as_json_option, progress, say
+from sfumato.cli.engines import EngineChoice, engine_options
+from sfumato.cli.output import as_json_option, print_result, progress
 from sfumato.cli.vault_options import open_vault, vault_options
 from sfumato.errors import PolicyError
 
 if TYPE_CHECKING:
-    from sfumato.client import RemoteVault
     from sfumato.engines import Engine
     from sfumato.keys.key import Key
     from sfumato.release.manifest import Manifest
     from sfumato.tables.source import Source
-    from sfumato.vault import Vault
+    from sfumato.vault.protocol import VaultProtocol
 
 
 @click.command()
@@ -28,16 +27,16 @@ if TYPE_CHECKING:
 @click.argument("second", metavar="OUT|DATASET")
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="From a vault: the file to write.")
 @click.option(
-    "--level", help="A declared level's name, or a fidelity between 0 and 1; from a vault, one below the grant."
+    "--level", help="The name of a declared level, or a fidelity between 0 and 1; from a vault, one below the grant."
 )
 @click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="Without a vault: the policy file.")
 @click.option(
     "--scheme",
     "scheme_path",
     type=click.Path(path_type=Path),
-    help="Without a vault: a fitted scheme; read if it exists, else fitted and kept here for later versions.",
+    help="Without a vault: the file of the fitted scheme, read if it exists, else written for later versions.",
 )
-@click.option("--format", "form", help="With --engine spark: read TABLE by Spark's own reader (delta, iceberg, ...).")
+@click.option("--format", "form", help="With --engine spark: read TABLE with Spark's reader (delta, iceberg, ...).")
 @engine_options
 @vault_options
 @as_json_option
@@ -49,24 +48,24 @@ def release(
     policy_path: Path | None,
     scheme_path: Path | None,
     form: str | None,
-    where: Where,
+    engine_choice: EngineChoice,
     location: str,
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Make a copy: of a vault's DATASET for a RECIPIENT, or without a vault of TABLE to OUT at a --level.
+    """Release a copy of a vault's DATASET to a RECIPIENT or, without a vault, of TABLE to OUT at a --level.
 
-    The copy is written as Parquet, CSV or Arrow, by the ending of its name. TABLE may be a folder of files, here or at
-    a URL (s3://...); then OUT may be a folder too, and the work may be done by a cluster.
+    The copy is written as Parquet, CSV or Arrow, by the ending of its name. TABLE may be a partitioned table: a folder
+    of files, local or at a URL (s3://...). Then OUT may be a folder too, and an --engine may do the work.
     """
     from sfumato.tables.readers import FORMATS
 
     if policy_path is None and scheme_path is None:
-        if not where.is_local:
-            raise click.UsageError("an --engine makes copies of tables in folders; give --policy or --scheme.")
+        if not engine_choice.is_local:
+            raise click.UsageError("an --engine releases tables without a vault; give --policy or --scheme.")
         if Path(first).suffix.lower() in FORMATS:
             raise click.UsageError("a release of a table, without a vault, needs --policy or --scheme.")
-        _from_vault(open_vault(location, key_path), first, second, out, level, where.threads, as_json)
+        _from_vault(open_vault(location, key_path), first, second, out, level, engine_choice.threads, as_json)
         return
     if level is None:
         raise click.UsageError("a release with --policy or --scheme needs --level.")
@@ -76,14 +75,14 @@ def release(
         raise click.UsageError("a release without a vault is written to its second argument, not to --out.")
     if policy_path is None and (scheme_path is None or not scheme_path.exists()):
         raise click.UsageError("a release needs --policy, or --scheme with a scheme that exists.")
-    if form is not None and where.engine != "spark":
-        raise click.UsageError("--format names one of Spark's readers; add --engine spark.")
-    with where.open() as engine:
+    if form is not None and engine_choice.engine != "spark":
+        raise click.UsageError("--format needs --engine spark, whose readers it names.")
+    with engine_choice.open() as engine:
         _of_table(first, second, form, level, key_path, policy_path, scheme_path, engine, as_json)
 
 
 def _from_vault(
-    vault: Vault | RemoteVault,
+    vault: VaultProtocol,
     recipient: str,
     dataset: str,
     out: Path | None,
@@ -91,18 +90,15 @@ def _from_vault(
     threads: int | None,
     as_json: bool,
 ) -> None:
-    from sfumato.vault import Vault
-
-    here = isinstance(vault, Vault)
-    rows = vault.dataset(dataset).body["rows"]
-    with progress(quiet=as_json, unit="rows" if here else "bytes") as (stage, advance):
-        stage("blurring" if here else "fetching", rows if here else None)
+    rows = vault.dataset(dataset).rows
+    with progress(quiet=as_json, unit=vault.release_unit) as (stage, advance):
+        stage("releasing", rows if vault.release_unit == "rows" else None)
         path, manifest = vault.release(recipient, dataset, out, level=level, threads=threads, progress=advance)
     text = (
         f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) for {recipient} at fidelity "
         f"{manifest.fidelity:.10g}{f' ({manifest.level})' if manifest.level else ''}, signed and recorded."
     )
-    say({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato check {path}")
+    print_result({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato check {path}")
 
 
 def _of_table(
@@ -121,19 +117,23 @@ def _of_table(
 
     secret = Key.load(key_path)
     with progress(quiet=as_json) as (stage, advance):
-        stage("measuring")
+        stage("fitting")
         if form is None:
             source = Source.of(table)
             _check_engine(source, out, engine)
             scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
-            stage("blurring", source.rows)
+            stage("perturbing", source.rows)
             manifest = _written(scheme, source, out, level, secret, engine, advance)
         else:
             scheme, fresh, manifest = _read_by_spark(table, out, form, level, secret, policy_path, scheme_path, engine)
     if scheme_path is not None and fresh:
         scheme.save(scheme_path)
     name = f" ({manifest.level})" if manifest.level else ""
-    rounded = "" if manifest.fidelity == manifest.requested_fidelity else f", rounded down from {manifest.requested_fidelity:.10g}"
+    rounded = (
+        ""
+        if manifest.fidelity == manifest.requested_fidelity
+        else f", rounded down from {manifest.requested_fidelity:.10g}"
+    )
     text = f"Wrote {out}: {manifest.rows:,} rows at fidelity {manifest.fidelity:.10g}{name}{rounded}."
     if scheme_path is None:
         text += (
@@ -141,14 +141,12 @@ def _of_table(
             "a later\nversion of the table gets the same noise; without it, the noise would be independent and could "
             "be averaged."
         )
-    say({"path": str(out), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato show {out}")
+    print_result({"path": str(out), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato show {out}")
 
 
 def _check_engine(source: Source, out: str, engine: Engine) -> None:
-    from sfumato.engines.local import Local
-
-    if not _to_folder(source, out) and not isinstance(engine, Local):
-        raise click.UsageError("a cluster makes copies from a folder to a folder, and TABLE or OUT is none.")
+    if not _to_folder(source, out) and engine.is_distributed:
+        raise click.UsageError("a cluster releases a folder to a folder; TABLE or OUT is not one.")
 
 
 def _to_folder(source: Source, out: str) -> bool:
@@ -160,13 +158,12 @@ def _to_folder(source: Source, out: str) -> bool:
 def _written(
     scheme: Any, source: Source, out: str, level: str, secret: Key, engine: Engine, advance: Callable[[int], None]
 ) -> Manifest:
-    from sfumato.engines.local import Local
     from sfumato.release.files import release_file
     from sfumato.release.partitioned import release_folder
 
     if _to_folder(source, out):
         return release_folder(scheme, source, out, level, secret, engine=engine, progress=advance)
-    threads = engine.threads if isinstance(engine, Local) else None
+    threads = engine.threads
     return release_file(scheme, source, Path(out), level, secret, threads=threads, progress=advance)
 
 
@@ -196,7 +193,7 @@ def _scheme(
     advance: Callable[[int], None],
 ) -> tuple[Any, bool]:
     """The scheme to use, the kept one or else one fitted now, and whether it is fresh."""
-    from sfumato.policy.document import Policy
+    from sfumato.release.policy import Policy
     from sfumato.release.scheme import TableScheme
     from sfumato.tables.source import Source
 

@@ -1,4 +1,4 @@
-"""`sfumato reproduce`: every figure and table of the papers, with what they claim and whether it holds here."""
+"""`sfumato reproduce`: recompute the figures and tables of the papers, and check what the papers claim about them."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from typing import Any
 
 import click
 
-from sfumato.cli.output import as_json_option, progress, say
+from sfumato.cli.output import as_json_option, print_result, progress
 from sfumato.errors import SourceError
 
 
 @click.command()
-@click.argument("what", nargs=-1, metavar="[PAPER[/FIGURE]]...")
-@click.option("--quick", is_flag=True, help="At toy size: every figure in minutes, to see that it works.")
-@click.option("--list", "listed", is_flag=True, help="List all figures, and draw none.")
-@click.option("--report", is_flag=True, help="Gather all figures and verdicts into one page, report.html.")
-@click.option("--fresh", is_flag=True, help="Make again what an earlier run has left.")
+@click.argument("figures", nargs=-1, metavar="[PAPER[/FIGURE]]...")
+@click.option("--quick", is_flag=True, help="Use small samples: all figures in a few minutes, as a check.")
+@click.option("--list", "list_only", is_flag=True, help="List all figures, and compute none.")
+@click.option("--report", is_flag=True, help="Write all figures and verdicts to one page, report.html.")
+@click.option("--fresh", is_flag=True, help="Ignore the stored results of earlier runs.")
 @click.option(
     "--to",
     "folder",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Where to put figures; sfumato-reproduced, or sfumato-reproduced-quick, by default.",
+    help="Folder for the results; by default sfumato-reproduced, or sfumato-reproduced-quick.",
 )
 @as_json_option
 def reproduce(
-    what: Sequence[str], quick: bool, listed: bool, report: bool, fresh: bool, folder: Path | None, as_json: bool
+    figures: Sequence[str], quick: bool, list_only: bool, report: bool, fresh: bool, folder: Path | None, as_json: bool
 ) -> None:
-    r"""Redraw the papers' figures, and say where they agree, and where a paper is wrong.
+    r"""Reproduce the figures of the papers, and check their claims.
 
-    Each figure leaves a table (CSV), a picture (PNG and SVG) and its verdicts (JSON). A run that was stopped goes on
-    where it was. Real data are read from the folder SFUMATO_DATA, else fetched from OpenML.
+    Each figure writes a table (CSV), a plot (PNG and SVG) and its verdicts (JSON). An interrupted run resumes where it
+    stopped. Real data are read from the folder SFUMATO_DATA, or else downloaded from OpenML.
 
     \b
     Examples:
@@ -40,57 +40,51 @@ def reproduce(
       sfumato reproduce --quick --report
       sfumato reproduce li2012/fig2 xiao2009
     """
-    from sfumato.experiments import _runner as _running
+    from sfumato.experiments import _runner
     from sfumato.experiments._report import write
 
-    if listed:
-        _list(_running.chosen(what), as_json)
+    if list_only:
+        titles = {name: _runner.experiment(name).title for name in _runner.matching(figures)}
+        text = "\n".join(f"{name:<26}{title}" for name, title in titles.items())
+        print_result({"figures": titles}, as_json, text, "sfumato reproduce --quick")
         return
     to = folder or Path("sfumato-reproduced-quick" if quick else "sfumato-reproduced")
-    found = []
+    results = []
     with progress(quiet=as_json, unit="%") as (stage, advance):
-        for result in _running.reproduce(what, to, quick=quick, fresh=fresh, stage=stage, advance=advance):
-            found.append(result)
+        for result in _runner.reproduce(figures, to, quick=quick, fresh=fresh, stage=stage, advance=advance):
+            results.append(result)
             if not as_json:
-                click.echo(_line(result))
-    page = write(to, found) if report else None
-    missing = [result for result in found if result.missing]
-    verdicts = Counter(claim.verdict for result in found for claim in result.claims)
+                click.echo(_summary(result))
+    page = write(to, results) if report else None
+    _finish(to, results, page, as_json)
+
+
+def _finish(to: Path, results: Sequence[Any], page: Path | None, as_json: bool) -> None:
+    """Print the verdicts of all figures, and fail if data were missing."""
+    from dataclasses import asdict
+
+    missing = [result for result in results if result.missing_data]
+    verdicts = Counter(claim.verdict for result in results for claim in result.claims)
     counts = ", ".join(f"{count} {verdict}" for verdict, count in sorted(verdicts.items())) or "no claims"
-    text = f"\n{len(found) - len(missing)} figures in {to}: {counts}."
-    following = f"open {page}" if page else "sfumato reproduce --report, which gathers them into one page"
     data = {
         "folder": str(to),
         "verdicts": dict(verdicts),
         "report": page and str(page),
-        "figures": [_data(r) for r in found],
+        "figures": [asdict(result) for result in results],
     }
-    say(data, as_json, text, following)
+    following = f"open {page}" if page else "sfumato reproduce --report, which writes them to one page"
+    print_result(data, as_json, f"\n{len(results) - len(missing)} figures in {to}: {counts}.", following)
     if missing:
-        raise SourceError(f"{len(missing)} figures could not be drawn: {missing[0].missing}")
+        raise SourceError(f"{len(missing)} figures could not be reproduced: {missing[0].missing_data}")
 
 
-def _line(result: Any) -> str:
-    """One figure: how long it took, its seed, and its verdicts."""
-    if result.missing:
-        return f"{result.name}: not drawn, its data are not here"
+def _summary(result: Any) -> str:
+    """The run time, the seed and the verdicts of one figure."""
+    if result.missing_data:
+        return f"{result.name}: not reproduced, its data are missing"
     took = "from an earlier run" if result.cached else f"{result.seconds:.1f} s"
     lines = [f"{result.name}: {result.title} (seed {result.seed}, {took})"]
     for claim in result.claims:
         erratum = f" ({claim.erratum})" if claim.erratum else ""
-        lines.append(f"  {claim.verdict}{erratum}: {claim.says}\n    {claim.found}")
+        lines.append(f"  {claim.verdict}{erratum}: {claim.statement}\n    {claim.observed}")
     return "\n".join(lines)
-
-
-def _data(result: Any) -> dict[str, Any]:
-    from dataclasses import asdict
-
-    return asdict(result)
-
-
-def _list(names: Sequence[str], as_json: bool) -> None:
-    from sfumato.experiments import EXPERIMENTS
-
-    titles = {name: EXPERIMENTS[name.replace("/", "-")].title for name in names}
-    text = "\n".join(f"{name:<26}{title}" for name, title in titles.items())
-    say({"figures": titles}, as_json, text, "sfumato reproduce --quick")

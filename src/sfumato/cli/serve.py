@@ -1,41 +1,49 @@
-"""Commands about a service: running it, and letting people and programs in."""
+"""Commands for the service: `serve` runs it, `token` and `operator` manage access to it."""
 
 from __future__ import annotations
 
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import as_json_option, say
+from sfumato.cli.output import as_json_option, print_result
 from sfumato.cli.vault_options import key_option, local_vault, open_vault, vault_options
 from sfumato.errors import ServiceError, VaultError
+
+if TYPE_CHECKING:
+    from sfumato.service.deployment_check import Finding
 
 
 @click.command()
 @click.argument("location", metavar="[VAULT]", default="vault", envvar="SFUMATO_VAULT")
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
-@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
+@click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="The port to listen on.")
 @click.option(
-    "--workers", type=click.IntRange(1, 64), default=1, show_default=True, help="More than one on PostgreSQL."
+    "--workers",
+    type=click.IntRange(1, 64),
+    default=1,
+    show_default=True,
+    help="Processes; more than one needs PostgreSQL.",
 )
 @click.option(
     "--tables",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
-    help="Tables in this folder may be registered by their path.",
+    help="A folder whose tables may be registered by their path.",
 )
 @click.option(
-    "--insecure", is_flag=True, help="Plain HTTP, to try it on this machine; else a proxy with TLS is in front."
+    "--insecure",
+    is_flag=True,
+    help="Plain HTTP, for a trial on this machine; without it, a TLS proxy is needed.",
 )
-@click.option("--proxied", is_flag=True, help="Believe the proxy in front about who the client is.")
+@click.option("--proxied", is_flag=True, help="Trust the client address that the proxy in front reports.")
+@click.option("--rate", type=click.IntRange(1), default=1200, show_default=True, help="Requests per minute and caller.")
 @click.option(
-    "--rate", type=click.IntRange(1), default=1200, show_default=True, help="Requests a minute of one caller."
+    "--tries", type=click.IntRange(1), default=20, show_default=True, help="Failed sign-ins per minute and address."
 )
-@click.option(
-    "--tries", type=click.IntRange(1), default=20, show_default=True, help="Failures a minute to say who one is."
-)
-@click.option("--check", "only_check", is_flag=True, help="Say what is missing, and stop.")
+@click.option("--check", "only_check", is_flag=True, help="Check the deployment, and exit.")
 @key_option
 @as_json_option
 def serve(
@@ -52,38 +60,45 @@ def serve(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Serve a VAULT over HTTP: copies for recipients, and a console for its owner."""
+    """Serve a VAULT over HTTP, with copies for recipients and a console for its owner."""
     from sfumato.service.deployment_check import check
     from sfumato.service.server import serve
     from sfumato.service.settings import Settings
 
-    settings = Settings(secure=not insecure, tables=tables, proxied=proxied, rate=rate, tries=tries)
+    settings = Settings(
+        secure=not insecure, tables=tables, proxied=proxied, requests_per_minute=rate, failures_per_minute=tries
+    )
     vault = local_vault(location, key_path)
     findings = list(check(vault, settings, host, workers))
-    lacking = [one for one in findings if not one.good and one.needed]
+    failed = [one for one in findings if not one.good and one.needed]
     if only_check:
-        text = "\n".join(f"{'+' if one.good else '!' if one.needed else '-'} {one.text}" for one in findings)
-        data = {"ready": not lacking, "findings": [one.__dict__ for one in findings]}
-        say(data, as_json, text, f"sfumato serve {location}" if not lacking else "put right what is marked with !")
-        raise click.exceptions.Exit(1 if lacking else 0)
-    if lacking:
-        raise ServiceError(f"the service cannot start: {lacking[0].text}")
+        text = "\n".join(f"{_sign(one)} {one.text}" for one in findings)
+        data = {"ready": not failed, "findings": [one.__dict__ for one in findings]}
+        print_result(data, as_json, text, f"sfumato serve {location}" if not failed else "fix the findings with !")
+        raise click.exceptions.Exit(1 if failed else 0)
+    if failed:
+        raise ServiceError(f"the service cannot start: {failed[0].text}")
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     click.echo(f"Serving {location} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
     serve(vault.pooled, settings, host, port, workers)
 
 
+def _sign(finding: Finding) -> str:
+    """`+` for a check that passed, `!` for a failure that prevents the start, `-` for a recommendation."""
+    return "+" if finding.good else "!" if finding.needed else "-"
+
+
 @click.group()
 def token() -> None:
-    """Hand out and withdraw the tokens that programs show to a service."""
+    """Issue and revoke access tokens for programs."""
 
 
 @token.command("add")
 @click.argument("recipient", required=False)
-@click.option("--owner", is_flag=True, help="For the owner's own programs, not for a recipient.")
-@click.option("--scope", "scopes", multiple=True, help="Of an owner's token: read, write, metrics; repeat it.")
-@click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True)
-@click.option("--note", default="", help="What it is for.")
+@click.option("--owner", is_flag=True, help="Issue a token for the owner's programs, not for a recipient.")
+@click.option("--scope", "scopes", multiple=True, help="A scope for --owner: read, write or metrics; repeatable.")
+@click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="Days until it expires.")
+@click.option("--note", default="", help="A note on its purpose.")
 @vault_options
 @as_json_option
 def token_add(
@@ -96,30 +111,30 @@ def token_add(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Hand out a token to a RECIPIENT, or with --owner to the owner's programs. It is shown once."""
+    """Issue a token to a RECIPIENT, or with --owner to the owner's programs. It is shown only once."""
     if owner == (recipient is not None):
-        raise click.UsageError("a token is for a RECIPIENT, or for the owner with --owner.")
+        raise click.UsageError("a token needs either a RECIPIENT or --owner.")
     vault = open_vault(location, key_path)
-    made = vault.token(recipient or "", scopes=scopes or None, days=days, note=note)
-    text = f"{made['token']}\n\nThis token is shown once, and opens until {made['until'][:10]}. Hand it over safely."
-    say(made, as_json, text, "SFUMATO_TOKEN=... sfumato fetch DATASET --url URL")
+    issued = vault.token(recipient or "", scopes=scopes or None, days=days, note=note)
+    text = f"{issued['token']}\n\nIt is shown only once, and expires on {issued['until'][:10]}. Send it securely."
+    print_result(issued, as_json, text, "SFUMATO_TOKEN=... sfumato fetch DATASET --url URL")
 
 
 @token.command("list")
 @vault_options
 @as_json_option
 def token_list(location: str, key_path: Path | None, as_json: bool) -> None:
-    """List all tokens: whose they are, and until when; not what they are."""
+    """List all tokens with holder, scopes and expiry; the tokens themselves are not stored."""
     found = open_vault(location, key_path).tokens()
     lines = [
         f"{one.id}  {one.holder or 'the owner':<20} {', '.join(one.scopes):<22} until {one.until[:10]}"
-        f"{'  withdrawn' if one.withdrawn else ''}{f'  ({one.note})' if one.note else ''}"
+        f"{'  revoked' if one.withdrawn else ''}{f'  ({one.note})' if one.note else ''}"
         for one in found
     ]
-    say(
+    print_result(
         {"tokens": [one.__dict__ for one in found]},
         as_json,
-        "\n".join(lines) or "No token.",
+        "\n".join(lines) or "There is no token.",
         "sfumato token withdraw ID",
     )
 
@@ -129,16 +144,16 @@ def token_list(location: str, key_path: Path | None, as_json: bool) -> None:
 @vault_options
 @as_json_option
 def token_withdraw(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Let a token open nothing any more."""
+    """Revoke a token."""
     from sfumato.vault.messages import sentence
 
     entry = open_vault(location, key_path).withdraw(name)
-    say(entry.__dict__, as_json, sentence(entry), "sfumato token list")
+    print_result(entry.__dict__, as_json, sentence(entry), "sfumato token list")
 
 
 @click.group()
 def operator() -> None:
-    """Say who may sign in to the console."""
+    """Manage the operators, who may sign in to the console."""
 
 
 @operator.command("add")
@@ -146,28 +161,30 @@ def operator() -> None:
 @vault_options
 @as_json_option
 def operator_add(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Let NAME sign in, with a password that is asked for (or SFUMATO_OPERATOR_PASSWORD); again, to change it."""
+    """Add the operator NAME, or change the password, from a prompt or SFUMATO_OPERATOR_PASSWORD."""
     from sfumato.vault import operators
     from sfumato.vault.messages import sentence
 
     password = os.environ.get("SFUMATO_OPERATOR_PASSWORD")
     if password is None and not sys.stdin.isatty():
-        raise VaultError("a password must be given; set SFUMATO_OPERATOR_PASSWORD, or run this where you can be asked")
+        raise VaultError("a password is required; set SFUMATO_OPERATOR_PASSWORD, or run the command in a terminal")
     if password is None:
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
     entry = operators.enrol(local_vault(location, key_path), name, str(password))
-    say(entry.__dict__, as_json, sentence(entry), "sfumato serve")
+    print_result(entry.__dict__, as_json, sentence(entry), "sfumato serve")
 
 
 @operator.command("list")
 @vault_options
 @as_json_option
 def operator_list(location: str, key_path: Path | None, as_json: bool) -> None:
-    """List all who may sign in."""
+    """List the operators."""
     from sfumato.vault import operators
 
     found = operators.names(local_vault(location, key_path))
-    say({"operators": found}, as_json, "\n".join(found) or "Nobody.", "sfumato operator add NAME")
+    print_result(
+        {"operators": found}, as_json, "\n".join(found) or "There is no operator.", "sfumato operator add NAME"
+    )
 
 
 @operator.command("dismiss")
@@ -175,9 +192,9 @@ def operator_list(location: str, key_path: Path | None, as_json: bool) -> None:
 @vault_options
 @as_json_option
 def operator_dismiss(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Let NAME sign in no more."""
+    """Remove the operator NAME, who can then no longer sign in."""
     from sfumato.vault import operators
     from sfumato.vault.messages import sentence
 
     entry = operators.dismiss(local_vault(location, key_path), name)
-    say(entry.__dict__, as_json, sentence(entry), "sfumato operator list")
+    print_result(entry.__dict__, as_json, sentence(entry), "sfumato operator list")

@@ -1,4 +1,4 @@
-"""Which vault a command works on, and what opens it."""
+"""Options that choose the vault of a command, and the secret or token that opens it."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from sfumato.client import RemoteVault
     from sfumato.keys.lock import Secret
     from sfumato.vault import Vault
+    from sfumato.vault.protocol import VaultProtocol
 
 location_option = click.option(
     "-v",
@@ -25,7 +26,7 @@ location_option = click.option(
     default="vault",
     envvar="SFUMATO_VAULT",
     show_default=True,
-    help="The vault: a folder, the URL of a PostgreSQL database, or that of a service (with SFUMATO_TOKEN). Also "
+    help="The vault: a folder, the URL of a PostgreSQL database, or the URL of a service (with SFUMATO_TOKEN). Also "
     "SFUMATO_VAULT.",
 )
 
@@ -33,27 +34,36 @@ key_option = click.option(
     "--key-file",
     "key_path",
     type=click.Path(path_type=Path),
-    help="The key file; else SFUMATO_KEY, SFUMATO_KEY_FILE, SFUMATO_PASSPHRASE, or you are asked.",
+    help="The key file; by default SFUMATO_KEY, SFUMATO_KEY_FILE, SFUMATO_PASSPHRASE, or a prompt.",
 )
 
 
 def vault_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The options of a command that needs the vault's secret."""
+    """Add the options of a command that needs the vault's secret."""
     return location_option(key_option(command))
 
 
 def is_service(location: str) -> bool:
-    """Whether a vault is behind a service."""
+    """Whether the location of a vault is the URL of a service."""
     return location.startswith(("http://", "https://"))
 
 
-def open_vault(location: str, key_path: Path | None = None) -> Vault | RemoteVault:
-    """A vault that is opened here, or behind a service."""
-    return connected(location) if is_service(location) else local_vault(location, key_path)
+def open_vault(location: str, key_path: Path | None = None) -> VaultProtocol:
+    """Open a vault on this machine with its secret, or connect to a service."""
+    return connect_service(location) if is_service(location) else local_vault(location, key_path)
 
 
-def connected(location: str) -> RemoteVault:
-    """A service, with the token that the environment, or somebody who is asked, hands over."""
+def open_for_reading(location: str) -> VaultProtocol:
+    """Open a vault on this machine without its secret, or connect to a service."""
+    if is_service(location):
+        return connect_service(location)
+    from sfumato.vault import Vault
+
+    return Vault.open(location)
+
+
+def connect_service(location: str) -> RemoteVault:
+    """Connect to a service with the token from the environment, or from a prompt."""
     from sfumato.client import connect
 
     token = os.environ.get("SFUMATO_TOKEN")
@@ -63,9 +73,9 @@ def connected(location: str) -> RemoteVault:
 
 
 def local_vault(location: str, key_path: Path | None) -> Vault:
-    """Open a vault with whatever opens it, asking for a passphrase if there is somebody to ask."""
+    """Open a vault on this machine with its key or passphrase; prompt for a passphrase in a terminal."""
     if is_service(location):
-        raise VaultError("this works on the vault itself, not through a service; run it where the vault is")
+        raise VaultError("this command needs the vault itself, not a service; run it on the machine of the vault")
     from sfumato.keys.key import Key
     from sfumato.vault import Vault
     from sfumato.vault.unlocking import find_secret
@@ -81,11 +91,11 @@ def local_vault(location: str, key_path: Path | None) -> Vault:
 def new_secret(
     key_path: Path | None, question: str, *, location: str | None = None, known: bool = False
 ) -> Secret | None:
-    """A secret to lock a vault with: from a key file, which is made if need be, the environment, or a question.
+    """A secret that locks a vault: from a key file, which is created if needed, the environment, or a prompt.
 
     Args:
-        location: a vault whose secret the environment, or the file beside it, may hold.
-        known: it opens a vault that exists, so that none is made, and it is asked for once.
+        location: a vault whose secret may be in the environment or in the key file beside it.
+        known: the secret of an existing vault: no key file is created, and the prompt does not ask twice.
 
     """
     from sfumato.keys.key import Key

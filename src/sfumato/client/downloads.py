@@ -1,4 +1,4 @@
-"""A copy from a service as a file, the same as a release from the vault writes it, byte for byte."""
+"""Downloads of copies from a service, with the same bytes as a release from the vault."""
 
 from __future__ import annotations
 
@@ -14,51 +14,53 @@ import pyarrow.ipc
 from sfumato.client.connection import Connection, Progress
 from sfumato.release.encoders import encoder
 from sfumato.release.manifest import METADATA, Manifest, sidecar
-from sfumato.tables.atomic import replace_text, replacing
+from sfumato.tables.atomic import atomic_path, write_text
 from sfumato.tables.readers import format_of
 
-FORMS = {"parquet": "parquet", "csv": "csv.gz", "arrow": "arrows"}
-"""In what form a file of each format travels."""
+TRANSFER_FORMATS = {"parquet": "parquet", "csv": "csv.gz", "arrow": "arrows"}
+"""The transfer format of each file format."""
 
 
 def download(
     connection: Connection, dataset: str, query: dict[str, str], out: Path, progress: Progress | None
 ) -> Manifest:
-    """Fetch a copy and its manifest, check them, and let both appear whole or not at all."""
-    form = format_of(out)
+    """Download a copy and its manifest, verify them, and write both atomically."""
+    file_format = format_of(out)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sfumato-") as folder:
-        raw, made = Path(folder) / "raw", Path(folder) / f"copy{out.suffix}"
-        connection.fetch(f"/copies/{dataset}", {**query, "format": FORMS[form]}, raw, progress)
-        if form == "parquet":
-            raw.rename(made)
-            manifest = Manifest.of(made)
-        elif form == "csv":
-            manifest = Manifest.loads(json.dumps(connection.ask("GET", f"/copies/{dataset}/manifest", params=query)))
-            with gzip.open(raw) as content, made.open("wb") as file:
+        raw, decoded = Path(folder) / "raw", Path(folder) / f"copy{out.suffix}"
+        connection.fetch(f"/copies/{dataset}", {**query, "format": TRANSFER_FORMATS[file_format]}, raw, progress)
+        if file_format == "parquet":
+            raw.rename(decoded)
+            manifest = Manifest.of(decoded)
+        elif file_format == "csv":
+            manifest = Manifest.loads(
+                json.dumps(connection.request("GET", f"/copies/{dataset}/manifest", params=query))
+            )
+            with gzip.open(raw) as content, decoded.open("wb") as file:
                 shutil.copyfileobj(content, file)
         else:
-            manifest = _filed(raw, made)
-        manifest.verify(str(made))
-        with replacing(out) as part:
-            made.rename(part)
-            replace_text(sidecar(out), manifest.dumps() + "\n")  # first, so that a copy never lacks it
+            manifest = _stream_to_file(raw, decoded)
+        manifest.verify(str(decoded))
+        with atomic_path(out) as part:
+            decoded.rename(part)
+            write_text(sidecar(out), manifest.dumps() + "\n")  # before the copy, which is never without it
     return manifest
 
 
-def _filed(raw: Path, made: Path) -> Manifest:
-    """An Arrow stream as an Arrow file."""
-    manifest = _last_word(raw)
-    with pa.OSFile(str(raw)) as stream, made.open("wb") as file:
+def _stream_to_file(raw: Path, decoded: Path) -> Manifest:
+    """Convert an Arrow stream to an Arrow file, and return its manifest."""
+    manifest = _stream_manifest(raw)
+    with pa.OSFile(str(raw)) as stream, decoded.open("wb") as file:
         reader = pa.ipc.open_stream(stream)
         writer = encoder("arrow", reader.schema, manifest)
         file.writelines(writer.write(batch) for batch in reader if batch.num_rows)
         file.write(writer.close(manifest))
-    writer.mend(made, manifest)
+    writer.insert_manifest(decoded, manifest)
     return manifest
 
 
-def _last_word(raw: Path) -> Manifest:
-    """The manifest, which the last batch of the stream carries."""
+def _stream_manifest(raw: Path) -> Manifest:
+    """The manifest in the metadata of the last batch of a stream."""
     with pa.OSFile(str(raw)) as stream:
-        *_, (_, said) = pa.ipc.open_stream(stream).iter_batches_with_custom_metadata()
-        return Manifest.loads(said[METADATA])
+        *_, (_, metadata) = pa.ipc.open_stream(stream).iter_batches_with_custom_metadata()
+        return Manifest.loads(metadata[METADATA])

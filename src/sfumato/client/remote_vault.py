@@ -1,10 +1,10 @@
-"""A vault behind a service: the same names, the same results, the same bytes."""
+"""A vault behind a service, over HTTP: the methods of `Vault`, and downloads for recipients."""
 
 from __future__ import annotations
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import date, datetime
@@ -20,140 +20,173 @@ from sfumato.errors import ServiceError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Query
 from sfumato.levels import Level
-from sfumato.policy.document import Policy
 from sfumato.release.files import read_copy
 from sfumato.release.manifest import Manifest, attach
+from sfumato.release.policy import Policy
 from sfumato.tables.source import Source
+from sfumato.vault.grants import Grant, RequestedLevel
+from sfumato.vault.protocol import Stage
+from sfumato.vault.recipients import Recipient
+from sfumato.vault.tokens import Token
+from sfumato.vault.tracing import Trace
+from sfumato.vault.verification import VerificationReport
 
 if TYPE_CHECKING:
     from sfumato.client.surveys import RemoteSurveys
-    from sfumato.vault.tokens import Token
-    from sfumato.vault.verification import Report
-
-Asked = Level | float | str | None
 
 
 def connect(url: str, token: str | None = None) -> RemoteVault:
-    """The vault behind the service at a URL, as far as a token opens it; without one, `SFUMATO_TOKEN` is asked."""
+    """Connect to the service at a URL; without a token, the environment variable `SFUMATO_TOKEN` is used."""
     return RemoteVault(Connection(url, token))
 
 
 @dataclass(frozen=True)
 class RemoteDataset:
-    """What a service says of a dataset."""
+    """The public data of one version of a dataset."""
 
     name: str
     version: int
-    body: dict[str, Any]
+    rows: int
+    traced: bool
+    columns: dict[str, str]
+    levels: dict[str, float]
+
+
+@dataclass(frozen=True)
+class RemoteAudit:
+    """The result of an audit that a service ran."""
+
+    passed: bool
+    _result: dict[str, Any]
+    _page: str
+
+    def summary(self) -> dict[str, Any]:
+        """The result as JSON."""
+        return dict(self._result["summary"])
+
+    def text(self) -> str:
+        """The result as text for a terminal."""
+        return str(self._result["text"])
+
+    def page(self) -> str:
+        """The report as an HTML page with figures."""
+        return self._page
 
 
 class RemoteVault:
-    """What a token opens: a recipient's own grants and copies, or an owner's vault.
+    """A vault behind a service: for a recipient its own grants and copies, for an owner the methods of `Vault`.
 
     mine = sf.connect("https://copies.example.org", token)
-    mine.grants()                                     # what I may fetch, and what it promises
+    mine.own_grants()                                 # the datasets I may download, and their guarantees
     table = mine.read("clinic")                       # a pyarrow table with its manifest
     mine.fetch("clinic", "clinic.parquet")
     """
 
+    release_unit = "bytes"
+
     def __init__(self, connection: Connection) -> None:
-        self._wire = connection
+        self._connection = connection
 
     def __repr__(self) -> str:
-        return f"RemoteVault({self._wire.url!r})"
+        return f"RemoteVault({self._connection.url!r})"
 
     def __enter__(self) -> RemoteVault:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._wire.close()
+        self._connection.close()
 
     def me(self) -> dict[str, Any]:
-        """Who the token belongs to."""
-        found: dict[str, Any] = self._wire.ask("GET", "/me")
+        """The holder and the scopes of the token."""
+        found: dict[str, Any] = self._connection.request("GET", "/me")
         return found
 
     @property
     def public_key(self) -> str:
-        """What certificates are checked with, as the service says; ask the owner for it by another way too."""
-        return str(self._wire.ask("GET", "/key")["public"])
+        """The public key that verifies certificates, according to the service; compare it with one from the owner."""
+        return str(self._connection.request("GET", "/key")["public"])
 
     @property
     def surveys(self) -> RemoteSurveys:
-        """The vault's surveys."""
-        from sfumato.client.surveys import RemoteSurveys  # noqa: PLC0415 - it needs scikit-learn
+        """The surveys of the vault."""
+        from sfumato.client.surveys import RemoteSurveys  # noqa: PLC0415 - scikit-learn is slow to import
 
-        return RemoteSurveys(self._wire)
+        return RemoteSurveys(self._connection)
 
-    # The recipient's side
+    # Methods for recipients
 
-    def grants(self) -> list[dict[str, Any]]:
-        """What the token's recipient may fetch, and what each copy promises."""
-        found: list[dict[str, Any]] = self._wire.ask("GET", "/me/grants")
+    def own_grants(self) -> list[dict[str, Any]]:
+        """The grants of the token's recipient, with the guarantees of each copy."""
+        found: list[dict[str, Any]] = self._connection.request("GET", "/me/grants")
         return found
 
-    def manifest(self, dataset: str, *, level: Asked = None) -> Manifest:
-        """A copy's manifest and certificate."""
-        return Manifest.loads(json.dumps(self._wire.ask("GET", f"/copies/{dataset}/manifest", params=_level(level))))
+    def manifest(self, dataset: str, *, level: RequestedLevel = None) -> Manifest:
+        """The manifest of the recipient's copy, with its certificate."""
+        return Manifest.loads(
+            json.dumps(self._connection.request("GET", f"/copies/{dataset}/manifest", params=_level(level)))
+        )
 
     def fetch(
-        self, dataset: str, out: str | Path, *, level: Asked = None, progress: Progress | None = None
+        self, dataset: str, out: str | Path, *, level: RequestedLevel = None, progress: Progress | None = None
     ) -> tuple[Path, Manifest]:
-        """Write the token's own copy to a file, and its manifest beside it; `progress` is told bytes."""
-        return Path(out), download(self._wire, dataset, _level(level), Path(out), progress)
+        """Download the recipient's copy to a file, with its manifest beside it; `progress` counts bytes."""
+        return Path(out), download(self._connection, dataset, _level(level), Path(out), progress)
 
-    def read(self, dataset: str, *, level: Asked = None) -> pa.Table:
-        """The token's own copy as a table with its manifest."""
+    def read(self, dataset: str, *, level: RequestedLevel = None) -> pa.Table:
+        """The recipient's copy as a table with its manifest."""
         with tempfile.TemporaryDirectory() as folder:
             path, manifest = self.fetch(dataset, Path(folder) / "copy.parquet", level=level)
             return attach(read_copy(path), manifest)
 
-    # The owner's side
+    # Methods for owners: `VaultProtocol`
 
     def add(
         self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
     ) -> Entry:
-        """Keep a table with its policy; `progress` is told rows."""
+        """Add a table with its policy; `progress` counts rows."""
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         with _file(table) as path:
-            upload = self._wire.upload(path)
-        said = {"policy": policy.dumps(), "upload": upload, "traced": traced}
-        return _entry(self._done("POST", "/datasets", said, progress=progress)["entry"])
+            upload = self._connection.upload(path)
+        body = {"policy": policy.dumps(), "upload": upload, "traced": traced}
+        return _entry(self._run_job("POST", "/datasets", body, progress=progress)["entry"])
 
     def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Keep the next version of a dataset."""
+        """Add the next version of a dataset."""
         with _file(table) as path:
-            upload = self._wire.upload(path)
+            upload = self._connection.upload(path)
         return _entry(
-            self._done("POST", f"/datasets/{dataset}/versions", {"upload": upload}, progress=progress)["entry"]
+            self._run_job("POST", f"/datasets/{dataset}/versions", {"upload": upload}, progress=progress)["entry"]
         )
 
     def dataset(self, name: str) -> RemoteDataset:
         """The latest version of a dataset."""
-        found = self._wire.ask("GET", f"/datasets/{name}")
-        return RemoteDataset(name, found["version"], found)
+        found = self._connection.request("GET", f"/datasets/{name}")
+        return RemoteDataset(
+            name, found["version"], found["rows"], found["traced"], dict(found["columns"]), dict(found["levels"])
+        )
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
-        """The vault at a glance, or one dataset."""
-        found: dict[str, Any] = self._wire.ask("GET", "/vault" if dataset is None else f"/datasets/{dataset}/status")
+        """An overview of the vault, or of one dataset, with a table."""
+        found: dict[str, Any] = self._connection.request(
+            "GET", "/vault" if dataset is None else f"/datasets/{dataset}/status"
+        )
         return found
 
-    def recipients(self) -> list[dict[str, Any]]:
-        """All recipients."""
-        found: list[dict[str, Any]] = self._wire.ask("GET", "/recipients")
-        return found
+    def recipients(self) -> list[Recipient]:
+        """All recipients, sorted by name."""
+        return [Recipient(**one) for one in self._connection.request("GET", "/recipients")]
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient."""
-        return _entry(self._wire.ask("POST", "/recipients", json={"recipient": name, "note": note}))
+        return _entry(self._connection.request("POST", "/recipients", json={"recipient": name, "note": note}))
 
     def disable(self, name: str) -> Entry:
-        """Let a recipient receive nothing more."""
-        return _entry(self._wire.ask("PATCH", f"/recipients/{name}", json={"enabled": False}))
+        """Release no more copies to a recipient until it is enabled again."""
+        return _entry(self._connection.request("PATCH", f"/recipients/{name}", json={"enabled": False}))
 
     def enable(self, name: str) -> Entry:
-        """Let a disabled recipient receive copies again."""
-        return _entry(self._wire.ask("PATCH", f"/recipients/{name}", json={"enabled": True}))
+        """Enable a disabled recipient."""
+        return _entry(self._connection.request("PATCH", f"/recipients/{name}", json={"enabled": True}))
 
     def grant(
         self,
@@ -165,18 +198,23 @@ class RemoteVault:
         where: str | None = None,
         until: str | date | datetime | None = None,
     ) -> Entry:
-        """Let a recipient have a dataset at a level."""
-        said = {
+        """Grant a recipient a dataset at a level."""
+        body = {
             "level": level.fidelity if isinstance(level, Level) else level,
             "columns": None if columns is None else list(columns),
             "where": where,
             "until": until.isoformat() if isinstance(until, date) else until,
         }
-        return _entry(self._wire.ask("PUT", f"/grants/{dataset}/{recipient}", json=said))
+        return _entry(self._connection.request("PUT", f"/grants/{dataset}/{recipient}", json=body))
 
     def revoke(self, recipient: str, dataset: str) -> Entry:
-        """Let a recipient have a dataset no more."""
-        return _entry(self._wire.ask("DELETE", f"/grants/{dataset}/{recipient}"))
+        """Revoke a grant; copies that were released before cannot be taken back."""
+        return _entry(self._connection.request("DELETE", f"/grants/{dataset}/{recipient}"))
+
+    def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
+        """The grants that were not revoked, all of them or those of a dataset or a recipient."""
+        chosen = {name: value for name, value in (("dataset", dataset), ("recipient", recipient)) if value}
+        return [_grant(one) for one in self._connection.request("GET", "/grants", params=chosen)]
 
     def release(
         self,
@@ -184,47 +222,45 @@ class RemoteVault:
         dataset: str,
         out: str | Path | None = None,
         *,
-        level: Asked = None,
+        level: RequestedLevel = None,
         threads: int | None = None,  # noqa: ARG002 - the service decides
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
-        """Make the copy that a recipient was granted; `progress` is told bytes."""
+        """Download the copy that a recipient was granted; `progress` counts bytes."""
         if out is None:
-            raise ServiceError("a copy from a service must be told where to go; name a file (--out)")
+            raise ServiceError("a release from a service needs an output file; name one (--out)")
         query = {**_level(level), "recipient": recipient}
-        return Path(out), download(self._wire, dataset, query, Path(out), progress)
+        return Path(out), download(self._connection, dataset, query, Path(out), progress)
 
     def token(
         self, holder: str = "", *, scopes: Iterable[str] | None = None, days: int = 90, note: str = ""
     ) -> dict[str, str]:
-        """A token for a recipient's programs, or without one for the owner's."""
-        said = {"scopes": None if scopes is None else list(scopes), "days": days, "note": note}
+        """Issue a token for a recipient's programs, or for the owner's if no holder is given; it is shown once."""
+        body = {"scopes": None if scopes is None else list(scopes), "days": days, "note": note}
         path = f"/recipients/{holder}/tokens" if holder else "/tokens"
-        made: dict[str, str] = self._wire.ask("POST", path, json=said)
-        return made
+        issued: dict[str, str] = self._connection.request("POST", path, json=body)
+        return issued
 
     def tokens(self, holder: str | None = None) -> list[Token]:
-        """What is known of all tokens, or of one holder's."""
-        from sfumato.vault.tokens import Token  # noqa: PLC0415 - a recipient needs nothing of the vault
-
-        found = self._wire.ask("GET", "/tokens" if holder is None else f"/recipients/{holder}/tokens")
+        """All tokens, or those of one holder."""
+        found = self._connection.request("GET", "/tokens" if holder is None else f"/recipients/{holder}/tokens")
         return [Token(**{**one, "scopes": tuple(one["scopes"])}) for one in found]
 
     def withdraw(self, token: str) -> Entry:
-        """Let a token open nothing any more."""
-        return _entry(self._wire.ask("DELETE", f"/tokens/{token}"))
+        """Withdraw the token with this id, so that it is no longer valid."""
+        return _entry(self._connection.request("DELETE", f"/tokens/{token}"))
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
-        """Some of the ledger's entries, in order."""
+        """The ledger entries that a query selects, in order; by default the last 20."""
         wanted = {"dataset": query.dataset, "recipient": query.recipient, "action": query.action}
         days = {"since": query.since and query.since[:10], "until": query.until}
-        said = {name: value for name, value in {**wanted, **days}.items() if value is not None}
+        filters = {name: value for name, value in {**wanted, **days}.items() if value is not None}
         found: list[Entry] = []
         before = query.before
         while query.last is None or len(found) < query.last:
             limit = min(500, query.last - len(found)) if query.last is not None else 500
-            place = {"before": before} if before else {}
-            page = self._wire.ask("GET", "/ledger", params={**said, "limit": limit, **place})
+            start = {"before": before} if before else {}
+            page = self._connection.request("GET", "/ledger", params={**filters, "limit": limit, **start})
             found += map(_entry, page["entries"])
             before = page["before"]
             if before is None:
@@ -238,36 +274,40 @@ class RemoteVault:
         colluders: Iterable[str] | None = None,
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
-        stage: Callable[[str], None] | None = None,
-    ) -> dict[str, Any]:
-        """Attack what recipients hold: a `text`, a `summary`, whether it `passed`, and a `page`."""
-        said = {"colluders": colluders and list(colluders), "attacks": attacks and list(attacks), "rows": rows}
-        job = self._wire.ask("POST", f"/datasets/{dataset}/audits", json=said)["job"]
-        result = self._wire.wait(job, stage)
-        return {**result, "page": self._wire.ask("GET", f"/jobs/{job}/report")}
+        stage: Stage | None = None,
+    ) -> RemoteAudit:
+        """Attack the copies that recipients hold or may receive, alone and together."""
+        body = {"colluders": colluders and list(colluders), "attacks": attacks and list(attacks), "rows": rows}
+        job = self._connection.request("POST", f"/datasets/{dataset}/audits", json=body)["job"]
+        result = self._connection.wait(job, stage)
+        return RemoteAudit(result["passed"], result, self._connection.request("GET", f"/jobs/{job}/report"))
 
-    def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> dict[str, Any]:
-        """Whose copy a file is, or was made from."""
+    def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
+        """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""
         with _file(leaked) as path:
-            upload = self._wire.upload(path)
-        return self._done("POST", f"/datasets/{dataset}/traces", {"upload": upload}, progress=progress)
+            upload = self._connection.upload(path)
+        return Trace.from_json(
+            self._run_job("POST", f"/datasets/{dataset}/traces", {"upload": upload}, progress=progress)
+        )
 
-    def verify(self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None) -> Report:
-        """Whether the ledger is whole, and every file as it was."""
-        from sfumato.vault.verification import Report  # noqa: PLC0415 - as above
+    def verify(
+        self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None
+    ) -> VerificationReport:
+        """Verify the hash chain of the ledger, the state, and the stored files."""
+        body = {"contains": contains, "files": files}
+        result = self._run_job("POST", "/ledger/verification", body, progress=progress)
+        return VerificationReport(**{field.name: result[field.name] for field in fields(VerificationReport)})
 
-        said = self._done("POST", "/ledger/verification", {"contains": contains, "files": files}, progress=progress)
-        return Report(**{field.name: said[field.name] for field in fields(Report)})
-
-    def _done(self, method: str, path: str, said: dict[str, Any], *, progress: Progress | None) -> dict[str, Any]:
-        return self._wire.wait(self._wire.ask(method, path, json=said)["job"], progress=progress)
+    def _run_job(self, method: str, path: str, body: dict[str, Any], *, progress: Progress | None) -> dict[str, Any]:
+        """Start a job, wait until it has finished, and return its result."""
+        return self._connection.wait(self._connection.request(method, path, json=body)["job"], progress=progress)
 
 
 @contextmanager
 def _file(table: Any) -> Iterator[Path]:
-    """A table as a file."""
+    """The file of a table; a temporary one for a table in memory."""
     if isinstance(table, str | Path):
-        Source.of(table)  # refuses what is no table before it travels
+        Source.of(table)  # raises an error for other files before the upload
         yield Path(table)
         return
     with tempfile.TemporaryDirectory() as folder:
@@ -278,11 +318,16 @@ def _file(table: Any) -> Iterator[Path]:
         yield path
 
 
-def _level(level: Asked) -> dict[str, str]:
+def _level(level: RequestedLevel) -> dict[str, str]:
     if level is None:
         return {}
     return {"level": repr(level.fidelity) if isinstance(level, Level) else str(level)}
 
 
-def _entry(said: dict[str, Any]) -> Entry:
-    return Entry(**{field.name: said[field.name] for field in fields(Entry)})
+def _entry(data: dict[str, Any]) -> Entry:
+    return Entry(**{field.name: data[field.name] for field in fields(Entry)})
+
+
+def _grant(data: dict[str, Any]) -> Grant:
+    columns = None if data["columns"] is None else tuple(data["columns"])
+    return Grant(**{**data, "columns": columns})

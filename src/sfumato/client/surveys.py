@@ -1,4 +1,4 @@
-"""The surveys of a vault behind a service: the same names as on the vault itself."""
+"""Survey management over HTTP: the client of a service, with the same methods as `sfumato.survey.surveys.Surveys`."""
 
 from __future__ import annotations
 
@@ -11,54 +11,53 @@ import pyarrow.csv
 from sfumato.client.connection import Connection
 from sfumato.ledger.chain import Entry
 from sfumato.survey.definition import Survey
-from sfumato.survey.frequencies import Share
-from sfumato.survey.results import Quality, Status
-from sfumato.survey.surveys import Listed
+from sfumato.survey.results import ModelQuality, Status
+from sfumato.survey.surveys import SurveySummary
 
 
 class RemoteSurveys:
-    """What an owner does with surveys, through a service."""
+    """The surveys of a vault behind a service: draft, open and close them, invite respondents, and read the results."""
 
     def __init__(self, connection: Connection) -> None:
-        self._wire = connection
+        self._connection = connection
 
     def new(self, name: str, definition: Survey | str, *, invited: bool = False) -> Entry:
-        """Draft a survey, from TOML."""
+        """Draft a survey from a definition in TOML."""
         text = definition.dumps() if isinstance(definition, Survey) else definition
         return self._entry("PUT", name, {"definition": text, "invited": invited})
 
     def open(self, name: str) -> Entry:
-        """Let a survey take answers."""
+        """Open a survey for answers."""
         return self._entry("PATCH", name, {"state": "open"})
 
     def close(self, name: str) -> Entry:
-        """Let a survey take no answers any more."""
+        """Close a survey, which then accepts no more answers."""
         return self._entry("PATCH", name, {"state": "closed"})
 
-    def _entry(self, method: str, name: str, said: dict[str, Any]) -> Entry:
-        found = self._wire.ask(method, f"/surveys/{name}", json=said)
+    def _entry(self, method: str, name: str, body: dict[str, Any]) -> Entry:
+        found = self._connection.request(method, f"/surveys/{name}", json=body)
         return Entry(**{field: value for field, value in found.items() if field != "sentence"})
 
-    def listed(self) -> list[Listed]:
-        """All surveys."""
-        return [Listed(**one) for one in self._wire.ask("GET", "/surveys")]
+    def summaries(self) -> list[SurveySummary]:
+        """A summary of each survey of the vault."""
+        return [SurveySummary(**one) for one in self._connection.request("GET", "/surveys")]
 
     def invite(self, name: str, count: int) -> list[str]:
-        """Tickets for invited people."""
-        found: list[str] = self._wire.ask("POST", f"/surveys/{name}/tickets", json={"count": count})["tickets"]
+        """Issue tickets for invited respondents."""
+        found: list[str] = self._connection.request("POST", f"/surveys/{name}/tickets", json={"count": count})[
+            "tickets"
+        ]
         return found
 
     def status(self, name: str) -> Status:
-        """Counts, shares with their intervals, and alarms."""
-        said = self._wire.ask("GET", f"/surveys/{name}")
-        shares = tuple(Share(**one) for one in said.pop("shares"))
-        return Status(**{**said, "shares": shares, "alarms": tuple(said["alarms"])})
+        """The number of answers, their shares with confidence intervals, and alarms."""
+        return Status.parse(self._connection.request("GET", f"/surveys/{name}"))
 
-    def qualities(self, name: str, test: Sequence[dict[str, Any]] = ()) -> tuple[Quality, ...]:
-        """How good models for the class question are."""
-        said = self._wire.ask("POST", f"/surveys/{name}/model", json={"rows": list(test)})
-        return tuple(Quality(**one) for one in said["qualities"])
+    def qualities(self, name: str, test: Sequence[dict[str, Any]] = ()) -> tuple[ModelQuality, ...]:
+        """The accuracy of classifiers for the class question."""
+        result = self._connection.request("POST", f"/surveys/{name}/model", json={"rows": list(test)})
+        return tuple(ModelQuality.parse(one) for one in result["qualities"])
 
     def export(self, name: str) -> Any:
-        """All blurred rows, as a table of pyarrow's."""
-        return pyarrow.csv.read_csv(io.BytesIO(self._wire.ask("GET", f"/surveys/{name}/rows").encode()))
+        """All perturbed rows, as a pyarrow table."""
+        return pyarrow.csv.read_csv(io.BytesIO(self._connection.request("GET", f"/surveys/{name}/rows").encode()))

@@ -1,1 +1,1 @@
-"""A clinic's table, three recipients, and what they can reconstruct together: the idea in one folder."""
+"""The demonstration: a synthetic clinic, three recipients at three trust levels, and the effect of their collusion."""

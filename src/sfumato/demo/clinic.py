@@ -1,4 +1,4 @@
-"""A table as a clinic might keep it. Every person in it is invented."""
+"""A synthetic table of a clinic's patients, and a policy for it."""
 
 from __future__ import annotations
 
@@ -24,24 +24,24 @@ DIAGNOSES = (
 REGIONS = ("coast", "hills", "lakes", "north", "plains", "port", "south", "valley")
 
 POLICY = """\
-# What becomes of each column of the clinic's table.
+# How each column of the clinic's table is perturbed.
 dataset = "clinic"
 
-[levels]                        # from the most to the least trusted
+[levels]                        # trust levels by fidelity, from the most to the least trusted
 hospital = 0.6
 university = 0.5
 insurer = 0.4
 
 [columns]
-patient = "id"                  # names a record; shown as it is
-visit = "gaussian"              # a date comes back as a date
+patient = "id"                  # identifies a record; released unchanged
+visit = "gaussian"              # a perturbed date is a date
 age = "gaussian"
 systolic = "gaussian"
 diastolic = "gaussian"
 
 [columns.income]
 role = "gaussian"
-clip = [0, 400_000]             # no noise would hide a millionaire
+clip = [0, 400_000]             # outliers would be at risk of singling out
 
 [columns.diagnosis]
 role = "uniform"
@@ -57,15 +57,15 @@ domain = ["coast", "hills", "lakes", "north", "plains", "port", "south", "valley
 
 
 def clinic(rows: int, seed: int = 1) -> pa.Table:
-    """Patients whose pressure rises with age, whose income peaks at 50, and whose illness depends on both."""
+    """Synthetic patients: blood pressure rises with age, income peaks at age 50, and diagnoses depend on age."""
     draw = np.random.default_rng(seed)
     age = np.clip(draw.gamma(9.0, 5.4, rows), 18, 98).round()
     income = np.exp(draw.normal(10.3, 0.55, rows) - ((age - 50) / 45) ** 2).round(-1)
     diastolic = (62 + 0.25 * age + draw.normal(0, 8, rows)).round()
     systolic = (diastolic + 32 + 0.28 * age + draw.normal(0, 9, rows)).round()
-    tilt = (age - 50)[:, None] / 18 * np.array([-0.5, 0, 0.6, -0.3, 0.4, -0.1, -0.9, 0.9, -0.4, 0.7, 0.3, 0.8])
-    common = np.log([6, 9, 3, 7, 8, 5, 24, 3, 0.5, 14, 3, 2])
-    diagnosis = (common + tilt + draw.gumbel(size=(rows, len(DIAGNOSES)))).argmax(axis=1)
+    age_effect = (age - 50)[:, None] / 18 * np.array([-0.5, 0, 0.6, -0.3, 0.4, -0.1, -0.9, 0.9, -0.4, 0.7, 0.3, 0.8])
+    prevalence = np.log([6, 9, 3, 7, 8, 5, 24, 3, 0.5, 14, 3, 2])
+    diagnosis = (prevalence + age_effect + draw.gumbel(size=(rows, len(DIAGNOSES)))).argmax(axis=1)
     region = draw.choice(len(REGIONS), rows, p=[0.16, 0.09, 0.07, 0.12, 0.2, 0.17, 0.11, 0.08])
     first = dt.date(2025, 1, 1).toordinal() - dt.date(1970, 1, 1).toordinal()
     return pa.table(

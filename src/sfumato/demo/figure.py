@@ -1,7 +1,8 @@
-"""The demonstration in one picture."""
+"""The figure of the demonstration: what each recipient sees, and what colluding recipients can estimate."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,96 +13,112 @@ import pyarrow as pa
 from sfumato.kernels import Floats
 from sfumato.pages.svg import BLUE, INK, ORANGE, PALE, figure_class
 
-SHOWN = 1500
-"""Patients drawn in each scatter."""
+PLOTTED = 1500
+"""The number of patients in each scatter plot."""
 
 
 @dataclass(frozen=True)
-class Panel:
-    """What there is to draw."""
+class ColumnErrors:
+    """The residual errors of one column: a share of its variance, or for categories the misclassification rate."""
+
+    column: str
+    single_copy: tuple[float, ...]
+    """The error of the best attack on each recipient's copy."""
+    all_copies: float
+    """The error of the best attack if all recipients collude."""
+    independent_noise: float
+    """The error if all recipients collude and the noise of their copies is independent."""
+
+
+@dataclass(frozen=True)
+class FigureData:
+    """The tables and numbers that the figure shows."""
 
     table: pa.Table
     copies: dict[str, pa.Table]
-    story: Any
-    guesses: dict[str, Floats]
+    """The copy of each recipient, from the most to the least trusted."""
+    errors: Sequence[ColumnErrors]
+    estimates: dict[str, Floats]
+    """The joint estimate of all numeric columns from the copies (`all_copies`), and from independent ones."""
 
 
-def draw(path: Path, panel: Panel) -> None:
-    """Draw what each recipient sees above what they can reconstruct together."""
+def draw(path: Path, data: FigureData) -> None:
+    """Save the figure: scatter plots of the copies above residual errors with and without collusion."""
     figure_of = figure_class()
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
+    import matplotlib as mpl  # noqa: PLC0415 - an optional dependency
 
     style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK}
     with mpl.rc_context(style):
         figure = figure_of(figsize=(13, 8.6), layout="constrained")
         figure.suptitle(
-            "One clinic, three copies: each recipient sees what its trust allows, and pooling them gains nothing",
+            "One table, three trust levels: each copy is as perturbed as its recipient's trust demands,\n"
+            "and collusion adds no information to the best copy",
             fontsize=14,
             fontweight="bold",
-            y=1.04,
+            y=1.07,
         )
         parts: Any = figure.subfigures(2, 1, height_ratios=[1, 1.15])
         above, below = parts
-        _scatters(above, panel)
+        _scatter_plots(above, data)
         left, right = below.subplots(1, 2, width_ratios=[1.45, 1])
-        _bars(left, panel)
-        _errors(right, panel)
+        _residual_errors(left, data)
+        _error_distribution(right, data)
         figure.savefig(path, dpi=130, bbox_inches="tight", pad_inches=0.25)
 
 
-def _scatters(figure: Any, panel: Panel) -> None:
-    """Age and pressure of the same patients, in the original and in each copy."""
-    axes = figure.subplots(1, len(panel.copies) + 1, sharex=True, sharey=True)
-    for axis, (name, table) in zip(axes, {"the original": panel.table, **panel.copies}.items(), strict=True):
-        colour = INK if name == "the original" else BLUE
-        age, pressure = (table.column(c).to_numpy()[:SHOWN] for c in ("age", "systolic"))
-        axis.scatter(age, pressure, s=4, alpha=0.35, color=colour, linewidths=0)
-        axis.set_title(name if name == "the original" else f"what the {name} sees")
+def _scatter_plots(figure: Any, data: FigureData) -> None:
+    """Plot age against blood pressure of the same patients, in the original and in each copy."""
+    axes = figure.subplots(1, len(data.copies) + 1, sharex=True, sharey=True)
+    titles = ["original", *(f"copy of the {name}" for name in data.copies)]
+    tables = [data.table, *data.copies.values()]
+    for i, (axis, title, table) in enumerate(zip(axes, titles, tables, strict=True)):
+        age, pressure = (table.column(c).to_numpy()[:PLOTTED] for c in ("age", "systolic"))
+        axis.scatter(age, pressure, s=4, alpha=0.35, color=BLUE if i else INK, linewidths=0)
+        axis.set_title(title)
         axis.set_xlabel("age (years)")
     axes[0].set_ylabel("systolic pressure (mmHg)")
 
 
-def _bars(axis: Any, panel: Panel) -> None:
-    """The error left in each column: best copy, all pooled, all pooled had the noise been independent."""
-    rows = panel.story.rows
-    places = np.arange(len(rows))
-    best = panel.story.recipients[0]
+def _residual_errors(axis: Any, data: FigureData) -> None:
+    """Plot each column's residual error: best copy, collusion, and collusion had the noise been independent."""
+    positions = np.arange(len(data.errors))
+    best = next(iter(data.copies))
     groups = [
-        (f"the {best} alone", PALE, [row.alone[0] for row in rows]),
-        ("all three pooled, Sfumato", BLUE, [row.pooled for row in rows]),
-        ("all three pooled, independent noise", ORANGE, [row.independent for row in rows]),
+        (f"{best}'s copy alone", PALE, [errors.single_copy[0] for errors in data.errors]),
+        ("collusion of all three", BLUE, [errors.all_copies for errors in data.errors]),
+        ("collusion, independent noise", ORANGE, [errors.independent_noise for errors in data.errors]),
     ]
     for i, (label, colour, values) in enumerate(groups):
-        bars = axis.bar(places + (i - 1) * 0.27, np.array(values) * 100, 0.25, color=colour, label=label)
+        bars = axis.bar(positions + (i - 1) * 0.27, np.array(values) * 100, 0.25, color=colour, label=label)
         axis.bar_label(bars, fmt="%.0f", fontsize=8, padding=1)
-    axis.set_xticks(places, [row.column for row in rows])
-    axis.set_ylabel("error left to the best attacker (%)")
-    axis.set_title("What they can reconstruct: a lower bar is more lost", loc="left")
+    axis.set_xticks(positions, [errors.column for errors in data.errors])
+    axis.set_ylabel("residual error of the best attack (%)")
+    axis.set_title("Residual error: a lower bar is more disclosure", loc="left")
     axis.set_ylim(0, axis.get_ylim()[1] * 1.22)
     axis.legend(frameon=False, loc="upper center", ncols=3, fontsize=9)
     axis.text(
         0,
         -0.13,
-        "numbers: mean square error as a share of the variance; categories: share of wrong guesses\n"
-        "by the best of all attacks (audit.html)",
+        "numbers: mean square error as a share of the variance; categories: misclassification rate;\n"
+        "each by the best of all attacks (audit.html)",
         transform=axis.transAxes,
         fontsize=8.5,
         va="top",
     )
 
 
-def _errors(axis: Any, panel: Panel) -> None:
-    """How near the pooled estimate of a patient's pressure comes."""
-    truth = panel.table.column("systolic").to_numpy()
-    column = [row.column for row in panel.story.rows].index("systolic")
+def _error_distribution(axis: Any, data: FigureData) -> None:
+    """Plot the distribution of the error of the joint estimate of a patient's blood pressure."""
+    truth = data.table.column("systolic").to_numpy()
+    column = [errors.column for errors in data.errors].index("systolic")
     bins = np.linspace(-40, 40, 81)
-    for key, name, colour in (("independent", "independent noise", ORANGE), ("pooled", "Sfumato", BLUE)):
-        error = panel.guesses[key][:, column] - truth
+    for key, name, colour in (("independent_noise", "independent noise", ORANGE), ("all_copies", "Sfumato", BLUE)):
+        error = data.estimates[key][:, column] - truth
         label = f"{name}: {(np.abs(error) <= 5).mean():.0%} within 5 mmHg"
         axis.hist(error, bins, density=True, color=colour, alpha=0.3, histtype="stepfilled")
         axis.hist(error, bins, density=True, color=colour, histtype="step", linewidth=1.6, label=label)
-    axis.set_title("Pooled estimate of one patient's pressure", loc="left")
-    axis.set_xlabel("estimate minus truth (mmHg)")
+    axis.set_title("Estimate of a patient's pressure from all three copies", loc="left")
+    axis.set_xlabel("estimate minus true value (mmHg)")
     axis.set_yticks([])
     axis.spines["left"].set_visible(False)
     axis.set_ylim(0, axis.get_ylim()[1] * 1.2)

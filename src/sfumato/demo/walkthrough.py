@@ -1,4 +1,4 @@
-"""The demonstration: make the table, give three copies, pool them, and say what was learnt."""
+"""The walk-through of the demonstration: release three copies, audit their collusion, and trace a leak."""
 
 from __future__ import annotations
 
@@ -12,151 +12,165 @@ import pyarrow as pa
 import pyarrow.csv
 import pyarrow.parquet
 
-from sfumato.audit import messages as words
 from sfumato.audit.attack import attack
+from sfumato.audit.messages import table as text_table
 from sfumato.audit.report import page
 from sfumato.audit.result import Audit
 from sfumato.demo.clinic import POLICY, clinic
-from sfumato.demo.figure import Panel, draw
+from sfumato.demo.figure import ColumnErrors, FigureData, draw
 from sfumato.errors import ReleaseError
 from sfumato.keys.key import Key
-from sfumato.policy.document import Policy
 from sfumato.release.files import release_file
 from sfumato.release.manifest import Manifest
-from sfumato.tables.atomic import replace_text
+from sfumato.release.policy import Policy
+from sfumato.tables.atomic import write_text
 from sfumato.vault import Vault
-from sfumato.vault.messages import trace_in_words
+from sfumato.vault.messages import trace_text
 from sfumato.vault.tracing import Trace
 
-NUMBERS = ("age", "income", "systolic", "diastolic", "visit")
-CATEGORIES = ("diagnosis", "region")
+_NUMBERS = ("age", "income", "systolic", "diastolic")
+_ALL_COPIES, _INDEPENDENT = "collusion", "collusion, independent noise"
 
 _README = """\
-# Three copies of one clinic
+# Three copies of one clinic's table
 
-| file | what it is |
+| file | content |
 |---|---|
-| `picture.png` | everything below, in one picture |
-| `clinic.parquet` | the original: {rows:,} invented patients |
-| `policy.toml` | what becomes of each column, and the trust levels |
-| `vault/` | the owner's vault: the table, its policy, the recipients, and the ledger of what was given to whom |
-| `vault.key` | the owner's secret, which opens the vault |
-| `copies/` | what each recipient was given, signed, with its manifest beside it |
-| `independent/` | what they would have been given by a tool that blurs each copy by itself |
-| `audit.html` | every attack on these copies, alone and together, with pictures |
-| `leaked.csv` | a file found in public: one copy, half of its rows in another order, rounded to two digits |
+| `picture.png` | a figure that summarises the demonstration |
+| `clinic.parquet` | the original table: {rows:,} synthetic patients |
+| `policy.toml` | how each column is perturbed, and the trust levels |
+| `vault/` | the owner's vault: the table, its policy, the recipients, and the ledger of releases |
+| `vault.key` | the owner's secret key, which opens the vault |
+| `copies/` | the copy of each recipient, signed, with its manifest |
+| `independent/` | copies of the same levels from a tool that adds independent noise to each copy |
+| `audit.html` | the audit report: every attack on single copies and on all copies together |
+| `leaked.csv` | a leaked file: half of the rows of one copy in another order, rounded to two digits |
 
-What the best of all known attacks leaves unknown: for numbers, the mean square error of its estimate as a share of the
-column's variance (more is safer); for categories, how often its likeliest value is wrong. `audit.html` has all of them.
+## Residual error
+
+The residual error is that of the best attack. For numbers it is the mean square error of the estimate as a share of the
+column's variance; for categories it is the misclassification rate. A higher error is a lower disclosure risk.
+`audit.html` has the results of all attacks.
 
 {table}
 
-Pooling Sfumato's three copies gives no more than the hospital's copy alone. Pooling independent ones does.
+If all three recipients collude, they learn no more from Sfumato's copies than from the {best}'s copy alone: the copies
+are collusion-resistant. Copies with independent noise are not, since averaging them reduces the noise.
 
-Who leaked `leaked.csv`? {leak}
+## Leak tracing
 
-Go on in this folder (after `make demo`, the command `sfumato` is in `.venv/bin` of the project):
+{leak}
+
+## Next steps
+
+Run these commands in this folder (after `make demo`, the command `sfumato` is in `.venv/bin` of the project):
 
 ```console
-sfumato check copies/insurer.parquet     # what a recipient can verify, and what is promised
-sfumato log                              # what was given to whom
-sfumato verify                           # that nobody has touched the ledger, the table or the copies
-sfumato trace clinic leaked.csv          # whose copy that is
-sfumato audit clinic -o audit.html       # every attack on what the three hold, alone and together
-sfumato mine copies/insurer.parquet      # what a recipient learns of the original, with intervals
-sfumato attack llse independent/*.parquet --truth clinic.parquet   # the best linear one, on independent copies
+sfumato check copies/insurer.parquet     # verify a copy, and read what it guarantees
+sfumato log                              # list who received what
+sfumato verify                           # check the integrity of the ledger, the table and the copies
+sfumato trace clinic leaked.csv          # find the copy that a leaked file was made from
+sfumato audit clinic -o audit.html       # attack the copies of all recipients, alone and in collusion
+sfumato mine copies/insurer.parquet      # estimate statistics of the original, with confidence intervals
+sfumato attack llse independent/*.parquet --truth clinic.parquet   # the best linear attack on independent copies
 ```
 """
 
 
 @dataclass(frozen=True)
-class Row:
-    """The errors left in one column."""
-
-    column: str
-    alone: tuple[float, ...]
-    pooled: float
-    independent: float
-
-
-@dataclass(frozen=True)
-class Story:
-    """What the demonstration found."""
+class DemoResult:
+    """The results of the demonstration."""
 
     folder: Path
     recipients: tuple[str, ...]
-    rows: tuple[Row, ...]
-    leak: Trace
+    """The recipients, from the most to the least trusted."""
+    errors: tuple[ColumnErrors, ...]
+    trace: Trace
 
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
+        """The results as JSON."""
         return {
             "folder": str(self.folder),
-            "errors": {
-                row.column: dict(zip(self.recipients, row.alone, strict=True))
-                | {"all three, Sfumato": row.pooled, "all three, independent": row.independent}
-                for row in self.rows
+            "residual_errors": {
+                errors.column: {
+                    "single_copy": dict(zip(self.recipients, errors.single_copy, strict=True)),
+                    "all_copies": errors.all_copies,
+                    "independent_noise": errors.independent_noise,
+                }
+                for errors in self.errors
             },
-            "leaked by": [name for suspect in self.leak.accused for name in suspect.recipients],
+            "leaked_by": [name for suspect in self.trace.accused for name in suspect.recipients],
         }
 
-    def heads(self) -> list[str]:
-        """The columns of the table."""
-        return ["column", *self.recipients, "all three, Sfumato", "all three, independent"]
+    def headings(self) -> list[str]:
+        """The column headings of the table of residual errors."""
+        return ["column", *self.recipients, _ALL_COPIES, _INDEPENDENT]
 
-    def lines(self) -> list[list[str]]:
-        """The rows of the table."""
+    def rows(self) -> list[list[str]]:
+        """The rows of the table of residual errors, as text."""
         return [
-            [row.column, *(f"{value:.1%}" for value in (*row.alone, row.pooled, row.independent))] for row in self.rows
+            [one.column, *(f"{value:.1%}" for value in (*one.single_copy, one.all_copies, one.independent_noise))]
+            for one in self.errors
         ]
 
     def text(self) -> str:
-        """For a terminal."""
-        title = "Error left to the best attacker (numbers: share of variance; categories: wrong guesses)"
-        shown = words.table(title, self.heads(), self.lines(), texts=1)
-        leak = trace_in_words(self.leak, "leaked.csv")
+        """The results for a terminal."""
+        title = "Residual error of the best attack (numbers: share of variance; categories: misclassification rate)"
+        table = text_table(title, self.headings(), self.rows(), texts=1)
         return (
-            f"{shown}\nAll three pooled know no more than the {self.recipients[0]} alone. Had the noise been "
-            f"independent, they would.\n\n{leak}\n\nEverything is in {self.folder}/."
+            f"{table}\nIf all three recipients collude, they learn no more than from the {self.recipients[0]}'s copy "
+            "alone.\nWith independent noise, collusion would reduce the residual error of every column.\n\n"
+            f"{trace_text(self.trace, 'leaked.csv')}\n\nAll files are in {self.folder}/."
         )
 
     def markdown(self) -> str:
-        """For a README."""
-        heads, lines = self.heads(), self.lines()
-        rule = "|".join(["---", *["---:"] * (len(heads) - 1)])
-        return "\n".join([f"| {' | '.join(heads)} |", f"|{rule}|", *(f"| {' | '.join(line)} |" for line in lines)])
+        """The table of residual errors in Markdown."""
+        headings = self.headings()
+        rule = "|".join(["---", *["---:"] * (len(headings) - 1)])
+        return "\n".join(
+            [f"| {' | '.join(headings)} |", f"|{rule}|", *(f"| {' | '.join(row)} |" for row in self.rows())]
+        )
+
+    def readme(self, patients: int) -> str:
+        """The README of the folder."""
+        leak = " ".join(trace_text(self.trace, "`leaked.csv`").split())
+        return _README.format(rows=patients, table=self.markdown(), best=self.recipients[0], leak=leak)
 
 
-def tell(folder: Path, rows: int, stage: Callable[[str], None]) -> Story:
-    """Fill the folder and measure."""
+def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResult:
+    """Fill a folder with the demonstration: table, vault, copies, audit report, leaked file, figure and README."""
     _prepare(folder)
-    stage("making the clinic's table")
+    stage("generating the clinic's table")
     table = clinic(rows)
     pyarrow.parquet.write_table(table, folder / "clinic.parquet")
-    replace_text(folder / "policy.toml", POLICY)
+    write_text(folder / "policy.toml", POLICY)
     policy = Policy.load(folder / "policy.toml")
-    stage("filling the vault")
+    stage("creating the vault")
     vault = _vault(folder, policy, table)
     stage("releasing the copies")
-    paths = [vault.release(name, "clinic", folder / f"copies/{name}.parquet")[0] for name in policy.ladder.levels]
-    safe = [pyarrow.parquet.read_table(path) for path in paths]
-    naive = _independent(_naive(policy), table, [Manifest.of(path).fidelity for path in paths], folder / "independent")
+    recipients = tuple(policy.ladder.levels)
+    paths = [vault.release(name, "clinic", folder / f"copies/{name}.parquet")[0] for name in recipients]
+    copies = [pyarrow.parquet.read_table(path) for path in paths]
+    fidelities = [Manifest.of(path).fidelity for path in paths]
+    independent = _independent_copies(policy, table, fidelities, folder / "independent")
     audited = vault.audit("clinic", stage=stage)
-    replace_text(folder / "audit.html", page(audited))
-    guesses = {"pooled": attack("llse", safe).values, "independent": attack("llse", naive).values}
+    write_text(folder / "audit.html", page(audited))
+    estimates = {
+        "all_copies": attack("llse", copies).values,
+        "independent_noise": attack("llse", independent).values,
+    }
     stage("tracing a leak")
-    pyarrow.csv.write_csv(_stolen(safe[-1]), folder / "leaked.csv")
-    leak = vault.trace("clinic", folder / "leaked.csv")
-    story = Story(folder, tuple(policy.ladder.levels), _rows(audited), leak)
-    stage("drawing")
-    draw(folder / "picture.png", Panel(table, dict(zip(policy.ladder.levels, safe, strict=True)), story, guesses))
-    said = " ".join(trace_in_words(leak, "It").split())
-    replace_text(folder / "README.md", _README.format(rows=rows, table=story.markdown(), leak=said))
-    return story
+    pyarrow.csv.write_csv(_leaked(copies[-1]), folder / "leaked.csv")
+    result = DemoResult(folder, recipients, _column_errors(audited), vault.trace("clinic", folder / "leaked.csv"))
+    stage("drawing the figure")
+    named_copies = dict(zip(recipients, copies, strict=True))
+    draw(folder / "picture.png", FigureData(table, named_copies, result.errors, estimates))
+    write_text(folder / "README.md", result.readme(rows))
+    return result
 
 
 def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
-    """A vault with the table, and a recipient for each level; that of an earlier demonstration is used again."""
+    """A vault with the table and one recipient per level; the vault of an earlier demonstration is reused."""
     new = not (folder / "vault.key").exists()
     vault = Vault.create(folder / "vault") if new else Vault.open(folder / "vault")
     if new:
@@ -169,28 +183,28 @@ def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
     return vault
 
 
-def _stolen(copy: pa.Table) -> pa.Table:
-    """Every second row of a copy, backwards, its numbers rounded to two digits, without ids, dates and categories."""
+def _leaked(copy: pa.Table) -> pa.Table:
+    """Every second row of a copy in reverse order, with numbers rounded to two digits and without other columns."""
     rows = np.arange(copy.num_rows)[::-2]
-    columns = {name: copy.column(name).to_numpy()[rows] for name in NUMBERS if name != "visit"}
+    columns = {name: copy.column(name).to_numpy()[rows] for name in _NUMBERS}
     return pa.table({name: [float(f"{value:.2g}") for value in column] for name, column in columns.items()})
 
 
 def _prepare(folder: Path) -> None:
-    """Make the folders, in one that is new, empty, or an earlier demonstration."""
+    """Create the folders, in a folder that is new, empty, or that of an earlier demonstration."""
     try:
         if folder.exists() and any(folder.iterdir()) and not (folder / "clinic.parquet").exists():
             raise ReleaseError(
-                f"the demonstration needs a new folder, and {folder} holds other files; name another one"
+                f"the folder of the demonstration must be new or empty, and {folder} has other files; choose another"
             )
-        for place in (folder, folder / "copies", folder / "independent"):
-            place.mkdir(parents=True, exist_ok=True)
+        for path in (folder, folder / "copies", folder / "independent"):
+            path.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise ReleaseError(f"the folder {folder} could not be made: {error.strerror}") from None
+        raise ReleaseError(f"the folder {folder} could not be created: {error.strerror}; choose another") from None
 
 
-def _naive(policy: Policy) -> Policy:
-    """The same policy with noise that is independent between copies."""
+def _independent_policy(policy: Policy) -> Policy:
+    """The policy of the demonstration with noise that is independent between copies."""
     text = POLICY.replace('role = "gaussian"', 'role = "independent"\nof = "gaussian"')
     text = text.replace('role = "uniform"', 'role = "independent"\nof = "uniform"')
     for name, column in policy.columns.items():
@@ -199,23 +213,24 @@ def _naive(policy: Policy) -> Policy:
     return Policy.loads(text)
 
 
-def _independent(policy: Policy, table: pa.Table, levels: list[float], folder: Path) -> list[pa.Table]:
-    """Copies as good as the others, each blurred by itself; their key is not kept."""
-    scheme, key = policy.fit(table), Key.generate()
-    paths = [folder / f"{name}.parquet" for name in policy.ladder.levels]
-    for path, level in zip(paths, levels, strict=True):
-        release_file(scheme, table, path, level, key)
+def _independent_copies(policy: Policy, table: pa.Table, fidelities: list[float], folder: Path) -> list[pa.Table]:
+    """Copies at the same fidelities with independent noise; their key is discarded."""
+    independent = _independent_policy(policy)
+    scheme, key = independent.fit(table), Key.generate()
+    paths = [folder / f"{name}.parquet" for name in independent.ladder.levels]
+    for path, fidelity in zip(paths, fidelities, strict=True):
+        release_file(scheme, table, path, fidelity, key)
     return [pyarrow.parquet.read_table(path) for path in paths]
 
 
-def _rows(audited: Audit) -> tuple[Row, ...]:
-    """What the best of all attacks leaves of each column: for categories, how often it is wrong."""
-    rows = []
-    for worth in audited.worth:
-        if worth.measure == "error":
-            alone = [min(trial.errors(worth.column))[0] for trial in audited.alone]
-            rows.append(Row(worth.column, tuple(alone), worth.pooled, worth.independent))
+def _column_errors(audited: Audit) -> tuple[ColumnErrors, ...]:
+    """The residual errors of each column by the best of all attacks; for categories, the misclassification rates."""
+    errors = []
+    for risk in audited.column_risks:
+        if risk.measure == "error":
+            alone = tuple(min(run.residual_errors(risk.column))[0] for run in audited.single_copy)
+            errors.append(ColumnErrors(risk.column, alone, risk.all_copies, risk.independent_noise))
         else:
-            wrong = [1 - max(trial.successes((worth.column,)))[0] for trial in audited.alone]
-            rows.append(Row(worth.column, tuple(wrong), 1 - worth.pooled, 1 - worth.independent))
-    return tuple(rows)
+            wrong = tuple(1 - max(run.accuracies(risk.columns))[0] for run in audited.single_copy)
+            errors.append(ColumnErrors(risk.column, wrong, 1 - risk.all_copies, 1 - risk.independent_noise))
+    return tuple(errors)

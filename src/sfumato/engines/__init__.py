@@ -1,8 +1,8 @@
-"""Engines: where the work is done, one a file. An engine maps and folds a function over items, in order, nothing more.
+"""Execution engines, one per file: this machine, or a cluster. An engine maps and folds a function over items in order.
 
-On one machine the items are record batches. A cluster is given the files of a folder: each is read, worked on and
-written where there is room, and only small results come back. What is sent must be picklable; a key never is, so it is
-shared_key (see `_desk`).
+On one machine the items are record batches. A cluster is given the files of a partitioned table: each is read and
+written by one worker, and only small results come back. What is sent must be picklable; a key never is, so workers get
+it from a key broker (see `_key_broker`).
 """
 
 from __future__ import annotations
@@ -22,30 +22,34 @@ In = TypeVar("In")
 Out = TypeVar("Out")
 
 Secret = Callable[[], Key]
-"""A way to the key, which works wherever the work is done."""
+"""Returns the key, on whichever worker it is called."""
 
 
 class Engine(abc.ABC):
-    """A place to run functions."""
+    """Something that runs functions."""
 
     address_option: ClassVar[str] = ""
-    """The option of the command line that says where it is."""
+    """The option of the command line that gives its address."""
+    is_distributed: ClassVar[bool] = True
+    """Whether it runs on other machines, so that it is given whole files rather than batches."""
+    threads: int = 1
+    """The number of threads for one item."""
 
     @classmethod
     @abc.abstractmethod
     def at(cls, address: str | None, threads: int | None) -> Self:
-        """The engine at an address, or one on this machine with so many cores."""
+        """The engine at an address, or one on this machine with this number of threads."""
 
     @abc.abstractmethod
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
-        """The results in the order of the items, of which only a few are held at any time."""
+        """The results in the order of the items; only a few are in memory at any time."""
 
     @abc.abstractmethod
     def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
-        """A way to a key, for functions that this engine runs, until the work is done."""
+        """Gives the functions that this engine runs access to a key, until the work is done."""
 
-    def close(self) -> None:  # noqa: B027 - most have nothing to give back
-        """Give back what the engine holds."""
+    def close(self) -> None:  # noqa: B027 - most have nothing to release
+        """Release the engine's resources."""
 
     def fold(self, function: Callable[[In], Out], merge: Callable[[Out, Out], Out], items: Iterable[In]) -> Out:
         """The results merged from left to right; there must be at least one item."""

@@ -1,9 +1,9 @@
-"""The desk: how a key gets to the workers of a cluster without touching a disk, a log or a dashboard.
+"""The key broker: how workers of a cluster get a key that touches no disk, no log and no dashboard.
 
 What an engine sends to its workers may be written to disk, kept by a scheduler and shown on a page. So no key is sent:
-workers get a ticket, and with it ask the process that started the work. It answers while the work goes on, no longer; a
-ticket that somebody finds later is worth nothing. The two agree on a key by X25519, both sides vouched for by the
-ticket, so that who listens learns nothing either.
+workers get a token, and with it ask the process that started the work. It answers only while the work goes on; a token
+that somebody finds later is useless. Both sides agree on a session key by X25519, authenticated by the token, so that
+an eavesdropper learns nothing either.
 """
 
 from __future__ import annotations
@@ -26,39 +26,39 @@ from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from sfumato.errors import CustodyError
 from sfumato.keys.key import BYTES, Key
 
-_PATIENCE = 20.0
+_TIMEOUT = 20.0
 """Seconds that either side waits for the other."""
 _PUBLIC = 32
-_VOUCHED = _PUBLIC + 32
+_AUTHENTICATED = _PUBLIC + 32
 _SEALED = _PUBLIC + BYTES + 16
 
 
 @dataclass(frozen=True)
 class KeyToken:
-    """Lets a worker ask for the key; call it there."""
+    """Lets a worker fetch the key; call it on the worker."""
 
     host: str
     port: int
     token: bytes = field(repr=False)
 
     def __call__(self) -> Key:
-        """The key, which this process then remembers."""
+        """The key, which this process then caches."""
         return _fetched(self)
 
 
 @contextlib.contextmanager
-def desk(host: str, key: Key) -> Iterator[KeyToken]:
-    """Answer for a key at an address of this machine that the workers reach."""
+def key_broker(host: str, key: Key) -> Iterator[KeyToken]:
+    """Serve a key at an address of this machine that the workers reach."""
     try:
         listening = socket.create_server((host, 0), backlog=128)
     except OSError as error:
-        raise CustodyError(f"the key cannot be handed out at {host}: {error.strerror}") from None
-    ticket = KeyToken(host, listening.getsockname()[1], secrets.token_bytes(32))
-    threading.Thread(target=_serve, args=(listening, ticket.token, key), daemon=True).start()
+        raise CustodyError(f"the key must be served at {host}, which is not possible: {error.strerror}") from None
+    holder = KeyToken(host, listening.getsockname()[1], secrets.token_bytes(32))
+    threading.Thread(target=_serve, args=(listening, holder.token, key), daemon=True).start()
     try:
-        yield ticket
+        yield holder
     finally:
-        with contextlib.suppress(OSError):  # it wakes who waits in `accept`
+        with contextlib.suppress(OSError):  # it wakes the thread that waits in `accept`
             listening.shutdown(socket.SHUT_RDWR)
         listening.close()
 
@@ -67,17 +67,17 @@ def _serve(listening: socket.socket, token: bytes, key: Key) -> None:
     while True:
         try:
             caller, _ = listening.accept()
-        except OSError:  # the desk was closed
+        except OSError:  # the broker was closed
             return
         threading.Thread(target=_answer, args=(caller, token, key), daemon=True).start()
 
 
 def _answer(caller: socket.socket, token: bytes, key: Key) -> None:
     with caller, contextlib.suppress(OSError, ValueError):
-        caller.settimeout(_PATIENCE)
-        asked = _received(caller, _VOUCHED)
-        theirs, vouched = asked[:_PUBLIC], asked[_PUBLIC:]
-        if hmac.compare_digest(hmac.digest(token, theirs, "sha256"), vouched):
+        caller.settimeout(_TIMEOUT)
+        request = _received(caller, _AUTHENTICATED)
+        theirs, code = request[:_PUBLIC], request[_PUBLIC:]
+        if hmac.compare_digest(hmac.digest(token, theirs, "sha256"), code):
             own = X25519PrivateKey.generate()
             public = own.public_key().public_bytes_raw()
             agreed = _agreed(own, theirs, token, theirs + public)
@@ -85,34 +85,34 @@ def _answer(caller: socket.socket, token: bytes, key: Key) -> None:
 
 
 @lru_cache(maxsize=4)
-def _fetched(ticket: KeyToken) -> Key:
+def _fetched(holder: KeyToken) -> Key:
     own = X25519PrivateKey.generate()
     public = own.public_key().public_bytes_raw()
     try:
-        with socket.create_connection((ticket.host, ticket.port), timeout=_PATIENCE) as line:
-            line.sendall(public + hmac.digest(ticket.token, public, "sha256"))
-            answer = _received(line, _SEALED)
+        with socket.create_connection((holder.host, holder.port), timeout=_TIMEOUT) as connection:
+            connection.sendall(public + hmac.digest(holder.token, public, "sha256"))
+            answer = _received(connection, _SEALED)
         theirs = answer[:_PUBLIC]
-        agreed = _agreed(own, theirs, ticket.token, public + theirs)
+        agreed = _agreed(own, theirs, holder.token, public + theirs)
         return Key.from_bytes(agreed.decrypt(bytes(12), answer[_PUBLIC:], None))
     except (OSError, ValueError, InvalidTag):
         raise CustodyError(
-            f"a worker must reach the process that started the work, at {ticket.host}:{ticket.port}, to be shared_key the "
+            f"a worker must reach the process that started the work, at {holder.host}:{holder.port}, to get the "
             "key, and it did not; is that process still running, and may workers connect to it?"
         ) from None
 
 
 def _agreed(own: X25519PrivateKey, theirs: bytes, token: bytes, both: bytes) -> AESGCM:
-    """A cipher for one message, which only the two sides and nobody without the ticket can have."""
+    """A cipher for one message, which nobody without the token can have."""
     shared = own.exchange(X25519PublicKey.from_public_bytes(theirs))
-    return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=token, info=b"sfumato-desk-1" + both).derive(shared))
+    return AESGCM(HKDF(algorithm=SHA256(), length=32, salt=token, info=b"sfumato-key-broker-1" + both).derive(shared))
 
 
-def _received(line: socket.socket, size: int) -> bytes:
-    held = b""
-    while len(held) < size:
-        part = line.recv(size - len(held))
+def _received(connection: socket.socket, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        part = connection.recv(size - len(received))
         if not part:
-            raise ValueError("the line was closed")
-        held += part
-    return held
+            raise ValueError("the connection was closed")
+        received += part
+    return received

@@ -1,4 +1,4 @@
-"""A Dask cluster: one that is there, or one on this machine."""
+"""The Dask engine: the workers of an existing cluster, or of one on this machine."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from sfumato.engines import Engine, In, Out, Secret
-from sfumato.engines._key_broker import desk
+from sfumato.engines._key_broker import key_broker
 from sfumato.engines.local import cores
 from sfumato.errors import EngineError
 from sfumato.keys.key import Key
 
 
 class Dask(Engine):
-    """The workers of a `dask.distributed` cluster; what a worker did that died, another does again."""
+    """The workers of a `dask.distributed` cluster; the work of a worker that dies is repeated by another."""
 
     address_option = "--scheduler"
 
@@ -37,7 +37,7 @@ class Dask(Engine):
         try:
             client = distributed.Client(own[0] if own else address, timeout="10s")
         except (OSError, ValueError, TimeoutError) as error:
-            raise EngineError(f"no Dask scheduler answers at {address}: {error or 'time is out'}") from None
+            raise EngineError(f"no Dask scheduler answers at {address}: {error or 'timed out'}") from None
         engine = cls(client)
         engine._own = [client, *own]
         return engine
@@ -56,7 +56,7 @@ class Dask(Engine):
             self._client.cancel(list(waiting))
 
     def _ahead(self) -> int:
-        """How many items are under way: enough that no worker waits for the next one."""
+        """The number of items in flight: enough that no worker waits for the next one."""
         return 3 * max(int(sum(self._client.nthreads().values())), 1)
 
     def _result(self, future: Any) -> Any:
@@ -66,13 +66,13 @@ class Dask(Engine):
             return future.result()
         except KilledWorker as error:
             raise EngineError(
-                f"workers died again and again over one file, {error.task}; look at their logs: it is memory, mostly"
+                f"workers died repeatedly at one file, {error.task}; look at their logs: it is mostly memory"
             ) from None
 
     def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
-        """At the address by which this process talks to the scheduler."""
-        return desk(urlsplit(self._client.scheduler_comm.comm.local_address).hostname or "127.0.0.1", key)
+        """Serve the key at the address by which this process talks to the scheduler."""
+        return key_broker(urlsplit(self._client.scheduler_comm.comm.local_address).hostname or "127.0.0.1", key)
 
     def close(self) -> None:
-        for held in self._own:
-            held.close()
+        for resource in self._own:
+            resource.close()

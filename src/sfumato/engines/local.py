@@ -1,4 +1,4 @@
-"""All cores of this machine, as threads: the kernels, the cipher and Arrow all work outside Python's lock."""
+"""The local engine: all cores of this machine, as threads, since kernels, cipher and Arrow release Python's lock."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from sfumato.keys.key import Key
 
 
 class Local(Engine):
-    """Threads, with a bounded number of items under way: memory does not grow with the table."""
+    """Threads, with a bounded number of items in flight: memory does not grow with the table."""
+
+    is_distributed = False
 
     def __init__(self, threads: int | None = None) -> None:
         if threads is not None and threads < 1:
@@ -24,7 +26,9 @@ class Local(Engine):
     @classmethod
     def at(cls, address: str | None, threads: int | None) -> Local:
         if address is not None:
-            raise EngineError(f"the local engine is on this machine and has no address, got {address!r}; leave it out")
+            raise EngineError(
+                f"the local engine runs on this machine and has no address, got {address!r}; leave it out"
+            )
         return cls(threads)
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:

@@ -1,4 +1,4 @@
-"""A Spark cluster: one that is there, or one on this machine."""
+"""The Spark engine: the executors of an existing cluster, or of one on this machine."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.engines import Engine, In, Out, Secret
-from sfumato.engines._key_broker import desk
+from sfumato.engines._key_broker import key_broker
 from sfumato.engines.local import cores
 from sfumato.errors import EngineError, SfumatoError
 from sfumato.keys.key import Key
 
 
 class Spark(Engine):
-    """The executors of a Spark cluster, through `mapInArrow`; what one did that was lost, another does again."""
+    """The executors of a Spark cluster, through `mapInArrow`; the work of a lost executor is repeated by another."""
 
     address_option = "--master"
 
@@ -35,34 +35,34 @@ class Spark(Engine):
             from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
         except ImportError:
             raise EngineError("the Spark engine needs pyspark; run `pip install 'sfumato[spark]'`") from None
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # unless said otherwise, workers have what we have
+        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # unless set otherwise, workers run this Python
         builder = SparkSession.builder.appName("sfumato").master(address or f"local[{threads or cores()}]")
         try:
             engine = cls(builder.config("spark.ui.showConsoleProgress", "false").getOrCreate())
-        except Exception as error:  # of Java, by many names
+        except Exception as error:  # Java exceptions have many types
             first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-            raise EngineError(f"no Spark session could be had at {address or 'this machine'}: {first}") from None
+            raise EngineError(f"no Spark session could be started at {address or 'this machine'}: {first}") from None
         engine._own = [engine.session]
         return engine
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
-        left, cores = iter(items), max(self.session.sparkContext.defaultParallelism, 2)
-        while wave := list(islice(left, 16 * cores)):
+        rest, cores = iter(items), max(self.session.sparkContext.defaultParallelism, 2)
+        while wave := list(islice(rest, 16 * cores)):
             yield from self._wave(function, wave, 4 * cores)
 
     def _wave(self, function: Callable[[In], Out], wave: list[In], pieces: int) -> list[Out]:
-        """Dealt out in a few more pieces than there are cores: one costs some 50 ms, and what is uneven evens out."""
-        places = self.session.range(0, len(wave), 1, min(len(wave), pieces))
-        done = places.mapInArrow(_Task(function, wave), "place long, result binary").collect()
-        found = [pickle.loads(row.result) for row in sorted(done, key=lambda row: row.place)]  # noqa: S301 - our own
+        """Run a wave in a few more pieces than cores: a piece costs some 50 ms, and uneven ones balance out."""
+        numbers = self.session.range(0, len(wave), 1, min(len(wave), pieces))
+        done = numbers.mapInArrow(_Task(function, wave), "item long, result binary").collect()
+        found = [pickle.loads(row.result) for row in sorted(done, key=lambda row: row.item)]  # noqa: S301 - our own
         for result in found:
             if isinstance(result, SfumatoError):
                 raise result
         return found
 
     def shared_key(self, key: Key) -> AbstractContextManager[Secret]:
-        """At the address by which executors talk to the driver."""
-        return desk(self.session.conf.get("spark.driver.host"), key)
+        """Serve the key at the address by which executors talk to the driver."""
+        return key_broker(self.session.conf.get("spark.driver.host"), key)
 
     def close(self) -> None:
         for session in self._own:
@@ -77,12 +77,12 @@ class _Task:
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
-            for place in batch.column(0).to_pylist():
-                result = pickle.dumps(self._result(place))
-                yield pa.RecordBatch.from_pydict({"place": [place], "result": [result]})
+            for item in batch.column(0).to_pylist():
+                result = pickle.dumps(self._result(item))
+                yield pa.RecordBatch.from_pydict({"item": [item], "result": [result]})
 
-    def _result(self, place: int) -> Any:
+    def _result(self, item: int) -> Any:
         try:
-            return self._function(self._items[place])
-        except SfumatoError as error:  # what is wrong stays wrong, so Spark need not try again
+            return self._function(self._items[item])
+        except SfumatoError as error:  # a refusal is final, so Spark need not try again
             return error

@@ -1,4 +1,4 @@
-"""Copies of one column of categories at many levels, on one path and independent of each other."""
+"""Copies of one categorical column at many retention probabilities, on one path or independent of each other."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import pyarrow as pa
 
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.policy.document import Policy
+from sfumato.release.policy import Policy
 
 
-def copies(table: pa.Table, retentions: Any, size: int, key: Key, *, apart: bool) -> list[pa.Table]:
-    """A copy for each retention, in their order; the column holds whole numbers from 0 on."""
-    role = 'role = "independent", of = "uniform"' if apart else 'role = "uniform"'
-    ladder = "".join(f"l{i} = {kept}\n" for i, kept in enumerate(sorted(map(float, retentions), reverse=True)))
+def copies(table: pa.Table, retentions: Any, size: int, key: Key, *, independent: bool) -> list[pa.Table]:
+    """One copy per retention probability, in the given order; the column holds integers from 0 to `size - 1`."""
+    role = 'role = "independent", of = "uniform"' if independent else 'role = "uniform"'
+    ladder = "".join(f"l{i} = {p}\n" for i, p in enumerate(sorted(map(float, retentions), reverse=True)))
     column = f"{table.column_names[0]} = {{ {role}, domain = {{ min = 0, max = {size - 1} }} }}"
     scheme = Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{column}').fit(table)
-    return scheme.release_levels(table, [Level(float(kept)) for kept in retentions], key)
+    return scheme.release_levels(table, [Level(float(p)) for p in retentions], key)

@@ -1,30 +1,31 @@
-"""What a paper states, held against what was found."""
+"""Claims: the statements of a paper, each with the criterion it is tested by and the verdict of our reproduction."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 AGREES, CORRECTED, FAILS = "agrees", "agrees after correction", "does not reproduce"
+VERDICTS = (AGREES, CORRECTED, FAILS)
 
 
 @dataclass(frozen=True)
 class Claim:
-    """One statement and its verdict."""
+    """One statement of a paper and whether our results support it."""
 
-    says: str
-    """The statement, in the paper's words where they are short."""
-    where: str
-    """Section, theorem or figure: the texts at hand do not show where pages end."""
-    must: str
-    """What must hold of our figures for it to hold, with its tolerance."""
-    found: str
-    """Our figures."""
+    statement: str
+    """What the paper says, in its own words where they are short."""
+    reference: str
+    """Section, theorem or figure; page numbers are missing because our texts of the papers have none."""
+    criterion: str
+    """What must hold in our results for the statement to be confirmed, with its tolerance."""
+    observed: str
+    """Our results."""
     verdict: str
     erratum: str = ""
-    """The entry in the errata that corrects it, or that gives our evidence against it."""
+    """The entry of the errata that corrects the statement, or that gives our evidence against it."""
 
 
-def claim(says: str, where: str, must: str, found: str, holds: bool, erratum: str = "") -> Claim:
-    """A verdict: with an erratum, `holds` is about the corrected statement."""
+def claim(statement: str, reference: str, criterion: str, observed: str, holds: bool, erratum: str = "") -> Claim:
+    """A claim with its verdict; where an erratum is given, `holds` is about the corrected statement."""
     verdict = FAILS if not holds else CORRECTED if erratum else AGREES
-    return Claim(says, where, must, found, verdict, erratum)
+    return Claim(statement, reference, criterion, observed, verdict, erratum)

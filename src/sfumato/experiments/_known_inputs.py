@@ -1,4 +1,4 @@
-"""What Figures 1 and 2 of giannella2010 have in common: three panels over the number of known inputs."""
+"""Shared by Figures 1 and 2 of giannella2010: the known-input attack in three panels, by number of known inputs."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments._tables import cells, distinct
+from sfumato.experiments._tables import distinct, select
 from sfumato.pages.svg import BLUE
 
 
-def by_known(table: pa.Table) -> tuple[Any, Any, Any, Any]:
-    """Numbers of known inputs, and the means of records linked, ρ and seconds."""
+def means_by_known(table: pa.Table) -> tuple[Any, Any, Any, Any]:
+    """The numbers of known inputs, and for each the mean of linked records, of ρ and of seconds."""
     known = distinct(table, "known")
-    means = [np.array([cells(table, what, known=a).mean() for a in known]) for what in ("linked", "rho", "seconds")]
-    return np.array(known), means[0], means[1], means[2]
+    linked, rho, seconds = (
+        np.array([select(table, column, known=a).mean() for a in known]) for column in ("linked", "rho", "seconds")
+    )
+    return np.array(known), linked, rho, seconds
 
 
-def draw_known(figure: Any, table: pa.Table) -> None:
-    """Left, centre and right, as in the paper."""
+def plot_by_known(figure: Any, table: pa.Table) -> None:
+    """Linked records, time and breach probability, from left to right as in the paper."""
     known = distinct(table, "known")
-    for axis, (what, label) in zip(
+    for axis, (column, label) in zip(
         figure.subplots(1, 3),
         (("linked", "linked records |I|"), ("seconds", "time to link (s)"), ("rho", "breach probability ρ(0.15)")),
         strict=True,
     ):
-        found = [cells(table, what, known=a) for a in known]
+        values = [select(table, column, known=a) for a in known]
         axis.errorbar(
             known,
-            [f.mean() for f in found],
-            [f.std() for f in found],
+            [v.mean() for v in values],
+            [v.std() for v in values],
             color=BLUE,
             marker="o",
             markersize=3.5,

@@ -1,4 +1,4 @@
-"""A table whose copies are traced, recipients of one level, and what a thief may do to a copy."""
+"""A vault with a traced dataset whose recipients hold copies of one level, and rounding that a leaker may apply."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.policy.document import Policy
+from sfumato.release.policy import Policy
 from sfumato.vault import Vault
 
 NUMBERS = ("age", "income", "systolic", "weight")
@@ -28,7 +28,7 @@ weight = "gaussian"
 
 
 def patients(rows: int, rng: np.random.Generator) -> pa.Table:
-    """Numbers as they are: correlated, skewed, and some far from zero, where two digits keep little."""
+    """Synthetic patients: correlated and skewed columns, some far from zero, where rounding removes most noise."""
     base = rng.normal(size=(rows, 4)) @ np.array([[1, 0.3, 0.5, 0.2], [0, 1, 0, 0.1], [0, 0, 1, 0.4], [0, 0, 0, 1]])
     return pa.table(
         {
@@ -41,8 +41,8 @@ def patients(rows: int, rng: np.random.Generator) -> pa.Table:
     )
 
 
-def vault_of(folder: str, table: pa.Table, recipients: int) -> Vault:
-    """A vault in which so many recipients hold the level `partner` of one traced dataset."""
+def vault_with_recipients(folder: str, table: pa.Table, recipients: int) -> Vault:
+    """A vault in which recipients `r0`, `r1`, ... hold the level `partner` of one traced dataset."""
     vault = Vault.create(f"{folder}/vault")
     vault.add(Policy.loads(POLICY), table, traced=True)
     for number in range(recipients):
@@ -52,7 +52,7 @@ def vault_of(folder: str, table: pa.Table, recipients: int) -> Vault:
     return vault
 
 
-def two_digits(values: Any) -> Any:
-    """Rounded to two significant digits."""
-    size = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(values), 1e-9))) - 1)
-    return np.round(values / size) * size
+def two_significant_digits(values: Any) -> Any:
+    """The values rounded to two significant digits."""
+    unit = 10.0 ** (np.floor(np.log10(np.maximum(np.abs(values), 1e-9))) - 1)
+    return np.round(values / unit) * unit

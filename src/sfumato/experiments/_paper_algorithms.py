@@ -1,4 +1,4 @@
-"""The papers' own algorithms, written as they are printed (with the errata), to compare ours with."""
+"""Reference implementations of the papers' algorithms as printed (with the errata), to compare ours with."""
 
 from __future__ import annotations
 
@@ -10,36 +10,36 @@ Array = Any
 
 
 def corner_wave(variances: Array, k_x: Array) -> Array:
-    """K_Z of li2012, eq. 15."""
+    """The noise covariance K_Z of li2012, eq. 15: a corner-wave matrix of noise variances and the data's K_X."""
     return np.kron(np.minimum.outer(variances, variances), k_x)
 
 
 def algorithm_1(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
-    """Parallel generation: all noises at once. Rows x levels x attributes."""
+    """Algorithm 1 of li2012, parallel generation: the noise of all levels at once, as rows x levels x attributes."""
     k_z = corner_wave(variances, k_x)
     drawn = rng.multivariate_normal(np.zeros(len(k_z)), k_z, rows, method="cholesky")
     return drawn.reshape(rows, len(variances), len(k_x))
 
 
 def algorithm_1_factored(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
-    """Parallel generation by the factors of `Σ_Z ⊗ K_X`, as in the proof of Theorem 6 (Appendix G.2)."""
+    """Algorithm 1 of li2012 by the Cholesky factors of `Σ_Z ⊗ K_X`, as in the proof of Theorem 6 (Appendix G.2)."""
     steps = np.sqrt(np.diff(variances, prepend=0.0))
     drawn = rng.normal(size=(rows, len(variances), len(k_x))) @ np.linalg.cholesky(k_x).T
     return np.cumsum(drawn * steps[:, None], axis=1)
 
 
 def algorithm_2(rng: np.random.Generator, rows: int, variances: Array, k_x: Array) -> Array:
-    """Sequential generation: each noise is the one before plus an independent one."""
-    root, before, at, out = np.linalg.cholesky(k_x), np.zeros((rows, len(k_x))), 0.0, []
+    """Algorithm 2 of li2012, sequential generation: the noise of each level is the previous one plus an increment."""
+    root, noise, previous, out = np.linalg.cholesky(k_x), np.zeros((rows, len(k_x))), 0.0, []
     for variance in variances:
-        before = before + np.sqrt(variance - at) * rng.normal(size=before.shape) @ root.T
-        at = variance
-        out.append(before)
+        noise = noise + np.sqrt(variance - previous) * rng.normal(size=noise.shape) @ root.T
+        previous = variance
+        out.append(noise)
     return np.stack(out, axis=1)
 
 
 def algorithm_3(rng: np.random.Generator, known: Array, old: Array, new: Array, k_x: Array) -> Array:
-    """On-demand generation: new noises given all earlier ones (eqs. 17 and 18)."""
+    """Algorithm 3 of li2012, on-demand generation: noise of new levels given that of all old ones (eqs. 17 and 18)."""
     variances = np.concatenate([old, new])
     k_z = corner_wave(variances, k_x)
     size = len(old) * len(k_x)
@@ -51,7 +51,7 @@ def algorithm_3(rng: np.random.Generator, known: Array, old: Array, new: Array, 
 
 
 class MultiPert:
-    """`multi-pert` of xiao2009, Figure 3, with `history(t)` of section 6 in place of the released tables."""
+    """Algorithm `multi-pert` of xiao2009, Figure 3, with `history(t)` of section 6 instead of the released tables."""
 
     def __init__(self, rng: np.random.Generator, data: Array, size: int) -> None:
         self.rng, self.data, self.size = rng, data, size
@@ -59,6 +59,7 @@ class MultiPert:
         self.history: list[list[tuple[float, int]]] = [[] for _ in data]
 
     def release(self, p: float) -> Array:
+        """A copy at retention probability `p`, consistent with all copies released before."""
         larger = min((q for q in self.issued if q > p), default=None)
         smaller = max((q for q in self.issued if q < p), default=None)
         out = np.array([self._cell(t, p, larger, smaller) for t in range(len(self.data))])
@@ -66,7 +67,7 @@ class MultiPert:
         return out
 
     def _value(self, t: int, p: float) -> int:
-        """The value that history(t) holds for an issued p: that of the smallest probability at least p."""
+        """The released value of tuple t at an issued p: that of the smallest probability >= p in history(t)."""
         return min((q, y) for q, y in self.history[t] if q >= p)[1]
 
     def _cell(self, t: int, p: float, larger: float | None, smaller: float | None) -> int:
@@ -77,13 +78,13 @@ class MultiPert:
             y = y_l if coin < p / p_l else int(self.rng.integers(self.size))
         else:
             y_r = self._value(t, smaller)
-            u, v = self._coin(p, p_l, smaller, same=y_l == y_r)
+            u, v = self.coin_probabilities(p, p_l, smaller, same=y_l == y_r)
             y = y_l if coin < u else y_r if coin < u + v else int(self.rng.integers(self.size))
         self._remember(t, p, y)
         return y
 
-    def _coin(self, p: float, p_l: float, p_r: float, *, same: bool) -> tuple[float, float]:
-        """Equations 3 and 4."""
+    def coin_probabilities(self, p: float, p_l: float, p_r: float, *, same: bool) -> tuple[float, float]:
+        """The probabilities u and v of keeping the value of the left or the right neighbour (equations 3 and 4)."""
         if same:
             return p / p_l, (1 - p / p_l) * (1 - (1 - p_r / p) / ((self.size - 1) * p_r / p_l + 1))
         return (p - p_r) / (p_l - p_r), p_r * (p_l - p) / (p * (p_l - p_r))

@@ -1,4 +1,4 @@
-"""All figures and verdicts on one page that needs nothing else."""
+"""The HTML report of a reproduction: all figures, claims and verdicts on one self-contained page."""
 
 from __future__ import annotations
 
@@ -6,94 +6,92 @@ import base64
 import html
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
-from sfumato.experiments import AGREES, CORRECTED, FAILS, PAPERS, Claim
+from sfumato.experiments import AGREES, CORRECTED, FAILS, VERDICTS, Claim
 from sfumato.experiments._runner import Result
 from sfumato.pages import page
-from sfumato.tables.atomic import replace_text
+from sfumato.tables.atomic import write_text
 
-_MARKS = {AGREES: ("✓", "good"), CORRECTED: ("✎", "mended"), FAILS: ("✗", "bad")}
+_SYMBOLS = {AGREES: "✓", CORRECTED: "✎", FAILS: "✗"}
 
 
-def write(folder: Path, found: Sequence[Result]) -> Path:
-    """The page, in the folder of the figures."""
-    verdicts = Counter(claim.verdict for result in found for claim in result.claims)
-    told = ", ".join(f"{verdicts[one]} {one}" for one in (AGREES, CORRECTED, FAILS))
-    quick = any(result.quick for result in found)
-    body = _overview(found) + "".join(_paper(folder, paper, [r for r in found if r.paper == paper]) for paper in PAPERS)
+def write(folder: Path, results: Sequence[Result]) -> Path:
+    """Write the report into the folder of the figures, and return its path."""
+    verdicts = Counter(claim.verdict for result in results for claim in result.claims)
+    counts = ", ".join(f"{verdicts[verdict]} {verdict}" for verdict in VERDICTS)
+    quick = any(result.quick for result in results)
+    papers = {result.paper: result.heading for result in results}
+    sections = (
+        f"<h2 id='{paper}'>{html.escape(heading)}</h2>"
+        + "".join(_figure(folder, result) for result in results if result.paper == paper)
+        for paper, heading in papers.items()
+    )
     text = page(
-        title="The papers, redrawn",
-        subtitle="At toy size: verdicts are those of small samples." if quick else "At full size.",
-        verdict=f"{sum(verdicts.values())} claims: {told}.",
-        body=f"<style>{_STYLE}</style>{body}{_errata(found)}",
-        foot="Made by sfumato reproduce.",
+        title="Reproduction of the papers",
+        subtitle="Quick run: the verdicts are those of small samples." if quick else "Full-size run.",
+        verdict=f"{sum(verdicts.values())} claims: {counts}.",
+        body=_overview(papers, results) + "".join(sections) + _errata(results),
+        foot="Produced by sfumato reproduce.",
     )
     path = folder / "report.html"
-    replace_text(path, text)
+    write_text(path, text)
     return path
 
 
-_STYLE = """
-.claims { table-layout: fixed; width: 100%; }
-.claims td, .claims th { text-align: left; white-space: normal; vertical-align: top; padding: .3rem; }
-.claims th:first-child { width: 15%; } .claims th:nth-child(2) { width: 33%; }
-.claims .good { color: #00684c; } .claims .mended { color: #6d4b00; }
-.claims .bad { color: #a33a00; font-weight: bold; }
-figure { margin: 1.2rem 0; } figure img { max-width: 100%; height: auto; }
-figcaption { font-size: .9rem; color: #5a6772; }
-"""
-
-
-def _overview(found: Sequence[Result]) -> str:
-    """Verdicts by paper, with a way to each."""
+def _overview(papers: dict[str, str], results: Sequence[Result]) -> str:
+    """The number of verdicts of each paper, with links to its section."""
     rows = []
-    for paper, title in PAPERS.items():
-        counts = Counter(claim.verdict for one in found if one.paper == paper for claim in one.claims)
-        if counts:
-            cells = "".join(f"<td>{counts[verdict]}</td>" for verdict in (AGREES, CORRECTED, FAILS))
-            rows.append(f"<tr><td><a href='#{paper}'>{html.escape(title)}</a></td>{cells}</tr>")
-    heads = "".join(f"<th>{verdict}</th>" for verdict in (AGREES, CORRECTED, FAILS))
-    return f"<table><tr><th></th>{heads}</tr>{''.join(rows)}</table>"
+    for paper, heading in papers.items():
+        counts = Counter(claim.verdict for result in results if result.paper == paper for claim in result.claims)
+        cells = "".join(f"<td>{counts[verdict]}</td>" for verdict in VERDICTS)
+        rows.append(f"<tr><td><a href='#{paper}'>{html.escape(heading)}</a></td>{cells}</tr>")
+    head = "".join(f"<th>{verdict}</th>" for verdict in VERDICTS)
+    return f"<table><tr><th>paper</th>{head}</tr>{''.join(rows)}</table>"
 
 
-def _paper(folder: Path, paper: str, found: Sequence[Result]) -> str:
-    if not found:
-        return ""
-    return f"<h2 id='{paper}'>{html.escape(PAPERS[paper])}</h2>" + "".join(_figure(folder, one) for one in found)
+def _figure(folder: Path, result: Result) -> str:
+    """One figure with its caption and its claims."""
+    head = f"<h3 id='{result.stem}'>{html.escape(result.title)}</h3>"
+    if result.missing_data:
+        return f"{head}<p>Not reproduced: {html.escape(result.missing_data)}</p>"
+    image = base64.b64encode((folder / f"{result.stem}.png").read_bytes()).decode()
+    caption = html.escape(f"{result.description} Data: {result.data}. Seed {result.seed}, {result.seconds:.1f} s.")
+    picture = f"<img alt='{html.escape(result.title, quote=True)}' src='data:image/png;base64,{image}'>"
+    claims = _table(("verdict", "the paper says", "criterion", "observed"), map(_claim, result.claims))
+    return (
+        f"{head}<figure>{picture}<figcaption>{caption}</figcaption></figure>"
+        f"{claims if result.claims else '<p>There is no claim to check.</p>'}"
+    )
 
 
-def _figure(folder: Path, found: Result) -> str:
-    head = f"<h3 id='{found.stem}'>{html.escape(found.title)}</h3>"
-    if found.missing:
-        return f"{head}<p>Not drawn: {html.escape(found.missing)}</p>"
-    image = base64.b64encode((folder / f"{found.stem}.png").read_bytes()).decode()
-    caption = html.escape(f"{found.about} Data: {found.data}. Seed {found.seed}, {found.seconds:.1f} s.")
-    picture = f"<img alt='{html.escape(found.title, quote=True)}' src='data:image/png;base64,{image}'>"
-    rows = "".join(_row(claim) for claim in found.claims)
-    heads = "<tr><th>verdict</th><th>the paper says</th><th>must hold</th><th>found</th></tr>"
-    table = f"<table class='claims'>{heads}{rows}</table>" if rows else "<p>No claim is made of it.</p>"
-    return f"{head}<figure>{picture}<figcaption>{caption}</figcaption></figure>{table}"
-
-
-def _row(claim: Claim) -> str:
-    mark, kind = _MARKS[claim.verdict]
+def _claim(claim: Claim) -> str:
+    """The row of one claim."""
     erratum = f" (<a href='#{claim.erratum}'>{claim.erratum}</a>)" if claim.erratum else ""
-    says = f"{claim.says} ({claim.where})"
-    first = f"<tr><td class='{kind}'>{mark} {claim.verdict}{erratum}</td>"
-    return first + "".join(f"<td>{html.escape(cell)}</td>" for cell in (says, claim.must, claim.found)) + "</tr>"
+    statement = f"{claim.statement} ({claim.reference})"
+    cells = (html.escape(cell) for cell in (statement, claim.criterion, claim.observed))
+    return _row((f"{_SYMBOLS[claim.verdict]} {claim.verdict}{erratum}", *cells))
 
 
-def _errata(found: Sequence[Result]) -> str:
-    """What the verdicts refer to, from the errata that come with this package."""
+def _errata(results: Sequence[Result]) -> str:
+    """The errata that verdicts refer to, from the list in this package."""
     text = (resources.files(__package__) / "errata.md").read_text(encoding="utf-8")
-    used = {claim.erratum for result in found for claim in result.claims if claim.erratum}
-    rows = []
-    for number, rest in re.findall(r"^\| \[(\w+)\]\{#\w+\} \| (.*) \|$", text, re.MULTILINE):
-        if number in used:
-            cells = "".join(f"<td>{html.escape(cell)}</td>" for cell in rest.split(" | "))
-            rows.append(f"<tr><td id='{number}'>{number}</td>{cells}</tr>")
-    heads = "<tr><th>#</th><th>where</th><th>printed</th><th>right</th><th>evidence</th></tr>"
-    return f"<h2>Errata that are referred to</h2><table class='claims'>{heads}{''.join(rows)}</table>" if rows else ""
+    cited = {claim.erratum for result in results for claim in result.claims if claim.erratum}
+    rows = [
+        _row((f"<span id='{number}'>{number}</span>", *map(html.escape, cells.split(" | "))))
+        for number, cells in re.findall(r"^\| \[(\w+)\]\{#\w+\} \| (.*) \|$", text, re.MULTILINE)
+        if number in cited
+    ]
+    return f"<h2>Errata cited</h2>{_table(('#', 'where', 'printed', 'right', 'evidence'), rows)}" if rows else ""
+
+
+def _table(heads: Sequence[str], rows: Iterable[str]) -> str:
+    """A table of text."""
+    return f"<table><tr>{''.join(f'<th class=text>{head}</th>' for head in heads)}</tr>{''.join(rows)}</table>"
+
+
+def _row(cells: Iterable[str]) -> str:
+    """A row of text cells, which are HTML."""
+    return f"<tr>{''.join(f'<td class=text>{cell}</td>' for cell in cells)}</tr>"

@@ -1,4 +1,4 @@
-"""Known inputs and known samples against turned data: what giannella2010's Figures 1 to 11 vary."""
+"""Known-input and known-sample attacks on rotated data: the simulations behind Figures 1 to 11 of giannella2010."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks import ATTACKS
+from sfumato.attacks.evidence.arrays import breach_rate, linear_map_model, mapped_copy, random_orthogonal
 from sfumato.attacks.known_input import Span
-from sfumato.attacks.linkage.inner_products import Rotated, link
+from sfumato.attacks.linkage.inner_products import ReleasedRows, link
 from sfumato.experiments import Job, _data
-from sfumato.experiments import _array_evidence as lab
-from sfumato.kernels.hypersphere import uniform_breach
+from sfumato.kernels.hypersphere import uniform_breach_probability
 
 MEAN = np.full(3, 10.0)
 COVARIANCE = np.array([[1, 1.5, 0.5], [1.5, 3, 2.5], [0.5, 2.5, 75.0]])
 DIAGONAL = np.diag([0.1, 2.0, 40.0])
 
-Draw = Callable[[np.random.Generator, int, int], tuple[Any, Any]]
-"""Data and a sample, of so many records each."""
+Sampler = Callable[[np.random.Generator, int, int], tuple[Any, Any]]
+"""Draws the data and a separate sample of the same population, given the sizes of both."""
 
 
 @cache
-def gaussian(rows: int) -> Any:
-    """A 100-variate Gaussian as in footnote 18; its covariance has rank 99."""
+def gaussian_records(rows: int) -> Any:
+    """Records of a 100-variate Gaussian as in footnote 18; its covariance has rank 99."""
     rng = np.random.default_rng(18)
     root = rng.normal(size=(100, 100))
     root -= root.mean(axis=0)
@@ -34,45 +34,46 @@ def gaussian(rows: int) -> Any:
 
 
 @cache
-def letters() -> Any:
-    """Letter Recognition without repeated rows: 18,668 x 16 (section IV-E)."""
+def distinct_letters() -> Any:
+    """The distinct rows of Letter Recognition: 18,668 x 16 (section IV-E)."""
     return np.unique(_data.letter(), axis=0)
 
 
-def known_inputs(
+def known_input_breaches(
     data: Any, counts: Iterable[int], runs: int, job: Job, epsilons: Sequence[float]
 ) -> list[dict[str, Any]]:
-    """Link some known records, and find the probability ρ(ε) with which the most endangered other is breached."""
+    """Link known inputs to rotated rows, and compute ρ(ε), the largest breach probability of any other record."""
     out = []
     for known in counts:
         for run in range(runs):
             rng = job.rng(known, run)
-            rows = data @ lab.orthogonal(rng, data.shape[1]).T
-            places = rng.choice(len(rows), known, replace=False)
-            began = time.perf_counter()
-            i, j = link(data[places], Rotated(rows, 1e-9))
-            took = time.perf_counter() - began
-            row = {"known": known, "run": run, "linked": len(i), "wrong": int((places[i] != j).sum()), "seconds": took}
-            span = Span.of(data[places[i]], rows[j], translated=False) if len(i) else None
+            rows = data @ random_orthogonal(rng, data.shape[1]).T
+            inputs = rng.choice(len(rows), known, replace=False)
+            start = time.perf_counter()
+            i, j = link(data[inputs], ReleasedRows(rows, 1e-9))
+            seconds = time.perf_counter() - start
+            wrong = int((inputs[i] != j).sum())
+            row = {"known": known, "run": run, "linked": len(i), "wrong": wrong, "seconds": seconds}
+            span = Span.of(data[inputs[i]], rows[j], translated=False) if len(i) else None
             for epsilon in epsilons:
                 rho = 0.0
                 if span is not None:
-                    away, length = span.away(np.delete(rows, j, axis=0))
-                    rho = float(uniform_breach(span.unknown, away, epsilon * length).max())
+                    away, length = span.distances(np.delete(rows, j, axis=0))
+                    rho = float(uniform_breach_probability(span.unknown_dimensions, away, epsilon * length).max())
                 out.append({**row, "epsilon": epsilon, "rho": rho})
     return out
 
 
-def normal(mean: Any, covariance: Any) -> Draw:
-    """Normal records."""
+def normal_sampler(mean: Any, covariance: Any) -> Sampler:
+    """Samples of a normal distribution."""
     return lambda rng, rows, sample: (
         rng.multivariate_normal(mean, covariance, rows),
         rng.multivariate_normal(mean, covariance, sample),
     )
 
 
-def parted(data: Any) -> Draw:
-    """Some records of a table, and a sample of the others."""
+def split_sampler(data: Any) -> Sampler:
+    """Random records of a table as the data, and a sample of its other records."""
 
     def draw(rng: np.random.Generator, rows: int, sample: int) -> tuple[Any, Any]:
         order = rng.permutation(len(data))
@@ -81,39 +82,39 @@ def parted(data: Any) -> Draw:
     return draw
 
 
-def mixed(rng: np.random.Generator, rows: int, sample: int) -> tuple[Any, Any]:
-    """The asymmetric mixture of section V-G."""
+def mixture_sampler(rng: np.random.Generator, rows: int, sample: int) -> tuple[Any, Any]:
+    """Samples of the asymmetric mixture of two Gaussians of section V-G."""
 
-    def some(count: int) -> Any:
+    def draw(count: int) -> Any:
         one = rng.multivariate_normal(MEAN, COVARIANCE, count)
         other = rng.multivariate_normal([20, 30, 40], DIAGONAL, count)
         return np.where((rng.random(count) < 0.2)[:, None], one, other)
 
-    return some(rows), some(sample)
+    return draw(rows), draw(sample)
 
 
-def breaches(
-    draw: Draw,
+def known_sample_breaches(
+    sampler: Sampler,
     runs: int,
     rows: int,
     sample: int,
     epsilons: Sequence[float],
     job: Job,
     *path: int,
-    moved: bool = False,
+    translated: bool = False,
     **options: Any,
 ) -> list[dict[str, Any]]:
-    """Breach rates of the known-sample attack, each run with its own data and turn; and their standard errors."""
+    """Breach rates of the known-sample attack and their standard errors; each run has its own data and rotation."""
     rates: dict[float, list[float]] = {epsilon: [] for epsilon in epsilons}
     for run in range(runs):
         rng = job.rng(run, *path)
-        real, known = draw(rng, rows, sample)
-        size = real.shape[1]
-        turned = real @ lab.orthogonal(rng, size).T + (100 * rng.normal(size=size) if moved else 0)
-        evidence = lab.turned(turned, lab.turned_model(size, translated=moved), sample=known)
-        guess = ATTACKS["known-sample"](**options).estimate(evidence).values
+        original, known = sampler(rng, rows, sample)
+        size = original.shape[1]
+        mapped = original @ random_orthogonal(rng, size).T + (100 * rng.normal(size=size) if translated else 0)
+        evidence = mapped_copy(mapped, linear_map_model(size, translated=translated), sample=known)
+        estimate = ATTACKS["known-sample"](**options).estimate(evidence).values
         for epsilon, found in rates.items():
-            found.append(lab.breached(guess, real, epsilon))
+            found.append(breach_rate(estimate, original, epsilon))
     return [
         {"epsilon": epsilon, "rate": float(np.mean(found)), "error": float(np.std(found) / np.sqrt(runs))}
         for epsilon, found in rates.items()

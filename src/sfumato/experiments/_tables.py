@@ -1,4 +1,4 @@
-"""Small tables in long form: one row a point, picked by what its other columns say."""
+"""Small result tables in long format: one row per plotted point, selected by the values of its other columns."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 
-def rows_of(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """A table from its rows."""
+def to_table(rows: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """An Arrow table from its rows."""
     return pa.Table.from_pylist([dict(row) for row in rows])
 
 
-def cells(table: pa.Table, name: str, **where: Any) -> Any:
-    """The cells of a column in the rows in which other columns have these values, in order."""
+def select(table: pa.Table, name: str, **where: Any) -> Any:
+    """The values of a column, in order, in the rows whose other columns have the given values."""
     mask = np.ones(len(table), bool)
     for column, wanted in where.items():
         mask &= np.array([value == wanted for value in table.column(column).to_pylist()], bool)
@@ -23,5 +23,5 @@ def cells(table: pa.Table, name: str, **where: Any) -> Any:
 
 
 def distinct(table: pa.Table, name: str) -> list[Any]:
-    """What a column holds, each value once, as they come."""
+    """The distinct values of a column, in order of first occurrence."""
     return list(dict.fromkeys(table.column(name).to_pylist()))

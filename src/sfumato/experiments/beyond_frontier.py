@@ -1,7 +1,8 @@
-"""Beyond the papers: what each mechanism leaves to an attacker, and what it leaves to an analyst."""
+"""Beyond the papers: the privacy-utility trade-off of each mechanism, as residual error against accuracy."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,151 +13,162 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from sfumato.attacks import ATTACKS
-from sfumato.experiments import Claim, Experiment, Job, _data, cells, claim, distinct, rows_of
-from sfumato.experiments import _array_evidence as lab
+from sfumato.attacks.evidence.arrays import linear_map_model, mapped_copy, noisy_copy, random_orthogonal
+from sfumato.experiments import Claim, Experiment, Job, _data, claim, distinct, select, to_table
 from sfumato.experiments._plotting import COLOURS, MARKERS, legend
+from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.policy.document import Policy
+from sfumato.release.policy import Policy
 
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
+OPTIONS = {"gaussian": 'role = "gaussian"', "uniform": 'role = "uniform", domain = { min = 1, max = 10 }'}
+"""The policy of every column under each mechanism."""
 
 
 class Frontier(Experiment):
-    """Privacy against utility, a point a level."""
+    """Privacy against utility, one point per level."""
 
     title = "Beyond: privacy-utility frontier of each mechanism"
-    about = (
-        "Right is safer, up is more useful. Privacy: what the best attack leaves of the variance, "
-        "mean over the columns (`bayes` for noise, "
-        "the posterior mean for replaced categories, and for turned copies the known-input attack "
-        "with 20 records). Utility: accuracy of "
-        "10-fold nearest neighbours within the copy; dashed: on the original. A turned copy has no levels: one point."
+    description = (
+        "Right is safer, up is more useful. Privacy: the residual error of the best attack as a share of the "
+        "variance, mean over the columns (`bayes` for noise, the posterior mean for replaced categories, and the "
+        "known-input attack with 20 records for rotated copies). Utility: accuracy of 10-fold nearest neighbours "
+        "within the copy; dashed: on the original. A rotated copy has no levels: one point."
     )
     data = "Breast Cancer Wisconsin (Original), 683 x 9, values 1 to 10"
-    size = (7.2, 4.4)
+    figsize = (7.2, 4.4)
     seed = 6
 
     def run(self, job: Job) -> pa.Table:
-        """Every mechanism at every level."""
+        """Measure privacy and utility of every mechanism at every level."""
         values, labels = _data.cancer()
         out = [{"mechanism": "original", "level": 1.0, "privacy": 0.0, "utility": _accuracy(values, labels)}]
         levels = job.size(LEVELS, LEVELS[::3])
-        for repeat in job.steps(range(job.size(10, 2))):
+        for repeat in job.track(range(job.size(10, 2))):
             rng, key = job.rng(repeat), job.key(repeat)
-            for role in ("gaussian", "uniform"):
-                table = pa.table(
-                    {f"c{i}": column if role == "gaussian" else column.astype(int) for i, column in enumerate(values.T)}
-                )
-                said = 'role = "gaussian"' if role == "gaussian" else 'role = "uniform", domain = { min = 1, max = 10 }'
-                ladder = "".join(f"l{i} = {f}\n" for i, f in enumerate(levels))
-                columns = "".join(f"c{i} = {{ {said} }}\n" for i in range(9))
-                scheme = Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
-                for level in levels:
-                    copy = scheme.release(table, Level(level), key)
-                    seen = np.column_stack([copy.column(f"c{i}").to_numpy() for i in range(9)]).astype(float)
-                    left = (
-                        _left_linear(seen, values, level) if role == "gaussian" else _left_replaced(seen, values, level)
-                    )
-                    out.append({"mechanism": role, "level": level, "privacy": left, "utility": _accuracy(seen, labels)})
-            out.append(_turned(values, labels, rng))
-        return rows_of(out)
+            for role in OPTIONS:
+                out += _perturbed(role, levels, values, labels, key)
+            out.append(_rotated(values, labels, rng))
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """A curve a mechanism."""
+        """Plot one curve per mechanism."""
         axis = figure.subplots()
         axis.axhline(
-            100 * cells(table, "utility", mechanism="original")[0],
+            100 * select(table, "utility", mechanism="original")[0],
             color="#22303c",
             linestyle="--",
             linewidth=1,
             label="original",
         )
-        for at, name in enumerate(m for m in distinct(table, "mechanism") if m != "original"):
-            levels = distinct(rows_of(r for r in table.to_pylist() if r["mechanism"] == name), "level")
+        for i, name in enumerate(m for m in distinct(table, "mechanism") if m != "original"):
+            levels = distinct(to_table(r for r in table.to_pylist() if r["mechanism"] == name), "level")
             points = [
                 (
-                    cells(table, "privacy", mechanism=name, level=v).mean(),
-                    100 * cells(table, "utility", mechanism=name, level=v).mean(),
+                    select(table, "privacy", mechanism=name, level=v).mean(),
+                    100 * select(table, "utility", mechanism=name, level=v).mean(),
                 )
                 for v in levels
             ]
-            axis.plot(*zip(*points, strict=True), marker=MARKERS[at], color=COLOURS[at], label=name)
+            axis.plot(*zip(*points, strict=True), marker=MARKERS[i], color=COLOURS[i], label=name)
             for (x, y), level in zip(points, levels, strict=True):
                 if name != "rotation":
                     axis.annotate(f"{level:g}", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
-        axis.set_xlabel("error left to the best attack (share of variance)")
+        axis.set_xlabel("residual error of the best attack (share of variance)")
         axis.set_ylabel("accuracy of nearest neighbours (%)")
         axis.grid(alpha=0.25)
         legend(axis, loc="lower left")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """More privacy, less utility; a turn protects nothing from a sample."""
+        """Check that less trusted levels are safer, and that a rotation is useful but not safe."""
 
-        def means(name: str, what: str) -> Any:
-            levels = sorted(set(cells(table, "level", mechanism=name)), reverse=True)
-            return np.array([cells(table, what, mechanism=name, level=v).mean() for v in levels])
+        def means(name: str, column: str) -> Any:
+            levels = sorted(set(select(table, "level", mechanism=name)), reverse=True)
+            return np.array([select(table, column, mechanism=name, level=v).mean() for v in levels])
 
-        safer = all((np.diff(means(name, "privacy")) > -0.02).all() for name in ("gaussian", "uniform"))
-        turned = float(means("rotation", "privacy")[0])
-        original = float(cells(table, "utility", mechanism="original")[0])
-        whole = float(means("rotation", "utility")[0])
+        safer = all((np.diff(means(name, "privacy")) > -0.02).all() for name in OPTIONS)
+        residual = float(means("rotation", "privacy")[0])
+        original = float(select(table, "utility", mechanism="original")[0])
+        rotated = float(means("rotation", "utility")[0])
         return [
             claim(
-                "a less trusted level leaves an attacker more error",
+                "a less trusted level leaves an attacker a larger residual error",
                 "docs/levels.md",
-                "rising as fidelity falls, but for 0.02, for both mechanisms",
-                ", ".join(
-                    f"{n} {means(n, 'privacy')[0]:.2f} to {means(n, 'privacy')[-1]:.2f}"
-                    for n in ("gaussian", "uniform")
-                ),
+                "rising as fidelity falls, with steps of no less than -0.02, for both mechanisms",
+                ", ".join(f"{n} {means(n, 'privacy')[0]:.2f} to {means(n, 'privacy')[-1]:.2f}" for n in OPTIONS),
                 safer,
             ),
             claim(
-                "a turned copy keeps all utility of distances",
+                "a rotated copy keeps the full utility of distances",
                 "giannella2010, section I",
                 "nearest neighbours as accurate as on the original, within half a point",
-                f"{whole:.3f} against {original:.3f}",
-                abs(whole - original) < 0.005,
+                f"{rotated:.3f} against {original:.3f}",
+                abs(rotated - original) < 0.005,
             ),
             claim(
-                "and gives the data to whoever knows a few records",
+                "a rotated copy reveals the data to anyone who knows a few records",
                 "giannella2010, section IV",
-                "with 20 records of 9 columns, the attack leaves less than 2 % of the variance",
-                f"{turned:.4f}",
-                turned < 0.02,
+                "with 20 known records of 9 columns, the residual error is below 2 % of the variance",
+                f"{residual:.4f}",
+                residual < 0.02,
             ),
         ]
 
 
+def _perturbed(role: str, levels: Sequence[float], values: Any, labels: Any, key: Key) -> Iterator[dict[str, Any]]:
+    """Privacy and utility of copies with Gaussian noise, or with replaced categories, at every level."""
+    typed = values if role == "gaussian" else values.astype(int)
+    table = pa.table({f"c{i}": column for i, column in enumerate(typed.T)})
+    ladder = "".join(f"l{i} = {f}\n" for i, f in enumerate(levels))
+    columns = "".join(f"c{i} = {{ {OPTIONS[role]} }}\n" for i in range(9))
+    scheme = Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
+    residual_error = _noise_error if role == "gaussian" else _replacement_error
+    for level in levels:
+        copy = scheme.release(table, Level(level), key)
+        observed = np.column_stack([copy.column(f"c{i}").to_numpy() for i in range(9)]).astype(float)
+        yield {
+            "mechanism": role,
+            "level": level,
+            "privacy": residual_error(observed, values, level),
+            "utility": _accuracy(observed, labels),
+        }
+
+
+def _rotated(values: Any, labels: Any, rng: np.random.Generator) -> dict[str, Any]:
+    """Privacy against the known-input attack and utility of a rotated copy."""
+    rows = values @ random_orthogonal(rng, 9).T
+    known = rng.choice(len(values), 20, replace=False)
+    evidence = mapped_copy(rows, linear_map_model(9, step=1e-9), known=values[known])
+    privacy = min(_residual_error(ATTACKS["known-input"]().estimate(evidence).values, values), 1.0)
+    return {"mechanism": "rotation", "level": 1.0, "privacy": privacy, "utility": _accuracy(rows, labels)}
+
+
 def _accuracy(values: Any, labels: Any) -> float:
-    """Without standardising where a turn would not survive it: all columns have the same unit here."""
+    """The accuracy of nearest neighbours, without scaling: all columns have one unit, and a rotation mixes them."""
     folds = StratifiedKFold(10, shuffle=True, random_state=0)
     model = make_pipeline(StandardScaler(with_std=False), KNeighborsClassifier(15))
     return float((cross_val_predict(model, values, labels, cv=folds) == labels).mean())
 
 
-def _left_linear(seen: Any, real: Any, level: float) -> float:
-    guess = ATTACKS["bayes"]().estimate(lab.one_copy(seen, np.cov(real.T) * (1 / level - 1))).values
-    return float((((guess - real) ** 2).mean(axis=0) / real.var(axis=0)).mean())
+def _residual_error(estimate: Any, original: Any) -> float:
+    """The mean square error as a share of the variance, mean over the columns."""
+    return float((((estimate - original) ** 2).mean(axis=0) / original.var(axis=0)).mean())
 
 
-def _left_replaced(seen: Any, real: Any, kept: float) -> float:
-    """The posterior mean of each category, with the true shares as the prior."""
-    left = []
-    for column in range(real.shape[1]):
-        truth, shown = real[:, column].astype(int), seen[:, column].astype(int)
+def _noise_error(observed: Any, original: Any, level: float) -> float:
+    """The residual error of the attack `bayes` on a copy with Gaussian noise."""
+    evidence = noisy_copy(observed, np.cov(original.T) * (1 / level - 1))
+    return _residual_error(ATTACKS["bayes"]().estimate(evidence).values, original)
+
+
+def _replacement_error(observed: Any, original: Any, retention: float) -> float:
+    """The residual error of the posterior mean of replaced categories, with the true shares as the prior."""
+    errors = []
+    for column in range(original.shape[1]):
+        truth, released = original[:, column].astype(int), observed[:, column].astype(int)
         prior = np.bincount(truth, minlength=11)[1:] / len(truth)
-        likely = np.full((10, 10), (1 - kept) / 10) + kept * np.eye(10)
-        posterior = likely[shown - 1] * prior
+        likelihood = np.full((10, 10), (1 - retention) / 10) + retention * np.eye(10)
+        posterior = likelihood[released - 1] * prior
         posterior /= posterior.sum(axis=1, keepdims=True)
-        left.append(((posterior @ np.arange(1, 11) - truth) ** 2).mean() / truth.var())
-    return float(np.mean(left))
-
-
-def _turned(values: Any, labels: Any, rng: np.random.Generator) -> dict[str, Any]:
-    rows = values @ lab.orthogonal(rng, 9).T
-    known = rng.choice(len(values), 20, replace=False)
-    evidence = lab.turned(rows, lab.turned_model(9, step=1e-9), known=values[known])
-    guess = ATTACKS["known-input"]().estimate(evidence).values
-    left = float((((guess - values) ** 2).mean(axis=0) / values.var(axis=0)).mean())
-    return {"mechanism": "rotation", "level": 1.0, "privacy": min(left, 1.0), "utility": _accuracy(rows, labels)}
+        errors.append(((posterior @ np.arange(1, 11) - truth) ** 2).mean() / truth.var())
+    return float(np.mean(errors))

@@ -1,4 +1,4 @@
-"""Beyond the papers: nonlinear and learned adversaries gain nothing from further copies either."""
+"""Beyond the papers: collusion resistance against nonlinear and learned attacks."""
 
 from __future__ import annotations
 
@@ -8,71 +8,70 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.audit.attack import attack, score
-from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, distinct, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, claim, distinct, select, to_table
 from sfumato.experiments._census import INDEPENDENT, OURS
-from sfumato.experiments._plotting import above, bars
+from sfumato.experiments._plotting import bars, legend_above
 
 NOISES = (0.5, 0.6, 0.7, 0.85, 1.0)
 ATTACKS: dict[str, dict[str, Any]] = {"llse": {}, "udr": {}, "mixture": {"components": 4}, "learned": {}}
-ALONE, POOLED, APART = "best copy alone", "five copies, Sfumato", "five copies, independent"
+BEST, COMBINED, SEPARATE = "best copy alone", "five copies, Sfumato", "five copies, independent"
 
 
 class Nonlinear(Experiment):
-    """li2012 proves its guarantee for linear attacks; the path is Markov, so that it holds for all."""
+    """The residual error of attacks of all kinds; the guarantee holds for them because the path is Markov."""
 
-    title = "Beyond: what linear, nonlinear and learned attackers are left with"
-    about = (
-        "Two-humped and skewed columns, five copies. `llse` is the best linear attack; `udr` finds "
-        "the density behind the noise, "
-        "`mixture` fits a mixture of normals, `learned` trains a network on known records. Error "
-        "over variance, mean of both columns."
+    title = "Beyond: residual error of linear, nonlinear and learned attacks"
+    description = (
+        "A bimodal and a skewed column, five copies. `llse` is the best linear attack; `udr` estimates "
+        "the density by deconvolution, `mixture` fits a mixture of normal distributions, `learned` trains "
+        "a network on known records. Error divided by variance, mean of both columns."
     )
-    data = "synthetic: a two-humped and a skewed column"
-    size = (7.6, 3.8)
+    data = "synthetic: a bimodal and a skewed column"
+    figsize = (7.6, 3.8)
     seed = 3
 
     def run(self, job: Job) -> pa.Table:
-        """Each attack on one copy, on five of ours, on five independent ones."""
+        """Run each attack on one copy, on five of ours, and on five independent ones."""
         rng, rows = job.rng(), job.size(100_000, 10_000)
         low = rng.random(rows) < 0.5
-        humps = np.where(low, rng.normal(-3, 0.6, rows), rng.normal(3, 0.6, rows))
-        table = pa.table({"humps": humps, "skewed": rng.exponential(1.0, rows) + 0.3 * humps})
-        held = {how: _census.copies(table, np.array(NOISES), how, job.key()) for how in (OURS, INDEPENDENT)}
-        cases = {ALONE: held[OURS][:1], POOLED: held[OURS], APART: held[INDEPENDENT]}
+        bimodal = np.where(low, rng.normal(-3, 0.6, rows), rng.normal(3, 0.6, rows))
+        table = pa.table({"bimodal": bimodal, "skewed": rng.exponential(1.0, rows) + 0.3 * bimodal})
+        copies = {how: _census.copies(table, np.array(NOISES), how, job.key()) for how in (OURS, INDEPENDENT)}
+        cases = {BEST: copies[OURS][:1], COMBINED: copies[OURS], SEPARATE: copies[INDEPENDENT]}
         known = np.arange(0, rows, 20)
         out = []
-        for name, options in job.steps(ATTACKS.items()):
-            for case, copies in cases.items():
-                told: dict[str, Any] = {"known": (known, table.take(known))} if name == "learned" else {}
-                guess = attack(name, copies, **told, **options)
-                found = score(guess, table, leave_out=known if told else None)
+        for name, options in job.track(ATTACKS.items()):
+            for case, combined in cases.items():
+                knowledge: dict[str, Any] = {"known": (known, table.take(known))} if name == "learned" else {}
+                estimate = attack(name, combined, **knowledge, **options)
+                result = score(estimate, table, leave_out=known if knowledge else None)
                 out.append(
                     {
                         "attack": name,
                         "case": case,
-                        "error": float(np.mean([n.error.attack.value for n in found.numbers])),
+                        "error": float(np.mean([n.error.attack.estimate for n in result.numbers])),
                     }
                 )
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Groups of bars."""
+        """Plot grouped bars."""
         axis = figure.subplots()
         bars(axis, table, "attack", "error", "case", "{:.3f}")
-        axis.set_ylabel("error left (share of variance)")
+        axis.set_ylabel("residual error (share of variance)")
         axis.set_xlabel("attack")
-        above(axis, 3)
+        legend_above(axis, 3)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """No attack gains; nonlinear ones beat the linear one; independent copies lose."""
-        of = {
-            (a, c): float(cells(table, "error", attack=a, case=c)[0])
+        """Check that no attack gains from further copies, except from independent ones."""
+        error = {
+            (a, c): float(select(table, "error", attack=a, case=c)[0])
             for a in distinct(table, "attack")
-            for c in (ALONE, POOLED, APART)
+            for c in (BEST, COMBINED, SEPARATE)
         }
-        gains = {a: 1 - of[a, POOLED] / of[a, ALONE] for a in ATTACKS}
-        best = min(ATTACKS, key=lambda a: of[a, ALONE])
-        lost = max(of[a, APART] / of[a, ALONE] for a in ATTACKS)
+        gains = {a: 1 - error[a, COMBINED] / error[a, BEST] for a in ATTACKS}
+        best = min(ATTACKS, key=lambda a: error[a, BEST])
+        ratio = max(error[a, SEPARATE] / error[a, BEST] for a in ATTACKS)
         return [
             claim(
                 "limited: considers only linear attacks",
@@ -85,15 +84,15 @@ class Nonlinear(Experiment):
             claim(
                 "more powerful adversaries may apply nonlinear techniques and recover more",
                 "li2012, section 7",
-                "the best of the others leaves less than llse on one copy",
-                f"llse {of['llse', ALONE]:.3f}, {best} {of[best, ALONE]:.3f}",
-                best != "llse" and of[best, ALONE] < 0.95 * of["llse", ALONE],
+                "the best nonlinear attack has a smaller residual error than llse on one copy",
+                f"llse {error['llse', BEST]:.3f}, {best} {error[best, BEST]:.3f}",
+                best != "llse" and error[best, BEST] < 0.95 * error["llse", BEST],
             ),
             claim(
-                "independent noise gives more to every attacker",
+                "independent noise helps every attacker",
                 "docs/guarantee.md",
-                "every attack leaves less than 80 % of what it leaves on one copy",
-                f"at most {lost:.0%}",
-                lost < 0.8,
+                "the residual error of every attack falls below 80 % of that on one copy",
+                f"at most {ratio:.0%}",
+                ratio < 0.8,
             ),
         ]

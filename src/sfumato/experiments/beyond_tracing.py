@@ -1,4 +1,4 @@
-"""Beyond the papers: how much of a copy must leak before its recipient is found."""
+"""Beyond the papers: traitor tracing, the share of leaks whose recipient is identified, by leaked rows."""
 
 from __future__ import annotations
 
@@ -9,70 +9,71 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, distinct, rows_of
-from sfumato.experiments._leaked_copies import patients, two_digits, vault_of
+from sfumato.experiments import Claim, Experiment, Job, claim, distinct, select, to_table
+from sfumato.experiments._leaked_copies import patients, two_significant_digits, vault_with_recipients
 from sfumato.experiments._plotting import legend, lines
 from sfumato.vault import Vault
 
 RECIPIENTS = 8
-WHOLE, ROUNDED = "as it was given", "rounded to two digits, a tenth of the cells altered"
+UNCHANGED, ALTERED = "unchanged", "rounded to two digits, a tenth of the values altered"
 
 
 class Tracing(Experiment):
-    """The accused and the innocent, by the rows that leak."""
+    """The shares of leaks in which the leaker and anyone innocent is accused, by the number of leaked rows."""
 
-    title = "Beyond: how often a leak is traced, by the rows that leak"
-    about = (
+    title = "Beyond: share of leaks that are traced, by the number of leaked rows"
+    description = (
         "Eight recipients of one level of a traced dataset of four numbers; random rows of one copy "
-        "are leaked, whole or damaged. Nobody is accused unless the chance of accusing anybody "
-        "innocent is below one in a million."
+        "are leaked, unchanged or altered. The false-alarm rate, the probability of accusing anyone "
+        "innocent, is below 1e-6."
     )
     data = "synthetic: four correlated columns"
     seed = 9
 
     def run(self, job: Job) -> pa.Table:
-        """Leak and trace."""
+        """Leak rows of copies, and trace them."""
         rng, rows = job.rng(), job.size(20_000, 4000)
         table = patients(rows, rng)
         with tempfile.TemporaryDirectory() as folder:
-            vault = vault_of(folder, table, RECIPIENTS)
+            vault = vault_with_recipients(folder, table, RECIPIENTS)
             copies = [pyarrow.parquet.read_table(vault.release(f"r{i}", "clinic")[0]) for i in range(RECIPIENTS)]
-            return rows_of(self._leaks(job, vault, copies))
+            return to_table(self._leaks(job, vault, copies))
 
     def _leaks(self, job: Job, vault: Vault, copies: list[pa.Table]) -> Any:
-        for count in job.steps(job.size((10, 30, 60, 100, 200, 400, 1000, 3000), (30, 300, 3000))):
-            for how in (WHOLE, ROUNDED):
+        """Trace leaks of several sizes, and yield how often the leaker and anyone else was accused."""
+        for count in job.track(job.size((10, 30, 60, 100, 200, 400, 1000, 3000), (30, 300, 3000))):
+            for how in (UNCHANGED, ALTERED):
                 right = wrong = 0
                 tries = job.size(16, 2)
                 for run in range(tries):
-                    rng, thief = job.rng(count, run), run % RECIPIENTS
-                    some = np.sort(rng.choice(len(copies[0]), count, replace=False))
-                    found = vault.trace("clinic", _damaged(copies[thief].take(some), how, rng))
-                    named = {name for one in found.accused for name in one.recipients}
-                    right += f"r{thief}" in named
-                    wrong += bool(named - {f"r{thief}"})
+                    rng, leaker = job.rng(count, run), run % RECIPIENTS
+                    rows = np.sort(rng.choice(len(copies[0]), count, replace=False))
+                    result = vault.trace("clinic", _altered(copies[leaker].take(rows), how, rng))
+                    named = {name for one in result.accused for name in one.recipients}
+                    right += f"r{leaker}" in named
+                    wrong += bool(named - {f"r{leaker}"})
                 yield {"leak": how, "rows": count, "found": right / tries, "wrong": wrong, "tries": tries}
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Two lines."""
+        """Plot two lines."""
         axis = figure.subplots()
         lines(axis, table, "rows", "found", "leak")
         axis.set_xscale("log")
         axis.set_ylim(-0.03, 1.08)
-        axis.set_xlabel("rows that leak")
-        axis.set_ylabel("share of leaks that are traced")
+        axis.set_xlabel("leaked rows")
+        axis.set_ylabel("share of leaks traced")
         legend(axis, loc="lower right")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Found, and nobody else."""
-        wrong, tries = int(sum(cells(table, "wrong"))), int(sum(cells(table, "tries")))
-        most = {how: float(cells(table, "found", leak=how)[-1]) for how in distinct(table, "leak")}
+        """Check that leaks are traced, and that nobody innocent is accused."""
+        wrong, tries = int(sum(select(table, "wrong"))), int(sum(select(table, "tries")))
+        most = {how: float(select(table, "found", leak=how)[-1]) for how in distinct(table, "leak")}
         return [
             claim(
                 "no innocent recipient is accused", "docs/tracing.md", "none", f"{wrong} of {tries} leaks", wrong == 0
             ),
             claim(
-                "a leak of some thousand rows is traced, damaged or not",
+                "a leak of a few thousand rows is traced, altered or not",
                 "docs/tracing.md",
                 "all leaks of 3,000 rows",
                 ", ".join(f"{how}: {share:.0%}" for how, share in most.items()),
@@ -81,12 +82,12 @@ class Tracing(Experiment):
         ]
 
 
-def _damaged(copy: pa.Table, how: str, rng: np.random.Generator) -> pa.Table:
-    if how == WHOLE:
+def _altered(copy: pa.Table, how: str, rng: np.random.Generator) -> pa.Table:
+    if how == UNCHANGED:
         return copy
     out = {"id": copy.column("id")}
     for name in copy.column_names[1:]:
         values = np.array(copy.column(name).to_numpy(), float)
         values = np.where(rng.random(len(values)) < 0.1, rng.permutation(values), values)
-        out[name] = two_digits(values)
+        out[name] = two_significant_digits(values)
     return pa.table(out)

@@ -1,4 +1,4 @@
-"""giannella2010, Figure 1: the known input attack on Gaussian data, by the number of known inputs."""
+"""giannella2010, Figure 1: the known-input attack on Gaussian data, by the number of known inputs."""
 
 from __future__ import annotations
 
@@ -7,49 +7,50 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._known_inputs import by_known, draw_known
-from sfumato.experiments._plotting import slope
-from sfumato.experiments._rotation_attacks import gaussian, known_inputs
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
+from sfumato.experiments._known_inputs import means_by_known, plot_by_known
+from sfumato.experiments._plotting import power_exponent
+from sfumato.experiments._rotation_attacks import gaussian_records, known_input_breaches
 
 
 class Figure1(Experiment):
-    """Records linked, time, and the breach probability."""
+    """Linked records, run time and breach probability against the number of known inputs."""
 
-    title = "giannella2010, Fig. 1: known input attack on Gaussian data (100-variate), ε = 0.15"
-    about = (
+    title = "giannella2010, Fig. 1: known-input attack on Gaussian data (100-variate), ε = 0.15"
+    description = (
         "100,000 tuples of a 100-variate Gaussian whose mean and covariance are drawn as in footnote "
-        "18. |I| is the size of the largest set that is surely linked; ρ(ε) that of the most "
-        "endangered other tuple. Bars: one standard deviation over ten attacks."
+        "18. |I| is the number of known inputs linked with certainty; ρ(ε) is the largest breach "
+        "probability of any other tuple. Bars: one standard deviation over ten attacks."
     )
     data = "synthetic, footnote 18"
-    size = (7.8, 3.4)
+    figsize = (7.8, 3.4)
+    measures_time = True
 
     def run(self, job: Job) -> pa.Table:
-        """Ten attacks for each number of known inputs."""
-        data = gaussian(job.size(100_000, 20_000))
-        counts = job.steps(
+        """Run ten attacks for each number of known inputs."""
+        data = gaussian_records(job.size(100_000, 20_000))
+        counts = job.track(
             job.size(
                 (10, 20, 30, 40, 50, 54, 58, 60, 62, 64, 66, 68, 70, 74, 80, 90, 100), (10, 50, 60, 64, 70, 80, 100)
             )
         )
-        return rows_of(known_inputs(data, counts, job.size(10, 2), job, [0.15]))
+        return to_table(known_input_breaches(data, counts, job.size(10, 2), job, [0.15]))
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Three panels."""
-        draw_known(figure, table)
+        """Plot three panels."""
+        plot_by_known(figure, table)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Perfect linking, a sharp transition, seconds instead of minutes."""
-        known, linked, rho, seconds = by_known(table)
+        """Check that linking is perfect, the transition sharp and the run time short and linear."""
+        known, linked, rho, seconds = means_by_known(table)
         where = "section IV-E, Fig. 1"
-        wrong = int(sum(cells(table, "wrong")))
+        wrong = int(sum(select(table, "wrong")))
         return [
             claim(
                 "on synthetic data the linking is perfect: all known tuples have their perturbed tuple inferred",
                 where,
-                "|I| = a always, none wrong",
-                f"least |I|/a {(linked / known).min():.2f}, {wrong} wrong",
+                "|I| = a in every attack, none wrong",
+                f"smallest |I|/a {(linked / known).min():.2f}, {wrong} wrong",
                 bool((linked == known).all()) and not wrong,
             ),
             claim(
@@ -66,7 +67,7 @@ class Figure1(Experiment):
             claim(
                 "less than 450 s with 100 known tuples",
                 "section IV-E",
-                "less",
+                "less than 450 s",
                 f"{seconds.max():.2f} s at most",
                 bool(seconds.max() < 450),
             ),
@@ -74,7 +75,7 @@ class Figure1(Experiment):
                 "the average computation time exhibits a linear trend in the number of known inputs",
                 where,
                 "exponent of a between 0.7 and 1.3",
-                f"{slope(known, seconds):.2f}: candidates are compared in one matrix product",
-                0.7 < slope(known, seconds) < 1.3,
+                f"{power_exponent(known, seconds):.2f}: candidates are compared in one matrix product",
+                0.7 < power_exponent(known, seconds) < 1.3,
             ),
         ]

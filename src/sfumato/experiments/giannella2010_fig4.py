@@ -1,4 +1,4 @@
-"""giannella2010, Figure 4: the time of linking against the number of tuples."""
+"""giannella2010, Figure 4: the time to link known inputs, against the number of tuples."""
 
 from __future__ import annotations
 
@@ -8,55 +8,56 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks.linkage.inner_products import Rotated, link
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _array_evidence as lab
-from sfumato.experiments._plotting import slope
-from sfumato.experiments._rotation_attacks import gaussian, letters
+from sfumato.attacks.evidence.arrays import random_orthogonal
+from sfumato.attacks.linkage.inner_products import ReleasedRows, link
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
+from sfumato.experiments._plotting import power_exponent
+from sfumato.experiments._rotation_attacks import distinct_letters, gaussian_records
 from sfumato.pages.svg import BLUE
 
 PANELS = ("Gaussian, a = 50", "Letter Recognition, a = 10")
 
 
 class Figure4(Experiment):
-    """Linear, and short."""
+    """The run time of linking against the number of tuples."""
 
     title = "giannella2010, Fig. 4: time to link the known inputs against the number of tuples"
-    about = (
+    description = (
         "Gaussian data of 100 attributes with 50 known inputs, Letter Recognition with 10; the mean "
         "of ten attacks each."
     )
     data = "synthetic, footnote 18; Letter Recognition (UCI)"
-    size = (7.6, 3.4)
+    figsize = (7.6, 3.4)
+    measures_time = True
 
     def run(self, job: Job) -> pa.Table:
-        """Time the linking of growing prefixes."""
-        whole = {PANELS[0]: (gaussian(job.size(100_000, 20_000)), 50), PANELS[1]: (letters(), 10)}
+        """Time the linking in random subsets of growing size."""
+        datasets = {PANELS[0]: (gaussian_records(job.size(100_000, 20_000)), 50), PANELS[1]: (distinct_letters(), 10)}
         out = []
-        for share in job.steps(np.linspace(0.1, 1, job.size(10, 4))):
-            for name, (data, known) in whole.items():
-                # unique() sorts: take a random part, as the file's order is one
-                some = data[job.rng(5).permutation(len(data))[: int(share * len(data))]]
-                turned = some @ lab.orthogonal(job.rng(6), some.shape[1]).T
-                took = []
+        for share in job.track(np.linspace(0.1, 1, job.size(10, 4))):
+            for name, (data, known) in datasets.items():
+                # a random subset, as in the file: unique() has sorted the rows
+                subset = data[job.rng(5).permutation(len(data))[: int(share * len(data))]]
+                rotated = subset @ random_orthogonal(job.rng(6), subset.shape[1]).T
+                times = []
                 for run in range(job.size(10, 3)):
-                    places = job.rng(7, run).choice(len(some), known, replace=False)
-                    began = time.perf_counter()
-                    link(some[places], Rotated(turned, 1e-9))
-                    took.append(time.perf_counter() - began)
+                    inputs = job.rng(7, run).choice(len(subset), known, replace=False)
+                    start = time.perf_counter()
+                    link(subset[inputs], ReleasedRows(rotated, 1e-9))
+                    times.append(time.perf_counter() - start)
                 out.append(
-                    {"panel": name, "tuples": len(some), "seconds": float(np.mean(took)), "sd": float(np.std(took))}
+                    {"panel": name, "tuples": len(subset), "seconds": float(np.mean(times)), "sd": float(np.std(times))}
                 )
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Two panels."""
+        """Plot two panels."""
         for axis, name in zip(figure.subplots(1, 2), PANELS, strict=True):
             where = {"panel": name}
             axis.errorbar(
-                cells(table, "tuples", **where),
-                cells(table, "seconds", **where),
-                cells(table, "sd", **where),
+                select(table, "tuples", **where),
+                select(table, "seconds", **where),
+                select(table, "sd", **where),
                 color=BLUE,
                 marker="o",
                 markersize=4,
@@ -69,11 +70,11 @@ class Figure4(Experiment):
             axis.grid(alpha=0.25)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Straight lines or not."""
+        """Check that the run time is linear in the number of tuples."""
         out = []
         for name in PANELS:
-            tuples, seconds = cells(table, "tuples", panel=name), cells(table, "seconds", panel=name)
-            exponent = slope(tuples, seconds)
+            tuples, seconds = select(table, "tuples", panel=name), select(table, "seconds", panel=name)
+            exponent = power_exponent(tuples, seconds)
             out.append(
                 claim(
                     f"{name}: the average computation time exhibits a clear linear trend in the number of tuples",

@@ -1,4 +1,4 @@
-"""giannella2010, Figure 8: the PCA attack by the minimum eigen-ratio."""
+"""giannella2010, Figure 8: the PCA attack against the minimum eigen-ratio."""
 
 from __future__ import annotations
 
@@ -7,41 +7,43 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
 from sfumato.experiments._known_samples import OURS, PAPER
 from sfumato.experiments._plotting import legend, lines
-from sfumato.experiments._rotation_attacks import MEAN, breaches, normal
+from sfumato.experiments._rotation_attacks import MEAN, known_sample_breaches, normal_sampler
 
 ATTACKS: dict[str, dict[str, Any]] = {PAPER: {"method": "energy"}, OURS: {"components": 1}}
 EQUAL = "PCA attack, all three variances 2"
 
 
 class Figure8(Experiment):
-    """Near eigenvalues mislead the attack."""
+    """The breach rate against the separation of the eigenvalues."""
 
     title = "giannella2010, Fig. 8: PCA attack by the minimum eigen-ratio (ε = 0.05, 2 %)"
-    about = (
+    description = (
         "Mean (10, 10, 10), variances 0.1, 2 and b for b from 2 to 40. Mean over 100 runs; bars: the standard error."
     )
     data = "synthetic Gaussian, section V-D, 10,000 tuples"
 
     def run(self, job: Job) -> pa.Table:
-        """Attack, for each setting."""
+        """Attack for each eigen-ratio."""
         out = []
-        for at in job.steps(job.size((1, 1.25, 1.5, 2, 3, 5, 10, 20), (1, 20))):
-            draw = normal(MEAN, np.diag([0.1, 2.0, 2.0 * at]))
+        for ratio in job.track(job.size((1, 1.25, 1.5, 2, 3, 5, 10, 20), (1, 20))):
+            sampler = normal_sampler(MEAN, np.diag([0.1, 2.0, 2.0 * ratio]))
             for name, options in ATTACKS.items():
-                [found] = breaches(draw, job.size(100, 25), 10_000, 200, [0.05], job, int(100 * at), **options)
-                out.append({"attack": name, "x": float(at), **found})
-        equal = normal(MEAN, 2.0 * np.eye(3))
-        [found] = breaches(equal, job.size(100, 25), 10_000, 200, [0.05], job, 1, method="energy")
-        return rows_of([*out, {"attack": EQUAL, "x": 1.0, **found}])
+                [rate] = known_sample_breaches(
+                    sampler, job.size(100, 25), 10_000, 200, [0.05], job, int(100 * ratio), **options
+                )
+                out.append({"attack": name, "x": float(ratio), **rate})
+        equal = normal_sampler(MEAN, 2.0 * np.eye(3))
+        [rate] = known_sample_breaches(equal, job.size(100, 25), 10_000, 200, [0.05], job, 1, method="energy")
+        return to_table([*out, {"attack": EQUAL, "x": 1.0, **rate}])
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Two lines."""
+        """Plot two lines."""
         axis = figure.subplots()
         lines(
-            axis, rows_of(row for row in table.to_pylist() if row["attack"] in ATTACKS), "x", "rate", "attack", "error"
+            axis, to_table(row for row in table.to_pylist() if row["attack"] in ATTACKS), "x", "rate", "attack", "error"
         )
         axis.set_xlabel("minimum eigen-ratio")
         axis.set_ylabel("share of tuples breached")
@@ -49,11 +51,11 @@ class Figure8(Experiment):
         legend(axis, loc="lower right")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """The higher, the better."""
+        """Check that well-separated eigenvalues help the PCA attack, and equal ones stop it."""
         x, rate, ours = (
-            cells(table, "x", attack=PAPER),
-            cells(table, "rate", attack=PAPER),
-            cells(table, "rate", attack=OURS),
+            select(table, "x", attack=PAPER),
+            select(table, "rate", attack=PAPER),
+            select(table, "rate", attack=OURS),
         )
         return [
             claim(
@@ -67,14 +69,15 @@ class Figure8(Experiment):
                 "when all eigenvalues are the same, the PCA attack will fail",
                 "section V-D",
                 "below 0.25 with variances 2, 2 and 2",
-                f"{cells(table, 'rate', attack=EQUAL)[0]:.2f}",
-                bool(cells(table, "rate", attack=EQUAL)[0] < 0.25),
+                f"{select(table, 'rate', attack=EQUAL)[0]:.2f}",
+                bool(select(table, "rate", attack=EQUAL)[0] < 0.25),
             ),
             claim(
                 "the smaller the separation of the eigenvalues, the lower the quality of the attacker's estimate",
                 "section VI",
-                "for any attacker: the likeliest turn too would stay below 0.25 at ratio 1, though the mean is not 0",
-                f"the likeliest turn reaches {ours[0]:.2f}",
+                "for any attacker: the maximum-likelihood rotation too would stay below 0.25 at ratio 1, although "
+                "the mean is not 0",
+                f"the maximum-likelihood rotation reaches {ours[0]:.2f}",
                 bool(ours[0] < 0.25),
                 "G18",
             ),

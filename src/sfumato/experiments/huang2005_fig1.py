@@ -1,4 +1,4 @@
-"""huang2005, Figure 1, Experiment 1: more attributes, the same five principal components."""
+"""huang2005, Figure 1, Experiment 1: reconstruction error against the number of attributes."""
 
 from __future__ import annotations
 
@@ -7,44 +7,49 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._huang_data import experiment1, sweep, world
-from sfumato.experiments._plotting import above, lines
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
+from sfumato.experiments._huang_data import experiment1, simulate, sweep
+from sfumato.experiments._plotting import legend_above, lines
 
 
 class Figure1(Experiment):
-    """The reconstruction error against the number of attributes."""
+    """The reconstruction error against the number of attributes, with five principal components."""
 
     title = "huang2005, Fig. 1: increase the number of attributes (5 principal components)"
-    about = (
-        "Root mean square error of each scheme on 10,000 records with noise of deviation 5 and "
-        "attributes of mean variance 100."
+    description = (
+        "Root mean square error of each scheme on 10,000 records with noise of standard deviation 5 "
+        "and attributes of mean variance 100."
     )
-    data = "synthetic normal records, section 7.1; what the paper leaves unsaid was chosen so that its sentences hold"
+    data = (
+        "synthetic normal records, section 7.1; parameters that the paper does not state are chosen so that its "
+        "statements hold"
+    )
 
     def run(self, job: Job) -> pa.Table:
-        """All schemes."""
+        """Attack with every reconstruction scheme at every setting."""
         rows = 10_000
-        sizes = job.steps(job.size((5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), (5, 10, 50, 100)))
-        found = sweep(sizes, lambda m, r: world(experiment1(m), rows, repeat=r), job.size(5, 1))
-        few = sweep([50, 100], lambda m, r: world(experiment1(m), 1000, repeat=r), job.size(5, 1))
-        named = [{**row, "scheme": f"{row['scheme']}, 1,000 records"} for row in few]
-        return rows_of(found + [row for row in named if row["scheme"].startswith(("PCA-DR", "BE-DR,"))])
+        sizes = job.track(job.size((5, 10, 20, 30, 40, 50, 60, 70, 80, 90, 100), (5, 10, 50, 100)))
+        errors = sweep(sizes, lambda m, r: simulate(experiment1(m), rows, repeat=r), job.size(5, 1))
+        few = sweep([50, 100], lambda m, r: simulate(experiment1(m), 1000, repeat=r), job.size(5, 1))
+        named = [
+            {**row, "scheme": f"{row['scheme']}, 1,000 records"} for row in few if row["scheme"] not in ("UDR", "SF")
+        ]
+        return to_table(errors + named)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """A line a scheme."""
+        """Plot one line per scheme."""
         axis = figure.subplots()
         lines(axis, table, "x", "rmse", "scheme", "sd")
         axis.set_xlabel("number of attributes m")
         axis.set_ylabel("root mean square error")
-        above(axis, 3)
+        legend_above(axis, 3)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Falling with m, except UDR."""
-        by = {name: cells(table, "rmse", scheme=name) for name in ("UDR", "SF", "PCA-DR", "BE-DR")}
+        """Check that the errors fall with the number of attributes, except that of UDR."""
+        by = {name: select(table, "rmse", scheme=name) for name in ("UDR", "SF", "PCA-DR", "BE-DR")}
         falls = {name: float(by[name][0] - by[name][-1]) for name in ("SF", "PCA-DR", "BE-DR")}
         flat = float(np.ptp(by["UDR"]) / by["UDR"].mean())
-        few = {name: float(cells(table, "rmse", scheme=f"{name}, 1,000 records")[-1]) for name in ("PCA-DR", "BE-DR")}
+        few = {name: float(select(table, "rmse", scheme=f"{name}, 1,000 records")[-1]) for name in ("PCA-DR", "BE-DR")}
         ends = ", ".join(f"{name} {values[0]:.2f} to {values[-1]:.2f}" for name, values in by.items())
         best = bool((by["BE-DR"] <= np.minimum(by["PCA-DR"], by["SF"]) + 0.005).all())
         where = "section 7.2, Fig. 1"
@@ -52,7 +57,7 @@ class Figure1(Experiment):
             claim(
                 "SF, PCA-DR and BE-DR have lower errors when the number of attributes increases",
                 where,
-                "each falls by more than 1 in all",
+                "each falls by more than 1 in total",
                 ends,
                 min(falls.values()) > 1,
             ),
@@ -82,7 +87,7 @@ class Figure1(Experiment):
                 "BE-DR achieves better performance than PCA-DR and SF; this is consistent throughout all our "
                 "experiments",
                 where,
-                "BE-DR at most 0.005 above both everywhere, with 100 records a column and more; with 10 it is not so",
+                "BE-DR at most 0.005 above both everywhere, with at least 100 records per column; with 10 it is not",
                 f"{ends}; with 1,000 records of 100 columns PCA-DR {few['PCA-DR']:.2f}, BE-DR {few['BE-DR']:.2f}",
                 best and few["BE-DR"] > few["PCA-DR"],
                 "H7",

@@ -8,8 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import Knowledge
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _array_evidence as lab
+from sfumato.attacks.evidence.arrays import noisy_copies, rmse
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
 from sfumato.experiments._plotting import bars, legend
 
 NOISES = (1.0, 4.0)
@@ -17,43 +17,43 @@ EXACT = {"Alice": 0.5, "Bob": 0.8, "both, independent noise": 4 / 9, "both, prop
 
 
 class Example(Experiment):
-    """Two values, two copies, one collusion."""
+    """The estimation error of Alice, of Bob, and of both together."""
 
     title = "li2012, worked example: Alice (σ² = 1) and Bob (σ² = 4) estimate X = [9, 11]"
-    about = (
+    description = (
         "The mean square error of the LLSE estimate over many draws of the noise, by the attack "
         "`llse` with exact statistics."
     )
     data = "X = [9, 11], mean 10, variance 1"
-    size = (7.2, 3.4)
+    figsize = (7.2, 3.4)
 
     def run(self, job: Job) -> pa.Table:
-        """Draw the noise many times, and estimate."""
+        """Draw the noise many times, and estimate each time."""
         rng, count = job.rng(), job.size(2_000_000, 100_000)
-        real = np.tile([[9.0], [11.0]], (count // 2, 1))
+        original = np.tile([[9.0], [11.0]], (count // 2, 1))
         one, two = rng.normal(size=(2, count, 1))
-        first = real + one
-        seconds = {"independent": real + 2 * two, "proposed": first + np.sqrt(3) * two}
+        first = original + one
+        seconds = {"independent": original + 2 * two, "proposed": first + np.sqrt(3) * two}
         known = Knowledge(statistics=(("c0",), np.array([10.0]), np.eye(1)))
 
-        def error(held: list[Any], times: list[float], *, collusion_resistant: bool) -> float:
-            evidence = lab.copies(held, np.eye(1), times, collusion_resistant=collusion_resistant, knowledge=known)
-            return lab.rmse("llse", evidence, real) ** 2
+        def error(copies: list[Any], scales: list[float], *, collusion_resistant: bool) -> float:
+            evidence = noisy_copies(copies, np.eye(1), scales, collusion_resistant=collusion_resistant, knowledge=known)
+            return rmse("llse", evidence, original) ** 2
 
-        found = {
+        errors = {
             "Alice": error([first], [1.0], collusion_resistant=True),
             "Bob": error([seconds["independent"]], [4.0], collusion_resistant=True),
             "both, independent noise": error([first, seconds["independent"]], [1.0, 4.0], collusion_resistant=False),
             "both, proposed noise": error([first, seconds["proposed"]], [1.0, 4.0], collusion_resistant=True),
         }
-        return rows_of(
+        return to_table(
             {"who": who, "whose": whose, "error": value}
             for who in EXACT
-            for whose, value in (("paper", EXACT[who]), ("here", found[who]))
+            for whose, value in (("paper", EXACT[who]), ("here", errors[who]))
         )
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Bars."""
+        """Plot bars."""
         axis = figure.subplots()
         bars(axis, table, "who", "error", "whose", "{:.3f}")
         axis.set_ylabel("mean square error\n(variance of X is 1)")
@@ -61,15 +61,15 @@ class Example(Experiment):
         legend(axis, 2, loc="upper right")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Four errors."""
-        found = {who: cells(table, "error", who=who, whose="here")[0] for who in EXACT}
+        """Check the four estimation errors that the paper computes."""
+        errors = {who: select(table, "error", who=who, whose="here")[0] for who in EXACT}
         return [
             claim(
                 f"{who}: average estimation error {EXACT[who]:.4g}",
                 "section 4.2.1" if "proposed" not in who else "section 4.3",
                 "within 1.5 %",
-                f"{found[who]:.4f}",
-                abs(found[who] / EXACT[who] - 1) < 0.015,
+                f"{errors[who]:.4f}",
+                abs(errors[who] / EXACT[who] - 1) < 0.015,
                 "L3" if who == "Bob" else "",
             )
             for who in EXACT

@@ -7,24 +7,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _census, cells, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, select, to_table
 from sfumato.pages.svg import BLUE
 
 
 class Figure1(Experiment):
-    """What the experiments of the paper blur."""
+    """Histograms of the data that the paper perturbs."""
 
     title = "li2012, Fig. 1: distribution of sensitive values Age and Income"
-    about = "The first 100,000 tuples, as in section 6.1. The paper states nothing of its shape beyond Table 3."
+    description = "The first 100,000 tuples, as in section 6.1. The paper does not describe the shape beyond Table 3."
     data = "CENSUS"
-    size = (7.2, 3.2)
+    figsize = (7.2, 3.2)
+    makes_claims = False
 
-    def source(self) -> str:
-        """The stand-in."""
-        return _census.source()
+    def data_source(self) -> str:
+        """The substitute for the paper's table."""
+        return _census.data_source()
 
     def run(self, job: Job) -> pa.Table:
-        """Shares of people by value."""
+        """Compute the share of people in each bin."""
         table, out = _census.people(job.size(100_000, 5000)), []
         for name in _census.NAMES:
             counts, edges = np.histogram(table.column(name).to_numpy(), 50)
@@ -33,16 +34,16 @@ class Figure1(Experiment):
                 {"attribute": name, "value": value, "share": share}
                 for value, share in zip((edges[1:] + edges[:-1]) / 2, shares, strict=True)
             ]
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Two histograms."""
-        for axis, name, unit in zip(figure.subplots(1, 2), _census.NAMES, ("years", "steps of the code"), strict=True):
-            value = cells(table, "value", attribute=name)
-            axis.bar(value, 100 * cells(table, "share", attribute=name), value[1] - value[0], color=BLUE)
+        """Plot two histograms."""
+        for axis, name, unit in zip(figure.subplots(1, 2), _census.NAMES, ("years", "coded units"), strict=True):
+            value = select(table, "value", attribute=name)
+            axis.bar(value, 100 * select(table, "share", attribute=name), value[1] - value[0], color=BLUE)
             axis.set_xlabel(f"{name} ({unit})")
             axis.set_ylabel("tuples (%)")
 
     def claims(self, table: pa.Table) -> list[Claim]:  # noqa: ARG002
-        """None is made of it."""
+        """Return no claim: the paper makes none about this figure."""
         return []

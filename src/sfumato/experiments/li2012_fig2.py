@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, claim, select, to_table
 from sfumato.experiments._census import INDEPENDENT, NAMES, OURS
-from sfumato.experiments._plotting import COLOURS, MARKERS, above
+from sfumato.experiments._plotting import COLOURS, MARKERS, legend_above
 
 ADVERSARIES = {"perfect knowledge": 0, "100N² samples": 400, "200N² samples": 800, "300N² samples": 1200}
 PERFECT = "perfect knowledge"
@@ -20,40 +20,38 @@ SERIES = [(INDEPENDENT, who) for who in (*ADVERSARIES, LITERAL)] + [(OURS, who) 
 
 
 class Figure2(Experiment):
-    """Ours stays at the best copy; independent noise does not."""
+    """The residual error of adversaries who combine a growing number of copies."""
 
     title = "li2012, Fig. 2: error of joint LLSE estimation, independent noise (IN) and Ours"
-    about = (
+    description = (
         "30 requests with σ² uniform in [0.25, 1], one after the other; an adversary who holds all "
-        "copies so far, with exact "
-        "statistics or with estimates from 100N², 200N² and 300N² samples (N = 2). Error over "
-        "variance, which is what the "
-        "figures plot (L2). Partial knowledge is read as estimating the covariance of all copies "
-        "from the samples; read as "
-        "printed, as estimating μ and K_X only, it costs an adversary nothing that could be seen (L8)."
+        "copies so far, with exact statistics or with estimates from 100N², 200N² and 300N² samples "
+        "(N = 2). Error divided by variance, which is what the figures plot (L2). Partial knowledge is "
+        "read as estimating the covariance of all copies from the samples; read as printed, as "
+        "estimating μ and K_X only, it costs an adversary no visible accuracy (L8)."
     )
     data = "CENSUS"
-    size = (7.6, 6.4)
+    figsize = (7.6, 6.4)
 
-    def source(self) -> str:
-        """The stand-in."""
-        return _census.source()
+    def data_source(self) -> str:
+        """The substitute for the paper's table."""
+        return _census.data_source()
 
     def run(self, job: Job) -> pa.Table:
-        """Attack the first 1, 2, ... copies."""
+        """Attack the first 1, 2, ... copies together."""
         table = _census.people(job.size(100_000, 20_000))
         noises = job.rng().uniform(0.25, 1, 30)
-        held = {how: _census.copies(table, noises, how, job.key()) for how in (OURS, INDEPENDENT)}
+        copies = {how: _census.copies(table, noises, how, job.key()) for how in (OURS, INDEPENDENT)}
         out = []
-        for count in job.steps(job.size(range(1, 31), (1, 2, 3, 5, 10, 20, 30))):
+        for count in job.track(job.size(range(1, 31), (1, 2, 3, 5, 10, 20, 30))):
             best = int(noises[:count].argmin())
             for how, who in SERIES:
-                some = [held[how][best]] if who == BEST else held[how][:count]
+                combined = [copies[how][best]] if who == BEST else copies[how][:count]
                 if ADVERSARIES.get(who):
-                    found = _estimated(some, noises[:count], table, ADVERSARIES[who])
+                    errors = _estimated_llse_errors(combined, noises[:count], table, ADVERSARIES[who])
                 else:
                     known = {"samples": 400} if who == LITERAL else {"statistics": table}
-                    found = _census.errors(some, table, **known)
+                    errors = _census.llse_errors(combined, table, **known)
                 out += [
                     {
                         "scheme": how,
@@ -64,24 +62,24 @@ class Figure2(Experiment):
                         "noise": noises[count - 1],
                         "theory": _theory(how, noises[:count]),
                     }
-                    for name, error in found.items()
+                    for name, error in errors.items()
                 ]
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """The two attributes beside each other, the magnitudes below."""
+        """Plot the errors of the two attributes side by side, and the noise variances below."""
         axes = figure.subplots(2, 2, height_ratios=(3, 1), sharex=True)
         for column, name in enumerate(NAMES):
             axis = axes[0][column]
-            for at, (how, who) in enumerate(SERIES):
+            for i, (how, who) in enumerate(SERIES):
                 where = {"scheme": how, "adversary": who, "attribute": name}
                 dash = ":" if who in (BEST, LITERAL) else "-" if how == OURS else "--"
                 axis.plot(
-                    cells(table, "copies", **where),
-                    cells(table, "error", **where),
+                    select(table, "copies", **where),
+                    select(table, "error", **where),
                     dash,
-                    color=COLOURS[at % 5],
-                    marker="" if who in (BEST, LITERAL) else MARKERS[at % 8],
+                    color=COLOURS[i % 5],
+                    marker="" if who in (BEST, LITERAL) else MARKERS[i % 8],
                     markersize=3,
                     label=f"{how}, {who}",
                     linewidth=1.1,
@@ -90,25 +88,27 @@ class Figure2(Experiment):
             axis.set_ylim(0, 0.5)
             axis.grid(alpha=0.25)
             first = {"scheme": OURS, "adversary": PERFECT, "attribute": name}
-            axes[1][column].bar(cells(table, "copies", **first), cells(table, "noise", **first), 0.6, color=COLOURS[7])
+            axes[1][column].bar(
+                select(table, "copies", **first), select(table, "noise", **first), 0.6, color=COLOURS[7]
+            )
             axes[1][column].set_xlabel("number of perturbed copies")
         axes[0][0].set_ylabel("normalised estimation error\n(share of the variance)")
         axes[1][0].set_ylabel("σ² of copy i")
-        above(axes[0][0], 3)
+        legend_above(axes[0][0], 3)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Who gains from further copies, Theorems 3 and 4, and what is said of partial knowledge."""
+        """Check the gain from further copies, Theorems 3 and 4, and the statements on partial knowledge."""
         return [*_diversity(table), *_theorems(table), *_partial(table)]
 
 
 def _diversity(table: pa.Table) -> list[Claim]:
-    """What further copies bring."""
-    ours, alone, apart = (_curves(table, *of) for of in ((OURS, PERFECT), (OURS, BEST), (INDEPENDENT, PERFECT)))
+    """Check what further copies add."""
+    ours, alone, independent = (_curves(table, *of) for of in ((OURS, PERFECT), (OURS, BEST), (INDEPENDENT, PERFECT)))
     gap = float(np.abs(ours / alone - 1).max())
     fell = np.diff(np.minimum.accumulate(_curves(table, OURS, PERFECT, "noise"), axis=1), axis=1) < 0
     steps = np.diff(ours, axis=1)
     other = float(np.abs(steps[~fell]).max(initial=0))
-    fall = float((apart[:, 0] / apart[:, -1]).min())
+    fall = float((independent[:, 0] / independent[:, -1]).min())
     return [
         claim(
             "the diversity gain in joint estimation reduces the normalised estimation error dramatically (IN)",
@@ -120,7 +120,7 @@ def _diversity(table: pa.Table) -> list[Claim]:
         claim(
             "using our algorithm, the error drops only when a copy with minimum perturbation so far becomes available",
             WHERE,
-            "falls where σ² is the least so far, changes by less than 1e-9 elsewhere",
+            "falls where σ² is the smallest so far, changes by less than 1e-9 elsewhere",
             f"{int(fell[0].sum())} falls, largest other change {other:.1e}",
             bool((steps[fell] < 0).all()) and other < 1e-9,
         ),
@@ -135,7 +135,7 @@ def _diversity(table: pa.Table) -> list[Claim]:
 
 
 def _theorems(table: pa.Table) -> list[Claim]:
-    """The errors against theory."""
+    """Compare the errors with Theorems 3 and 4."""
     off = {
         how: float(np.abs(_curves(table, how, PERFECT) / _curves(table, how, PERFECT, "theory") - 1).max())
         for how in (OURS, INDEPENDENT)
@@ -160,19 +160,19 @@ def _theorems(table: pa.Table) -> list[Claim]:
 
 
 def _partial(table: pa.Table) -> list[Claim]:
-    """What is said of adversaries with partial knowledge."""
+    """Check the statements on adversaries with partial knowledge."""
     literal = _curves(table, INDEPENDENT, LITERAL)
     rises = float((literal[:, -1] / literal.min(axis=1)).max() - 1)
-    whole = _curves(table, INDEPENDENT, "100N² samples")
+    all_estimated = _curves(table, INDEPENDENT, "100N² samples")
     last = {who: float(_curves(table, INDEPENDENT, who)[:, -1].mean()) for who in ADVERSARIES}
     return [
         claim(
             "adversaries who estimate μ and K_X from samples: the curve flattens and even slightly "
             "increases as M grows",
             WHERE,
-            "IN with 100N² samples for μ and K_X ends above its least value",
+            "IN with 100N² samples for μ and K_X ends above its smallest value",
             f"{rises:.2%} above; if the covariance of all copies is estimated, "
-            f"{(whole[:, -1] / whole.min(axis=1)).min() - 1:.0%}",
+            f"{(all_estimated[:, -1] / all_estimated.min(axis=1)).min() - 1:.0%}",
             rises > 1e-4,
             "L8",
         ),
@@ -187,26 +187,27 @@ def _partial(table: pa.Table) -> list[Claim]:
     ]
 
 
-def _curves(table: pa.Table, how: str, who: str, what: str = "error") -> Any:
-    """Attributes by copies."""
-    return np.array([cells(table, what, scheme=how, adversary=who, attribute=name) for name in NAMES])
+def _curves(table: pa.Table, how: str, who: str, column: str = "error") -> Any:
+    """The errors, or another column, of one series as an array of attributes by copies."""
+    return np.array([select(table, column, scheme=how, adversary=who, attribute=name) for name in NAMES])
 
 
 def _theory(how: str, noises: Any) -> float:
+    """The error with perfect knowledge by Theorem 4 (one path) or Theorem 3 (independent noise)."""
     if how == OURS:
         return float(noises.min() / (1 + noises.min()))
     return float(1 / (1 + (1 / noises).sum()))
 
 
-def _estimated(held: list[pa.Table], noises: Any, table: pa.Table, samples: int) -> dict[str, float]:
-    """LLSE with the covariance of all copies, and the mean, estimated from the first so many of their tuples."""
-    copies = [np.column_stack([copy.column(name).to_numpy() for name in NAMES]) for copy in held]
-    seen = np.hstack(copies)
-    few = seen[:samples]
+def _estimated_llse_errors(released: list[pa.Table], noises: Any, table: pa.Table, samples: int) -> dict[str, float]:
+    """The residual error of LLSE with the mean and the covariance of all copies estimated from a sample of tuples."""
+    copies = [np.column_stack([copy.column(name).to_numpy() for name in NAMES]) for copy in released]
+    observed = np.hstack(copies)
+    sample = observed[:samples]
     k_x = np.mean([np.cov(copy[:samples].T) / (1 + noise) for copy, noise in zip(copies, noises, strict=True)], axis=0)
-    mean = few.mean(axis=0).reshape(-1, 2).mean(axis=0)
-    gain = np.linalg.solve(np.cov(few.T), np.vstack([k_x] * len(held))).T
-    guess = mean + (seen - few.mean(axis=0)) @ gain.T
-    real = np.column_stack([table.column(name).to_numpy() for name in NAMES])
-    left = ((guess - real) ** 2).mean(axis=0) / real.var(axis=0)
-    return dict(zip(NAMES, map(float, left), strict=True))
+    mean = sample.mean(axis=0).reshape(-1, 2).mean(axis=0)
+    gain = np.linalg.solve(np.cov(sample.T), np.vstack([k_x] * len(released))).T
+    estimate = mean + (observed - sample.mean(axis=0)) @ gain.T
+    original = np.column_stack([table.column(name).to_numpy() for name in NAMES])
+    residual = ((estimate - original) ** 2).mean(axis=0) / original.var(axis=0)
+    return dict(zip(NAMES, map(float, residual), strict=True))

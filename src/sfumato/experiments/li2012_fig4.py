@@ -10,11 +10,11 @@ from sklearn.model_selection import StratifiedKFold, cross_val_score
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
-from sfumato.experiments import Claim, Experiment, Job, _census, _data, cells, claim, distinct, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, _data, claim, distinct, select, to_table
 from sfumato.experiments._census import INDEPENDENT, OURS
-from sfumato.experiments._plotting import above, lines
+from sfumato.experiments._plotting import legend_above, lines
 
-SETS = {"Iris": _data.iris, "Breast Cancer (Original)": _data.cancer}
+DATASETS = {"Iris": _data.iris, "Breast Cancer (Original)": _data.cancer}
 
 
 def classifiers(seed: int) -> dict[str, Any]:
@@ -23,28 +23,29 @@ def classifiers(seed: int) -> dict[str, Any]:
 
 
 class Figure4(Experiment):
-    """Utility at equal level does not depend on how copies are correlated."""
+    """The accuracy of classifiers trained on copies with correlated and with independent noise."""
 
     title = "li2012, Fig. 4: accuracy on perturbed copies at 20 noise levels (10-fold)"
-    about = (
-        "Each point is the mean over eight keys (one at toy size); the range of σ², 0.05 to 1, is "
+    description = (
+        "Each point is the mean over eight keys (one in a quick run); the range of σ², 0.05 to 1, is "
         "ours; classifiers are trained and tested on the copy, as in the paper."
     )
     data = "Iris (150 x 4), Breast Cancer Wisconsin (Original) (683 complete records x 9)"
-    size = (7.6, 4.6)
+    figsize = (7.6, 4.6)
+    quick_is_enough = False
 
     def run(self, job: Job) -> pa.Table:
-        """Every level, both schemes, both classifiers."""
+        """Cross-validate both classifiers on copies of both schemes at every level."""
         noises = np.linspace(0.05, 1, job.size(20, 3))
         out = []
-        for repeat in job.steps(range(job.size(8, 1))):
-            for name, load in SETS.items():
+        for repeat in job.track(range(job.size(8, 1))):
+            for name, load in DATASETS.items():
                 values, labels = load()
                 table = pa.table({f"c{i}": column for i, column in enumerate(values.T)})
                 for how in (OURS, INDEPENDENT):
                     for level, copy in enumerate(_census.copies(table, noises, how, job.key(repeat))):
                         folds = StratifiedKFold(10, shuffle=True, random_state=repeat)
-                        seen = np.column_stack([copy.column(i).to_numpy() for i in range(copy.num_columns)])
+                        observed = np.column_stack([copy.column(i).to_numpy() for i in range(copy.num_columns)])
                         out += [
                             {
                                 "data": name,
@@ -52,33 +53,33 @@ class Figure4(Experiment):
                                 "scheme": how,
                                 "noise": noises[level],
                                 "repeat": repeat,
-                                "accuracy": float(cross_val_score(model, seen, labels, cv=folds).mean()),
+                                "accuracy": float(cross_val_score(model, observed, labels, cv=folds).mean()),
                             }
                             for kind, model in classifiers(repeat).items()
                         ]
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """A panel for each data set."""
+        """Plot one panel per data set."""
         means = _means(table)
-        for axis, name in zip(figure.subplots(1, 2), SETS, strict=True):
+        for axis, name in zip(figure.subplots(1, 2), DATASETS, strict=True):
             lines(axis, means, "noise", "accuracy", "series", data=name)
             axis.set_title(name, fontsize=9.5, loc="right")
             axis.set_xlabel("noise σ² (share of the variance)")
         figure.axes[0].set_ylabel("accuracy (%)")
-        above(figure.axes[0], 4)
+        legend_above(figure.axes[0], 4)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Identical accuracies."""
+        """Check that the accuracies do not differ between the schemes."""
         out = []
-        for name in SETS:
+        for name in DATASETS:
             for kind in distinct(table, "classifier"):
-                ours, apart = (
-                    cells(table, "accuracy", data=name, classifier=kind, scheme=how) for how in (OURS, INDEPENDENT)
+                ours, independent = (
+                    select(table, "accuracy", data=name, classifier=kind, scheme=how) for how in (OURS, INDEPENDENT)
                 )
-                gap = ours - apart
+                gap = ours - independent
                 repeats = len(distinct(table, "repeat"))
-                # copies of one key are correlated across levels, so that repeats are the units
+                # copies of one key are correlated across levels, so repetitions are the independent units
                 by_repeat = gap.reshape(repeats, -1).mean(axis=1)
                 error = float(by_repeat.std(ddof=1) / np.sqrt(repeats)) if repeats > 1 else 0.05
                 out.append(
@@ -97,16 +98,17 @@ class Figure4(Experiment):
 
 
 def _means(table: pa.Table) -> pa.Table:
-    return rows_of(
+    """The mean accuracy over repetitions, in percent."""
+    return to_table(
         {
             "data": name,
             "series": f"{kind}, {how}",
             "noise": noise,
             "accuracy": 100
-            * float(cells(table, "accuracy", data=name, classifier=kind, scheme=how, noise=noise).mean()),
+            * float(select(table, "accuracy", data=name, classifier=kind, scheme=how, noise=noise).mean()),
         }
         for kind in distinct(table, "classifier")
         for how in (OURS, INDEPENDENT)
-        for name in SETS
+        for name in DATASETS
         for noise in distinct(table, "noise")
     )

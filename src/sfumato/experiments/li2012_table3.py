@@ -6,26 +6,26 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, _census, cells, claim, rows_of
+from sfumato.experiments import Claim, Experiment, Job, _census, claim, select, to_table
 from sfumato.experiments._plotting import bars, legend
 
 PRINTED = {"Age": (50.06, 303.03), "Income": (16.57, 219.92)}
 
 
 class Table3(Experiment):
-    """Means and variances."""
+    """The means and variances of Age and Income, ours and the printed ones."""
 
     title = "li2012, Table 3: statistics of the original data"
-    about = "Mean and variance of the first 100,000 tuples beside the printed ones."
+    description = "Mean and variance of the first 100,000 tuples, and the printed values."
     data = "CENSUS"
-    size = (7.2, 3.2)
+    figsize = (7.2, 3.2)
 
-    def source(self) -> str:
-        """The stand-in."""
-        return _census.source()
+    def data_source(self) -> str:
+        """The substitute for the paper's table."""
+        return _census.data_source()
 
     def run(self, job: Job) -> pa.Table:
-        """Ours and the printed ones."""
+        """Compute our means and variances, next to the printed ones."""
         table, out = _census.people(job.size(100_000, 20_000)), []
         for name in _census.NAMES:
             values = table.column(name).to_numpy()
@@ -35,29 +35,29 @@ class Table3(Experiment):
             ):
                 out.append({"attribute": name, "what": what, "whose": "paper", "value": printed})
                 out.append({"attribute": name, "what": what, "whose": "here", "value": float(ours)})
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Beside each other."""
+        """Plot pairs of bars."""
         for axis, what in zip(figure.subplots(1, 2), ("mean", "variance"), strict=True):
             bars(axis, table, "attribute", "value", "whose", what=what)
-            axis.set_ylabel(f"{what} (steps of the code{'²' if what == 'variance' else ''})")
+            axis.set_ylabel(f"{what} (coded units{'²' if what == 'variance' else ''})")
             axis.margins(y=0.2)
             legend(axis, 2, loc="upper right")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Four figures, which the stand-in was coded to."""
+        """Compare the means and variances with the printed ones, to which the substitute was coded."""
         out = []
         for name, printed in PRINTED.items():
             mean, variance = (
-                cells(table, "value", attribute=name, what=w, whose="here")[0] for w in ("mean", "variance")
+                select(table, "value", attribute=name, what=w, whose="here")[0] for w in ("mean", "variance")
             )
             near = abs(mean / printed[0] - 1) < 0.02 and abs(variance / printed[1] - 1) < 0.02
             out.append(
                 claim(
                     f"{name}: mean {printed[0]}, variance {printed[1]}",
                     "Table 3",
-                    "within 2 % (the stand-in was coded to these, so that this says nothing of the original data)",
+                    "within 2 % (the substitute was coded to these, so this says nothing about the original data)",
                     f"mean {mean:.2f}, variance {variance:.2f}",
                     near,
                 )

@@ -1,4 +1,4 @@
-"""xiao2009, Examples 1 and 2: the probabilities that are worked out in section 5.1."""
+"""xiao2009, Examples 1 and 2: the release probabilities computed in section 5.1."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, distinct, rows_of
-from sfumato.experiments import _paper_algorithms as _literal
+from sfumato.experiments import Claim, Experiment, Job, claim, distinct, select, to_table
+from sfumato.experiments._paper_algorithms import MultiPert
 from sfumato.experiments._plotting import bars, legend
 
 SIZE, A, LOW, HIGH = 10, 0.4, 0.2, 0.8
@@ -16,28 +16,27 @@ WHERE = "section 5.1"
 
 
 class Examples(Experiment):
-    """Bob after Alice: less and more trusted than she."""
+    """The probabilities of what Bob receives, when he is less and when he is more trusted than Alice."""
 
     title = "xiao2009, Examples 1 and 2: what Bob receives after Alice (p = 40 %, s = 10)"
-    about = (
-        "Example 1: Bob at 20 %; Example 2: Bob at 80 %, by the literal algorithm with equations 3 "
-        "and 4. Equation 7's third case "
-        "is computed from equations 3 and 4."
+    description = (
+        "Example 1: Bob at 20 %; Example 2: Bob at 80 %, by the printed algorithm with equations 3 and 4. "
+        "The third case of equation 7 is computed from equations 3 and 4."
     )
     data = "one value, a domain of 10"
-    size = (7.6, 3.4)
+    figsize = (7.6, 3.4)
 
     def run(self, job: Job) -> pa.Table:
-        """Formulas, and the literal algorithm."""
+        """Evaluate the formulas, and simulate the printed algorithm."""
         rng, count = job.rng(), job.size(200_000, 20_000)
         hiv = np.zeros(count, np.int64)
-        first = _literal.MultiPert(rng, hiv, SIZE)
+        first = MultiPert(rng, hiv, SIZE)
         alice = float((first.release(A) == 0).mean())
         bob = float((first.release(LOW) == 0).mean())
-        coin = _literal.MultiPert(rng, hiv[:1], SIZE)._coin  # noqa: SLF001 - the paper's own
+        coin = MultiPert(rng, hiv[:1], SIZE).coin_probabilities
         u, v = coin(HIGH, 1.0, A, same=True)
         other = coin(HIGH, 1.0, A, same=False)
-        third = other[1] + (1 - sum(other)) / SIZE  # Bob has Alice's wrong value: by tails, or by chance
+        third = other[1] + (1 - sum(other)) / SIZE  # Bob gets Alice's wrong value: kept, or drawn again
         rows = {
             "Example 1: Alice gets HIV": (0.46, alice, True),
             "Example 1: Bob gets HIV": (0.28, bob, True),
@@ -47,14 +46,19 @@ class Examples(Experiment):
             "eq. 7, third case, as printed": (0.18667, third, False),
             "eq. 7, third case, corrected": (0.18333, third, False),
         }
-        return rows_of(
-            {"what": what, "whose": whose, "value": value, "error": np.sqrt(printed * (1 - printed) / count) * drawn}
-            for what, (printed, ours, drawn) in rows.items()
+        return to_table(
+            {
+                "what": what,
+                "whose": whose,
+                "value": value,
+                "error": np.sqrt(printed * (1 - printed) / count) * is_simulated,
+            }
+            for what, (printed, ours, is_simulated) in rows.items()
             for whose, value in (("paper", printed), ("here", ours))
         )
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Bars."""
+        """Plot bars."""
         axis = figure.subplots()
         bars(axis, table, "what", "value", "whose", "{:.3f}")
         axis.set_xticks(
@@ -67,11 +71,11 @@ class Examples(Experiment):
         legend(axis, 2, loc="upper left")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Each printed number."""
+        """Check each printed number."""
         out = []
         for what in distinct(table, "what"):
-            printed, ours = (float(value) for value in cells(table, "value", what=what))
-            error = float(cells(table, "error", what=what)[0])
+            printed, ours = (float(value) for value in select(table, "value", what=what))
+            error = float(select(table, "error", what=what)[0])
             if what == "eq. 7, third case, as printed":
                 off = abs(ours - printed)
             elif what == "eq. 7, third case, corrected":
@@ -79,15 +83,15 @@ class Examples(Experiment):
                     claim(
                         "eq. 7, third case: (1-pb)/(1-pa)·(pa/pb + (1-pa)/s)",
                         WHERE,
-                        "with (1-pa/pb)/s in the last term, as eq. 20 has it, it is what eqs. 3 and 4 give, to 1e-5; "
-                        "as printed not",
+                        "with (1-pa/pb)/s in the last term, as in eq. 20, equal to the result of eqs. 3 and 4 to 1e-5; "
+                        "as printed, not",
                         f"{ours:.5f} from eqs. 3 and 4; corrected {printed:.5f}, printed off by {off:.4f}",
                         abs(ours - printed) < 1e-5 and off > 1e-3,
                         "X1",
                     )
                 )
             else:
-                must = "within five standard errors of the literal algorithm's" if error else "to the printed digits"
+                criterion = "within five standard errors of the simulation" if error else "equal to the printed digits"
                 holds = abs(printed - ours) < (5 * error or 0.0005)
-                out.append(claim(f"{what}: {printed:.4g}", WHERE, must, f"{ours:.4f}", holds))
+                out.append(claim(f"{what}: {printed:.4g}", WHERE, criterion, f"{ours:.4f}", holds))
         return out

@@ -1,4 +1,4 @@
-"""xiao2009, Figure 8a: how many values the paper's algorithm must keep for each tuple."""
+"""xiao2009, Figure 8a: the number of values that the paper's algorithm stores per tuple."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments import _paper_algorithms as _literal
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
+from sfumato.experiments._paper_algorithms import MultiPert
 from sfumato.experiments._plotting import legend, lines
 
 ORDERS = ("random", "ascending", "descending")
@@ -16,60 +16,60 @@ SIZE = 50
 
 
 class Figure8a(Experiment):
-    """The size of history(t), which Sfumato makes again instead of keeping."""
+    """The size of history(t), which Sfumato recomputes instead of storing."""
 
     title = "xiao2009, Fig. 8a: average size of history(t) against the number m of recipients"
-    about = (
+    description = (
         "10,000 retention probabilities uniform in [0.001, 0.5], in three orders of arrival; the "
-        "number of different values along a "
-        "tuple's path at the probabilities that were issued, which is what multi-pert keeps. Sfumato keeps none."
+        "number of changes of value along a tuple's path at the issued probabilities, which is what "
+        "multi-pert stores. Sfumato stores none."
     )
     data = "tuples with a domain of 50 values; the figure does not depend on their values"
     seed = 8
 
     def run(self, job: Job) -> pa.Table:
-        """Walk along the paths of many tuples."""
+        """Simulate the paths of many tuples."""
         rng = job.rng()
         issued = rng.uniform(0.001, 0.5, 10_000)
         arrivals = {"random": issued, "ascending": np.sort(issued), "descending": np.sort(issued)[::-1]}
         tuples, out = job.size(4000, 400), []
         events = np.cumprod(rng.random((tuples, 40)), axis=1)
         values = np.concatenate([np.zeros((tuples, 1), int), rng.integers(0, SIZE, (tuples, 40))], axis=1)
-        for order in job.steps(ORDERS):
+        for order in job.track(ORDERS):
             for m in (1, 2, 3, 5, 10, 20, 50, 100, 300, 1000, 3000, 10_000):
-                given = np.sort(arrivals[order][:m])[::-1]
-                sizes = [_kept(given, events[t], values[t]) for t in range(tuples)]
-                bound = 1 + np.log(given[0] / given[-1])
-                out.append({"order": order, "m": m, "kept": float(np.mean(sizes)), "bound": float(bound)})
-        literal = _literal.MultiPert(rng, np.zeros(job.size(2000, 300), np.int64), SIZE)
+                probabilities = np.sort(arrivals[order][:m])[::-1]
+                sizes = [_history_size(probabilities, events[t], values[t]) for t in range(tuples)]
+                bound = 1 + np.log(probabilities[0] / probabilities[-1])
+                out.append({"order": order, "m": m, "stored": float(np.mean(sizes)), "bound": float(bound)})
+        algorithm = MultiPert(rng, np.zeros(job.size(2000, 300), np.int64), SIZE)
         for p in issued[:30]:
-            literal.release(float(p))
-        found = np.mean([len(history) for history in literal.history])
-        given = np.sort(issued[:30])[::-1]
-        path = np.mean([_kept(given, events[t], values[t]) for t in range(tuples)])
-        out.append({"order": "literal, random", "m": 30, "kept": float(found), "bound": float(path)})
-        return rows_of(out)
+            algorithm.release(float(p))
+        printed = np.mean([len(history) for history in algorithm.history])
+        probabilities = np.sort(issued[:30])[::-1]
+        path = np.mean([_history_size(probabilities, events[t], values[t]) for t in range(tuples)])
+        out.append({"order": "printed algorithm, random", "m": 30, "stored": float(printed), "bound": float(path)})
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Three lines under the bound."""
+        """Plot three lines and the bound."""
         axis = figure.subplots()
-        shown = table.filter([order in ORDERS for order in table.column("order").to_pylist()])
-        lines(axis, shown, "m", "kept", "order")
+        simulated = table.filter([order in ORDERS for order in table.column("order").to_pylist()])
+        lines(axis, simulated, "m", "stored", "order")
         axis.axhline(1 + np.log(500), color="#9aa7b2", linestyle="--", linewidth=1, label="bound, 1 + ln(0.5/0.001)")
         axis.set_xscale("log")
         axis.set_xlabel("number m of recipients so far")
-        axis.set_ylabel("values kept a tuple (mean)")
+        axis.set_ylabel("values stored per tuple (mean)")
         axis.set_ylim(0, 8)
         legend(axis, 2, loc="upper left")
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Bounded; random grows fastest, descending slowest at first."""
-        most = float(max(cells(table, "kept", order=order).max() for order in ORDERS))
-        within = all((cells(table, "kept", order=o) <= cells(table, "bound", order=o) * 1.03).all() for o in ORDERS)
-        few = {order: float(cells(table, "kept", order=order, m=100)[0]) for order in ORDERS}
-        literal, path = (
-            cells(table, "kept", order="literal, random")[0],
-            cells(table, "bound", order="literal, random")[0],
+        """Check the bound, and the order of the arrival orders."""
+        most = float(max(select(table, "stored", order=order).max() for order in ORDERS))
+        within = all((select(table, "stored", order=o) <= select(table, "bound", order=o) * 1.03).all() for o in ORDERS)
+        few = {order: float(select(table, "stored", order=order, m=100)[0]) for order in ORDERS}
+        printed, path = (
+            select(table, "stored", order="printed algorithm, random")[0],
+            select(table, "bound", order="printed algorithm, random")[0],
         )
         return [
             claim(
@@ -83,7 +83,7 @@ class Figure8a(Experiment):
                 "the bound can be tightened to 1 + ln(pmax/pmin)",
                 "section 7",
                 "means at most 3 % above it, at every m",
-                "so it is" if within else "not everywhere",
+                "true everywhere" if within else "not everywhere",
                 within,
             ),
             claim(
@@ -96,14 +96,14 @@ class Figure8a(Experiment):
             claim(
                 "history(t) holds the values that further requests depend on",
                 "section 6",
-                "it is our path: the literal algorithm keeps as many values after 30 requests, within 8 %",
-                f"{literal:.2f} literally, {path:.2f} along the path",
-                bool(abs(literal / path - 1) < 0.08),
+                "they are the values of our path: the printed algorithm stores as many after 30 requests, within 8 %",
+                f"{printed:.2f} by the printed algorithm, {path:.2f} along the path",
+                bool(abs(printed / path - 1) < 0.08),
             ),
         ]
 
 
-def _kept(given: Any, events: Any, values: Any) -> int:
-    """Different neighbours among the values at the issued probabilities, from the largest down."""
-    shown = values[np.searchsorted(-events, -given, side="right")]
-    return 1 + int((shown[1:] != shown[:-1]).sum())
+def _history_size(probabilities: Any, events: Any, values: Any) -> int:
+    """The number of runs of equal values at the issued probabilities, from the largest to the smallest."""
+    released = values[np.searchsorted(-events, -probabilities, side="right")]
+    return 1 + int((released[1:] != released[:-1]).sum())

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments import Claim, Experiment, Job, cells, claim, rows_of
-from sfumato.experiments._plotting import above, lines
+from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
+from sfumato.experiments._plotting import legend_above, lines
 from sfumato.experiments._votes import protocol
 
 RUNS = {
@@ -20,52 +20,53 @@ RUNS = {
 
 
 class Figure5(Experiment):
-    """How many directions are asked for as rows come in."""
+    """The number of directions k* that the system requests, as rows arrive."""
 
     title = "zhang2005, Fig. 5: system disclosure level k* against tuples received"
-    about = (
-        "The whole protocol, refreshed every five tuples, directions by magnitude (E1); the mean "
-        "over runs. The paper prints µ = 2.5 %."
+    description = (
+        "The complete protocol, refreshed every five tuples, directions ordered by magnitude (E1); the "
+        "mean over runs. The paper prints µ = 2.5 %."
     )
     data = "Congressional Voting Records 1984 (UCI), 435 x 16"
     seed = 5
 
     def run(self, job: Job) -> pa.Table:
-        """Many collections."""
+        """Simulate many collections."""
         out = []
-        for series, (error, real) in job.steps(RUNS.items()):
+        for series, (error, real) in job.track(RUNS.items()):
             traces = [
-                {rows: needs for rows, needs, *_ in protocol(job.rng(run), 16, 410, real=real, error=error)}
+                {rows: level for rows, level, *_ in protocol(job.rng(run), 16, 410, real=real, error=error)}
                 for run in range(job.size(60, 12))
             ]
             for rows in traces[0]:
-                found = np.array([trace[rows] for trace in traces])
+                levels = np.array([trace[rows] for trace in traces])
                 out.append(
-                    {"series": series, "received": rows, "k": float(found.mean()), "few": float((found <= 2).mean())}
+                    {"series": series, "received": rows, "k": float(levels.mean()), "few": float((levels <= 2).mean())}
                 )
-        return rows_of(out)
+        return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Four lines."""
+        """Plot four lines."""
         axis = figure.subplots()
-        lines(axis, rows_of(r for i, r in enumerate(table.to_pylist()) if i % 4 == 0), "received", "k", "series")
+        lines(axis, to_table(r for i, r in enumerate(table.to_pylist()) if i % 4 == 0), "received", "k", "series")
         axis.set_xlabel("tuples received |T*|")
         axis.set_ylabel("system disclosure level k*")
         axis.set_ylim(bottom=0)
-        above(axis, 2)
+        legend_above(axis, 2)
 
     def claims(self, table: pa.Table) -> list[Claim]:
-        """Two after fifty; decreasing."""
+        """Check how fast k* falls, with real and with random bootstrap rows."""
         real, random, strict = (list(RUNS)[i] for i in (0, 1, 2))
-        few = {name: float(cells(table, "few", series=name, received=56)[0]) for name in (real, random)}
-        k = cells(table, "k", series=strict)
-        soon = float(cells(table, "k", series=real, received=101)[0])
+        few = {name: float(select(table, "few", series=name, received=56)[0]) for name in (real, random)}
+        k = select(table, "k", series=strict)
+        soon = float(select(table, "k", series=real, received=101)[0])
         where = "section 6, Fig. 5"
         return [
             claim(
                 "when µ = 15 %, k* decreases to 2 after 50 tuples are received",
                 where,
-                "with directions by magnitude and real rows first, k* <= 2 in 85 % of the runs (printed order: k* = 1)",
+                "with directions ordered by magnitude and real rows first, k* <= 2 in 85 % of the runs (printed "
+                "order: k* = 1)",
                 f"{few[real]:.0%} of the runs",
                 few[real] >= 0.85,
                 "E1",
@@ -81,7 +82,7 @@ class Figure5(Experiment):
             claim(
                 "bootstrap tuples may be real or randomly generated",
                 "section 4.1",
-                "k* <= 2 in 85 % of the runs after 50 tuples with random ones too",
+                "k* <= 2 in 85 % of the runs after 50 tuples with random rows too",
                 f"{few[random]:.0%} of the runs",
                 few[random] >= 0.85,
                 "E13",
@@ -89,9 +90,9 @@ class Figure5(Experiment):
             claim(
                 "even when the error is strictly bounded (µ = 2.5 %), k* still decreases fairly quickly",
                 where,
-                "it halves within 400 tuples from its first value",
+                "it falls to half of its first value within 400 tuples",
                 f"{k[0]:.1f} at first, {k.max():.1f} at most, {k[-1]:.1f} after "
-                f"{int(cells(table, 'received', series=strict)[-1])} tuples",
+                f"{int(select(table, 'received', series=strict)[-1])} tuples",
                 bool(k[-1] <= k[0] / 2),
                 "E21",
             ),

@@ -1,4 +1,4 @@
-"""Pure functions of arrays, compiled where it matters, each with the paper and equation it implements.
+"""Numerical kernels: pure functions of arrays, compiled where speed matters, each citing the paper it implements.
 
 Compiled code is built without fused or reordered floating-point operations, so that a copy has the same bytes on
 every machine whose arithmetic follows IEEE 754.
@@ -15,4 +15,4 @@ Rows = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 
 NULL = np.uint64(1 << 63)
-"""The value that stands for a null in a cell's address: no lattice integer or category index reaches it."""
+"""The value that represents a null in a cell's address; no lattice integer or category index is that large."""

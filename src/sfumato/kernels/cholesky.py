@@ -1,4 +1,4 @@
-"""A triangular root of a correlation matrix that may be singular."""
+"""The Cholesky factor of a correlation matrix that may be singular or slightly indefinite."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from numba import njit
 from sfumato.kernels import Floats
 
 _TINY = 1e-10
-"""A column whose variance, given the columns before it, is a smaller share than this is a combination of them."""
+"""The conditional variance, given the columns before it, below which a column counts as linearly dependent on them."""
 
 
 @njit(cache=True)
 def _cholesky(matrix: Floats, out: Floats) -> float:  # pragma: no cover - compiled
-    """Fill `out` with the root, a zero column for each dependent one; return the most negative pivot met."""
+    """Fill `out` with the factor, with a zero column per linearly dependent one; return the most negative pivot."""
     worst = 0.0
     for k in range(matrix.shape[0]):
         pivot = matrix[k, k]
@@ -30,14 +30,16 @@ def _cholesky(matrix: Floats, out: Floats) -> float:  # pragma: no cover - compi
     return worst
 
 
-def root(correlation: Floats, least: float = 0.0) -> Floats:
-    """Lower triangular `L` with `L·Lᵀ` equal to the correlation matrix, drawn by `least` towards the identity.
+def correlation_factor(correlation: Floats, least_shrinkage: float = 0.0) -> Floats:
+    """Lower triangular `L` with `L·Lᵀ` equal to the correlation matrix, shrunk towards the identity.
 
-    A matrix with a negative direction, which covariances over different rows can give, is drawn further, by the least
-    power of two that is enough; its diagonal stays 1. What is drawn is independent noise in place of shaped noise.
+    A matrix with a negative eigenvalue, as pairwise covariances over different rows can have, is shrunk further, by the
+    least power of two that makes it positive semidefinite; its diagonal stays 1. Shrinkage replaces correlated noise by
+    independent noise.
     """
     unit = np.eye(len(correlation))
-    for share in (least, *(2.0**-power for power in range(12, -1, -1) if 2.0**-power > least)):
+    powers = (2.0**-power for power in range(12, -1, -1) if 2.0**-power > least_shrinkage)
+    for share in (least_shrinkage, *powers):
         factor = np.zeros_like(correlation)
         if _cholesky(unit + (correlation - unit) * (1 - share), factor) > -_TINY:
             break
@@ -46,23 +48,23 @@ def root(correlation: Floats, least: float = 0.0) -> Floats:
 
 
 def gram(factor: Floats) -> Floats:
-    """`L·Lᵀ`, summed in the order of the columns, so that it has the same digits on every machine."""
+    """The Gram matrix `L·Lᵀ`, summed in the order of the columns, so that it has the same digits on every machine."""
     total = np.zeros_like(factor)
     for column in factor.T:
         total += np.outer(column, column)
     return total
 
 
-def stretch(old: Floats, new: Floats) -> float:
-    """The largest `λ` with `N·v = λ·O·v`: how much more `N = new·newᵀ` varies than `O = old·oldᵀ`, at its worst.
+def largest_variance_ratio(old: Floats, new: Floats) -> float:
+    """The largest generalised eigenvalue `λ` of `N·v = λ·O·v`, for `N = new·newᵀ` and `O = old·oldᵀ`.
 
-    Infinite where `N` varies and `O` does not.
+    It is the largest ratio of variances over all linear combinations, and infinite where `N` varies and `O` does not.
     """
     sizes = np.sqrt(np.diag(gram(old)))
     before, after = gram(old / sizes[:, None]), gram(new / sizes[:, None])
     values, vectors = np.linalg.eigh(before)
-    flat = values <= 1e-9 * values[-1]
-    if flat.any() and np.linalg.norm(vectors[:, flat].T @ after @ vectors[:, flat], 2) > 1e-6:
+    null = values <= 1e-9 * values[-1]
+    if null.any() and np.linalg.norm(vectors[:, null].T @ after @ vectors[:, null], 2) > 1e-6:
         return float(np.inf)
-    white = vectors[:, ~flat] / np.sqrt(values[~flat])
-    return float(np.linalg.eigvalsh(white.T @ after @ white)[-1])
+    whitening = vectors[:, ~null] / np.sqrt(values[~null])
+    return float(np.linalg.eigvalsh(whitening.T @ after @ whitening)[-1])

@@ -1,8 +1,9 @@
-"""Logistic regression on columns with errors, whatever the law of the columns.
+"""Conditional-score logistic regression: coefficients from covariates with Gaussian measurement error.
 
-Given `Δ = W + y·Λβ`, the class does not depend on the unseen column: `P(y=1 | Δ) = H(α + βᵀΔ - βᵀΛβ/2)` for normal
-errors of covariance `Λ` (Stefanski and Carroll 1987; Carroll et al. 2006, section 7.2). So `Σ (y - H)·(1, Δ) = 0` has
-the true coefficients for a root, with no assumption on the distribution of what is behind `W`.
+Given `Δ = W + y·Λβ`, the class does not depend on the unobserved covariate: `P(y=1 | Δ) = H(α + βᵀΔ - βᵀΛβ/2)` for
+normal errors of covariance `Λ` (Stefanski and Carroll 1987; Carroll et al. 2006, section 7.2). The estimating equation
+`Σ (y - H)·(1, Δ) = 0` therefore has the true coefficients as a root, without any assumption on the distribution of the
+covariate behind `W`.
 """
 
 from __future__ import annotations
@@ -14,20 +15,21 @@ from scipy.special import expit
 from sfumato.kernels import Floats
 
 _NEAR = 0.5
-"""How far from the start, as a share of it, a root is believed: far out there are false ones."""
+"""The largest relative distance of an accepted root from the initial coefficients; spurious roots lie further out."""
 
 
-def solve(seen: Floats, labels: Floats, errors: Floats, start: Floats) -> Floats | None:
-    """`(α, β)`, from columns of about unit size; none where no root is near the start."""
-    rows = len(seen)
+def solve(observed: Floats, labels: Floats, error_covariance: Floats, initial: Floats) -> Floats | None:
+    """The coefficients `(α, β)`, for covariates of about unit scale; none if no root is near the initial ones."""
+    rows = len(observed)
 
-    def score(found: Floats) -> Floats:
-        slope = errors @ found[1:]
-        moved = seen + labels[:, None] * slope
-        left = labels - expit(found[0] + moved @ found[1:] - found[1:] @ slope / 2)
-        out: Floats = np.append(left.sum(), moved.T @ left) / rows
+    def score(coefficients: Floats) -> Floats:
+        slope = error_covariance @ coefficients[1:]
+        sufficient = observed + labels[:, None] * slope
+        linear = coefficients[0] + sufficient @ coefficients[1:] - coefficients[1:] @ slope / 2
+        residuals = labels - expit(linear)
+        out: Floats = np.append(residuals.sum(), sufficient.T @ residuals) / rows
         return out
 
-    answer = root(score, start, method="hybr", options={"maxfev": 400 * len(start)})
-    near = np.linalg.norm(answer.x[1:] - start[1:]) <= _NEAR * (np.linalg.norm(start[1:]) + 0.1)
-    return np.asarray(answer.x) if answer.success and near else None
+    result = root(score, initial, method="hybr", options={"maxfev": 400 * len(initial)})
+    is_near = np.linalg.norm(result.x[1:] - initial[1:]) <= _NEAR * (np.linalg.norm(initial[1:]) + 0.1)
+    return np.asarray(result.x) if result.success and is_near else None

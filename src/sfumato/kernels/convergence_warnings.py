@@ -1,4 +1,4 @@
-"""Silence about fits that did not quite converge, from threads that may all be fitting."""
+"""Suppression of convergence warnings, safe with several threads."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import threading
 import warnings
 from collections.abc import Iterator
 
-_TURN = threading.Lock()
-"""Python keeps one list of filters for all threads: whoever changes it must be alone in doing so."""
+_LOCK = threading.Lock()
+"""Python has one list of warning filters for all threads, so only one thread at a time may change it."""
 
 
 @contextlib.contextmanager
-def unconcerned() -> Iterator[None]:
-    """Warnings of scipy and scikit-learn that a fit could be better are not shown: near enough is good enough."""
-    with _TURN, warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # and scikit-learn's ConvergenceWarning, which is one
+def ignore_convergence_warnings() -> Iterator[None]:
+    """Ignore warnings of scipy and scikit-learn that a fit has not converged, where an approximate fit is enough."""
+    with _LOCK, warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # scikit-learn's ConvergenceWarning is a subclass
         yield

@@ -1,11 +1,11 @@
-"""Covariances of an original that was seen through noise, and how far off they may be.
+"""Covariances of an original that was observed with additive noise, and their standard errors.
 
-The table is held fixed: all that varies is the noise, of known covariance `N`. Then `Σ(y-ȳ)(y-ȳ)ᵀ/(n-1) - N` has mean
-`S`, the table's own covariance, and every linear function `tr(A·)` of it the variance
+The table is fixed: only the noise varies, with known covariance `N`. Then `Σ(y-ȳ)(y-ȳ)ᵀ/(n-1) - N` has mean `S`, the
+table's own covariance, and every linear function `tr(A·)` of it, for symmetric `A`, has the variance
 
     (4·tr(A·S·A·N) + 2·tr(A·N·A·N)) / (n-1)
 
-for symmetric `A`: the first term is noise against data, the second noise against itself.
+whose first term is noise against data, and whose second is noise against noise.
 """
 
 from __future__ import annotations
@@ -18,67 +18,71 @@ from sfumato.kernels import Floats
 
 
 @dataclass(frozen=True)
-class Sums:
-    """Of a table with gaps: how many rows show both columns, and the sums of one and of both over those rows."""
+class PairwiseSums:
+    """Sums over pairs of columns with missing values, each over the rows in which both columns are present."""
 
     rows: Floats
-    ones: Floats
-    """`ones[i, j]`: of column `i`, over the rows that show `j` too."""
+    """`rows[i, j]`: the number of rows in which columns `i` and `j` are both present."""
+    totals: Floats
+    """`totals[i, j]`: the sum of column `i`, over the rows in which `j` is present too."""
     products: Floats
+    """`products[i, j]`: the sum of the products of columns `i` and `j`."""
     squares: Floats
-    """`squares[i, j]`: of column `i`, over the rows that show `j` too."""
+    """`squares[i, j]`: the sum of squares of column `i`, over the rows in which `j` is present too."""
 
     @classmethod
-    def of(cls, values: Floats) -> Sums:
-        """Of some rows; NaN where missing."""
-        there = ~np.isnan(values)
-        if there.all():
+    def of(cls, values: Floats) -> PairwiseSums:
+        """The sums over the rows of a matrix, in which NaN is a missing value."""
+        is_present = ~np.isnan(values)
+        if is_present.all():
             total = values.sum(axis=0)
             count = np.full((values.shape[1],) * 2, float(len(values)))
             products = values.T @ values
-            own = np.repeat(np.diag(products)[:, None], len(total), axis=1)
-            return cls(count, np.repeat(total[:, None], len(total), axis=1), products, own)
-        shown, filled = there.astype(np.float64), np.where(there, values, 0.0)
-        return cls(shown.T @ shown, filled.T @ shown, filled.T @ filled, (filled**2).T @ shown)
+            squares = np.repeat(np.diag(products)[:, None], len(total), axis=1)
+            return cls(count, np.repeat(total[:, None], len(total), axis=1), products, squares)
+        present, filled = is_present.astype(np.float64), np.where(is_present, values, 0.0)
+        return cls(present.T @ present, filled.T @ present, filled.T @ filled, (filled**2).T @ present)
 
-    def __add__(self, other: Sums) -> Sums:
+    def __add__(self, other: PairwiseSums) -> PairwiseSums:
         parts = zip(vars(self).values(), vars(other).values(), strict=True)
-        return Sums(*(one + two for one, two in parts))
+        return PairwiseSums(*(one + two for one, two in parts))
 
     def means(self) -> Floats:
-        """Of the columns."""
-        found: Floats = np.diag(self.ones) / np.maximum(np.diag(self.rows), 1)
-        return found
+        """The mean of each column."""
+        means: Floats = np.diag(self.totals) / np.maximum(np.diag(self.rows), 1)
+        return means
 
     def covariance(self) -> Floats:
-        """Over the rows that show both."""
+        """The covariance matrix, each entry over the rows in which both columns are present."""
         rows = np.maximum(self.rows, 2)
-        found: Floats = (self.products - self.ones * self.ones.T / rows) / (rows - 1)
-        return found
+        covariance: Floats = (self.products - self.totals * self.totals.T / rows) / (rows - 1)
+        return covariance
 
     def pair(self, i: int, j: int) -> Floats:
-        """The covariance of two columns, all of it over the rows that show both."""
+        """The 2 x 2 covariance matrix of two columns, with all entries over the rows in which both are present."""
         rows = max(float(self.rows[i, j]), 2.0)
-        ones = np.array([self.ones[i, j], self.ones[j, i]])
-        square = np.array([[self.squares[i, j], self.products[i, j]], [self.products[i, j], self.squares[j, i]]])
-        found: Floats = (square - np.outer(ones, ones) / rows) / (rows - 1)
-        return found
+        totals = np.array([self.totals[i, j], self.totals[j, i]])
+        products = np.array([[self.squares[i, j], self.products[i, j]], [self.products[i, j], self.squares[j, i]]])
+        covariance: Floats = (products - np.outer(totals, totals) / rows) / (rows - 1)
+        return covariance
 
 
-def positive(matrix: Floats, units: Floats, least: float = 0.0) -> Floats:
-    """The nearest covariance, with at least so much in every direction, in units that put all columns on one scale."""
+def nearest_covariance(matrix: Floats, units: Floats, least: float = 0.0) -> Floats:
+    """The nearest symmetric matrix with eigenvalues of at least `least`, after division of the columns by `units`."""
     values, vectors = np.linalg.eigh(matrix / np.outer(units, units))
     nearest: Floats = (vectors * np.maximum(values, least)) @ vectors.T
     return nearest * np.outer(units, units)
 
 
 def linear_variance(weights: Floats, original: Floats, noise: Floats, rows: float) -> float:
-    """Of `tr(weights·covariance)`, as above."""
-    of_noise = weights @ noise
-    return float((4 * np.sum((weights @ original) * of_noise.T) + 2 * np.sum(of_noise * of_noise.T)) / (rows - 1))
+    """The variance of `tr(weights·covariance)`, by the formula of this module's docstring."""
+    weighted_noise = weights @ noise
+    against_data = 4 * np.sum((weights @ original) * weighted_noise.T)
+    against_noise = 2 * np.sum(weighted_noise * weighted_noise.T)
+    return float((against_data + against_noise) / (rows - 1))
 
 
-def entry_errors(original: Floats, noise: Floats, rows: Floats) -> Floats:
+def entry_standard_errors(original: Floats, noise: Floats, rows: Floats) -> Floats:
     """The standard error of every entry of the covariance."""
     s, k = np.diag(original), np.diag(noise)
     crossed = np.outer(s, k) + np.outer(k, s) + 2 * original * noise
@@ -86,19 +90,19 @@ def entry_errors(original: Floats, noise: Floats, rows: Floats) -> Floats:
     return np.sqrt(np.maximum(variance, 0))
 
 
-def variance_interval(found: Floats, noise: Floats, rows: Floats, width: float) -> tuple[Floats, Floats]:
-    """All variances `s ≥ 0` that lie within `width` of their own standard errors of what was found.
+def variance_interval(estimate: Floats, noise: Floats, rows: Floats, width: float) -> tuple[Floats, Floats]:
+    """The ends of the interval of variances `s ≥ 0` within `width` of their own standard errors of the estimate.
 
-    `(found - s)² = width²·(4·noise·s + 2·noise²)/(n-1)` is a quadratic in `s`, whose roots are the ends: unlike
-    `found ± width·error`, they are right for few rows, too.
+    `(estimate - s)² = width²·(4·noise·s + 2·noise²)/(n-1)` is a quadratic in `s`, whose roots are the ends: unlike
+    `estimate ± width·error`, they have the right coverage for few rows, too.
     """
     slope = 2 * width**2 * noise / np.maximum(rows - 1, 1)
-    root = np.sqrt(np.maximum((found + slope) ** 2 - found**2 + slope * noise, 0))
-    return np.maximum(found + slope - root, 0), np.maximum(found + slope + root, 0)
+    root = np.sqrt(np.maximum((estimate + slope) ** 2 - estimate**2 + slope * noise, 0))
+    return np.maximum(estimate + slope - root, 0), np.maximum(estimate + slope + root, 0)
 
 
 def correlation(original: Floats, noise: Floats, rows: float) -> tuple[float, float]:
-    """Of two columns, and its standard error, by the gradient of `s_ij/√(s_ii·s_jj)`."""
+    """The correlation of two columns and its standard error, by the delta method for `s_ij/√(s_ii·s_jj)`."""
     sizes = np.sqrt(np.maximum(np.diag(original), 1e-12 * np.diag(original + noise)) + 1e-100)
     scale = float(sizes.prod())
     r = float(np.clip(original[0, 1] / scale, -1, 1))

@@ -1,59 +1,57 @@
-"""The density of numbers that were seen through normal noise."""
+"""The posterior mean of one column behind Gaussian noise, under its deconvolved density."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
 from sfumato.kernels import Floats
+from sfumato.kernels.reconstruction import Grid, NoiseChannel, reconstruct
 
-GRID = 240
-"""Points at which a density is known."""
-BINS = 960
-ITERATIONS = 200
+SUPPORT_POINTS = 240
+"""The least number of points that carry a deconvolved density."""
+_MOST_SUPPORT_POINTS = 960
+_POINTS_PER_DEVIATION = 8
+"""The density of support points that noise can resolve, where the range allows it."""
+_TABLE_POINTS = 3840
+"""The number of observed values at which a posterior mean is tabulated."""
+_ITERATIONS = 200
 
 
-def density(seen: Floats, deviation: float) -> tuple[Floats, Floats]:
-    """The density of `x` from `y = x + noise`, by expectation maximisation (Agrawal and Aggarwal 2001).
+def deconvolved_density(observed: Floats, deviation: float) -> tuple[Floats, Floats]:
+    """The density of `x` from `y = x + noise`, by EM from a uniform density (Agrawal and Aggarwal 2001).
+
+    It is not smoothed: an attacker averages over the density, which hides its sampling error.
 
     Returns:
-        Points, and the probability of each.
+        The support points, and the probability of each.
 
     """
-    counts, middles = _counted(seen)
-    low, high = _reach(middles, counts, deviation)
-    points = np.linspace(low, high, GRID)
-    likely = _kernel(middles, points, deviation)
-    weights = np.full(GRID, 1 / GRID)
-    total = counts.sum()
-    for _ in range(ITERATIONS):
-        mixed = likely @ weights
-        weights *= likely.T @ (counts / np.maximum(mixed, 1e-300)) / total
-        weights /= weights.sum()
-    return points, weights
+    low, high = _support(observed, deviation)
+    resolved = math.ceil(min(_POINTS_PER_DEVIATION * (high - low) / deviation, _MOST_SUPPORT_POINTS))
+    bins = max(resolved, SUPPORT_POINTS)
+    grid = Grid(np.array([low]), np.array([high]), (bins,), np.array([[deviation**2]]), np.array([high - low]))
+    counts = grid.histogram(observed[:, None])
+    probabilities, _ = reconstruct(NoiseChannel(grid, smoothing=0.0), counts, _ITERATIONS)
+    return grid.centres(0), probabilities
 
 
-def posterior_mean(points: Floats, weights: Floats, deviation: float, low: float, high: float) -> tuple[Floats, Floats]:
-    """`E[x | y]` on a fine grid of `y` from `low` to `high` (huang2005, eq. 4)."""
-    grid = np.linspace(low, high, 4 * BINS)
-    # Relative to the nearest likely point, so that a `y` far outside still has one.
-    exponent = -0.5 * ((grid[:, None] - points[None, :]) / deviation) ** 2 + np.log(np.maximum(weights, 1e-300))
-    chance = np.exp(exponent - exponent.max(axis=1, keepdims=True))
-    return grid, chance @ points / chance.sum(axis=1)
+def posterior_mean(
+    points: Floats, probabilities: Floats, deviation: float, low: float, high: float
+) -> tuple[Floats, Floats]:
+    """A table of `E[x | y]` at equidistant `y` from `low` to `high` (huang2005, eq. 4)."""
+    observed = np.linspace(low, high, _TABLE_POINTS)
+    # Relative to the point of greatest posterior, so that a `y` far outside the support does not underflow.
+    log_posterior = -0.5 * ((observed[:, None] - points[None, :]) / deviation) ** 2
+    log_posterior += np.log(np.maximum(probabilities, 1e-300))
+    posterior = np.exp(log_posterior - log_posterior.max(axis=1, keepdims=True))
+    return observed, posterior @ points / posterior.sum(axis=1)
 
 
-def _counted(seen: Floats) -> tuple[Floats, Floats]:
-    counts, edges = np.histogram(seen, BINS)
-    return counts.astype(np.float64), (edges[1:] + edges[:-1]) / 2
-
-
-def _reach(middles: Floats, counts: Floats, deviation: float) -> tuple[float, float]:
-    """Where `x` may lie: the range of `y` less what noise adds at both ends, but never less than one deviation."""
-    low, high = float(middles[0]), float(middles[-1])
-    extreme = deviation * np.sqrt(2 * np.log(max(counts.sum(), 2.0)))
+def _support(observed: Floats, deviation: float) -> tuple[float, float]:
+    """The range of `x`: the range of `y` less what noise adds at both ends, but at least about one deviation wide."""
+    low, high = float(observed.min()), float(observed.max())
+    extreme = deviation * np.sqrt(2 * np.log(max(len(observed), 2)))
     slack = min(extreme, max((high - low - deviation) / 2, 0.0))
     return low + slack - deviation, high - slack + deviation
-
-
-def _kernel(seen: Floats, points: Floats, deviation: float) -> Floats:
-    likely: Floats = np.exp(-0.5 * ((seen[:, None] - points[None, :]) / deviation) ** 2)
-    return likely

@@ -1,4 +1,4 @@
-"""Surfaces of spheres: how likely a guess on one is near the truth (giannella2010, section IV-D and Appendix I)."""
+"""Hyperspherical caps, and the probability of a privacy breach by known inputs (giannella2010, IV-D, Appendix I)."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from scipy.special import betainc
 from sfumato.kernels import Floats
 
 
-def cap(dimensions: int, reach: Floats) -> Floats:
-    """The share of a sphere in so many dimensions that lies within `reach` radii of one of its points.
+def cap_fraction(dimensions: int, reach: Floats) -> Floats:
+    """The fraction of a sphere's surface that lies within `reach` radii of one of its points.
 
     giannella2010, eq. 14, with its area element corrected: `½·I_{sin²θ}((m-1)/2, ½)` up to the equator, and one minus
-    that beyond. As printed it is too small from three dimensions on, and jumps at √2.
+    that beyond. The printed formula is too small from three dimensions on, and is discontinuous at √2.
     """
     reach = np.asarray(reach, np.float64)
     if dimensions == 0:
@@ -21,40 +21,41 @@ def cap(dimensions: int, reach: Floats) -> Floats:
         return np.where(reach < 2, 0.5, 1.0)
     cosine = 1 - np.minimum(reach, 2.0) ** 2 / 2
     half: Floats = 0.5 * betainc((dimensions - 1) / 2, 0.5, np.clip(1 - cosine**2, 0, 1))
-    share: Floats = np.where(cosine >= 0, half, 1 - half)
-    return share
+    fraction: Floats = np.where(cosine >= 0, half, 1 - half)
+    return fraction
 
 
-def uniform_breach(dimensions: int, away: Floats, allowed: Floats) -> Floats:
-    """`ρ(x, ε)`, eq. 6: the chance that a guess on the sphere where the truth must lie is not further off than allowed.
+def uniform_breach_probability(dimensions: int, radius: Floats, tolerance: Floats) -> Floats:
+    """The breach probability `ρ(x, ε)` of an estimate drawn uniformly from the sphere that contains the truth (eq. 6).
 
     Args:
-        dimensions: `n - k`, those that known records say nothing of.
-        away: the radius of the sphere, the truth's distance from what known records span.
-        allowed: `ε·|x|`.
+        dimensions: `n - k`, the dimensions orthogonal to the known records.
+        radius: the radius of the sphere, which is the distance of the truth from the span of the known records.
+        tolerance: `ε·|x|`, the largest error that counts as a breach.
 
     """
-    return np.where(away <= _near(allowed), 1.0, cap(dimensions, _ratio(allowed, away)))
+    return np.where(radius <= _rounding(tolerance), 1.0, cap_fraction(dimensions, _ratio(tolerance, radius)))
 
 
-def best_breach(dimensions: int, away: Floats, allowed: Floats) -> Floats:
-    """The chance of the best guess: the middle of the sphere where all of it is near enough, else off the middle.
+def best_breach_probability(dimensions: int, radius: Floats, tolerance: Floats) -> Floats:
+    """The breach probability of the best single estimate.
 
-    A ball of the allowed radius covers most of a sphere if it is centred on the largest ring that it can reach.
+    It is the centre of the sphere if the whole sphere is within tolerance. Otherwise a ball of the
+    tolerated radius covers most of the sphere if it is centred on the largest circle that it can reach.
     """
     if dimensions == 0:
-        return np.ones_like(np.asarray(away, np.float64))
-    ratio = np.minimum(_ratio(allowed, away), 1.0)
-    part = 0.5 * betainc((dimensions - 1) / 2, 0.5, ratio**2) if dimensions > 1 else np.full_like(ratio, 0.5)
-    return np.where(away <= np.maximum(allowed, _near(allowed)), 1.0, part)
+        return np.ones_like(np.asarray(radius, np.float64))
+    ratio = np.minimum(_ratio(tolerance, radius), 1.0)
+    covered = 0.5 * betainc((dimensions - 1) / 2, 0.5, ratio**2) if dimensions > 1 else np.full_like(ratio, 0.5)
+    return np.where(radius <= np.maximum(tolerance, _rounding(tolerance)), 1.0, covered)
 
 
-def _ratio(allowed: Floats, away: Floats) -> Floats:
-    divided: Floats = allowed / np.where(away > 0, away, 1.0)
-    return divided
+def _ratio(tolerance: Floats, radius: Floats) -> Floats:
+    ratio: Floats = tolerance / np.where(radius > 0, radius, 1.0)
+    return ratio
 
 
-def _near(allowed: Floats) -> Floats:
-    """A distance that is none but for rounding."""
-    nothing: Floats = 1e-9 * np.asarray(allowed)
-    return nothing
+def _rounding(tolerance: Floats) -> Floats:
+    """The largest radius that is zero up to rounding."""
+    negligible: Floats = 1e-9 * np.asarray(tolerance)
+    return negligible

@@ -1,46 +1,55 @@
-"""Where a reconstruction begins, and what it is smoothed towards: the simplest that the counts allow."""
+"""The initial density of a deconvolution, towards which it is smoothed: the simplest density that the counts allow."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from sfumato.kernels import Floats
-from sfumato.kernels.mixture_density import MixtureDensity, again, likelihood, simplest
-from sfumato.kernels.reconstruction import MIXING, Grid
-from sfumato.kernels.uniform_density import UniformDensity, flattest, moved
+from sfumato.kernels.mixture_density import MixtureDensity, fit_mixture, log_likelihood
+from sfumato.kernels.reconstruction import SMOOTHING, Grid
+from sfumato.kernels.uniform_density import UniformDensity, fit_uniform
 
-_MIXING = 0.02
-"""As in any reconstruction, but for 100,000 values that start near: it may be more."""
-_NARROWEST = 0.4
-"""Of a hump, in deviations of the noise."""
-_CLEAR = 0.5
-"""By how much a plateau must be the better start, of the price of two numbers: to take a hump for one is worse."""
+_SMOOTHING = 0.02
+"""The smoothing for 100,000 values: more than `SMOOTHING`, since the initial density is already near."""
+_LEAST_WIDTH = 0.4
+"""The least width of a mixture component, in noise deviations."""
+_MARGIN = 0.5
+"""The share of the penalty of two parameters by which a uniform density must be better than a mixture.
+
+To mistake a mixture component for a uniform density is the worse error.
+"""
 
 
 class InitialDensity:
-    """For one column a few humps, or a plateau where it is clearly the simpler; for more columns all bins alike."""
+    """The initial density of a reconstruction.
+
+    For one column it is a Gaussian mixture, or a uniform density between two ends where that is clearly simpler; for
+    several columns it is uniform over all bins.
+    """
 
     def __init__(self, grid: Grid, counts: Floats) -> None:
-        self._shape: MixtureDensity | UniformDensity | None = None
-        self.mixing = MIXING
+        self._density: MixtureDensity | UniformDensity | None = None
+        self.smoothing = SMOOTHING
         if len(grid.bins) == 1 and grid.bins[0] > 1 and counts.sum():
-            self._channel = grid.column(0)
-            self._shape = self._simplest(grid, counts)
-            self.mixing = _MIXING * float(np.clip((1e5 / counts.sum()) ** 0.2, 0.25, 2.5))
+            self._channel = grid.channel_matrix(0)
+            self._density = self._simplest(grid, counts)
+            self.smoothing = _SMOOTHING * float(np.clip((1e5 / counts.sum()) ** 0.2, 0.25, 2.5))
 
-    def of(self, stack: Floats) -> Floats | None:
-        """For each of a stack of counts that differ by chance; none if all bins are alike."""
-        if (shape := self._shape) is None:
+    def densities(self, stack: Floats) -> Floats | None:
+        """The density refitted to each of a stack of resampled counts; none if it is uniform over all bins."""
+        if (density := self._density) is None:
             return None
-        if isinstance(shape, UniformDensity):
-            return np.stack([moved(self._channel, counts, shape).chances() for counts in stack])
-        return np.stack([again(self._channel, counts, shape).chances() for counts in stack])
+        return np.stack([density.refitted(self._channel, counts).probabilities() for counts in stack])
 
     def _simplest(self, grid: Grid, counts: Floats) -> MixtureDensity | UniformDensity:
-        """By Schwarz's criterion: the ends of a plateau are two numbers, as are the weight and the top of a hump."""
-        middles, seen = ((ends[1:] + ends[:-1]) / 2 for ends in (grid.edges(0), grid.edges(0, wide=True)))
-        narrowest = max(_NARROWEST * float(np.sqrt(grid.noise[0, 0])), float(grid.steps[0]) / 2)
-        humps = simplest(self._channel, counts, middles, seen, narrowest)
-        plateau, price = flattest(self._channel, counts), float(np.log(counts.sum()))
-        ahead = plateau.likelihood(self._channel, counts) - likelihood(self._channel, counts, humps.chances())
-        return plateau if ahead - (1 - humps.count) * price > _CLEAR * price else humps
+        """The density that Schwarz's criterion (BIC) prefers.
+
+        A uniform density has two parameters, its ends; a mixture has two per component, its weight and its mean.
+        """
+        least_width = max(_LEAST_WIDTH * float(np.sqrt(grid.noise[0, 0])), float(grid.bin_widths[0]) / 2)
+        mixture = fit_mixture(self._channel, counts, grid.centres(0), grid.centres(0, padded=True), least_width)
+        uniform, penalty = fit_uniform(self._channel, counts), float(np.log(counts.sum()))
+        gain = uniform.log_likelihood(self._channel, counts) - log_likelihood(
+            self._channel, counts, mixture.probabilities()
+        )
+        return uniform if gain - (1 - mixture.count) * penalty > _MARGIN * penalty else mixture

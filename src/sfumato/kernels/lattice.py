@@ -1,6 +1,6 @@
-"""The lattice: numeric values as integers times a step that is a power of two, and noise rounded to the same step.
+"""The rounding lattice: values and noise as integer multiples of one step, a power of two.
 
-A sum of two lattice points is exact, so a copy carries no floating-point residue that tells the original (Mironov
+A sum of two lattice points is exact, so a copy carries no floating-point residue that reveals the original (Mironov
 2012), and as the step is the same at all levels, no copy refines another.
 """
 
@@ -14,30 +14,30 @@ from numba import njit
 from sfumato.kernels import NULL, Floats, Mask, Words
 
 FINENESS = 16
-"""A fine lattice has between `2^16` and `2^17` steps a standard deviation."""
+"""A fine lattice has between `2^16` and `2^17` steps per standard deviation."""
 
 LARGEST = float(1 << 52)
 """The largest lattice integer; twice as much is still exact in a double."""
 
 
 def fine_step(spread: float, largest: float) -> float:
-    """The step for a standard deviation `spread`: coarser where values as large as `largest` need it."""
+    """The lattice step for the standard deviation `spread`; coarser where values as large as `largest` require it."""
     exponent = max(math.frexp(spread)[1] - 1 - FINENESS, math.frexp(largest)[1] - 51, -1022)
     return math.ldexp(1.0, exponent)
 
 
 def rounding_correlation(step: float, noise: float, increment: float) -> float:
-    """What rounding leaves between a copy's noise (sd `noise`) and the increment to the next: `-step²/(12σσ_D)`."""
+    """The correlation `-step²/(12σσ_D)` that rounding causes between noise of sd `noise` and the next increment."""
     return -(step / noise) * (step / increment) / 12
 
 
 @njit(cache=True, nogil=True)
-def place(  # pragma: no cover - compiled
+def to_lattice(  # pragma: no cover - compiled
     values: Floats, null: Mask, low: float, high: float, step: float, lattice: Floats, words: Words
 ) -> int:
-    """Clip the values and put them on the lattice, also as words to address them by; return how many have no place.
+    """Clip the values and round them to the lattice, also as address words; return how many cannot be represented.
 
-    `null` has one entry a row, or none at all where nothing is null.
+    `null` has one entry per row, or none at all where nothing is null.
     """
     inverse = 1.0 / step
     for row in range(values.shape[0]):
@@ -48,21 +48,22 @@ def place(  # pragma: no cover - compiled
         if null[row]:
             lattice[row] = 0.0
             words[row] = NULL
-    lost = 0
+    invalid = 0
     for row in range(values.shape[0]):
         fits = (abs(values[row]) < np.inf) & (abs(lattice[row]) <= LARGEST)  # false for NaN
-        lost += not fits
-    if lost:  # rare, and then not all of them may count
+        invalid += not fits
+    if invalid:  # rare; a null does not count
         for row in range(null.shape[0]):
-            lost -= null[row] and not abs(values[row]) < np.inf
-    return lost
+            invalid -= null[row] and not abs(values[row]) < np.inf
+    return invalid
 
 
 @njit(cache=True, nogil=True)
-def shape(factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Floats) -> None:  # pragma: no cover
-    """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ = K_X` (li2012, section 3.1), one row of `path` a column.
+def add_noise(factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Floats) -> None:  # pragma: no cover
+    """Add correlated noise on the lattice: `Y = X + L·W(t)` with `L·Lᵀ = K_X` (li2012, section 3.1).
 
-    `factor` is lower triangular and in lattice steps. Each sum runs in the order of the columns.
+    Each row of `path`, `lattice` and `out` is one column of the table. `factor` is lower
+    triangular and in lattice steps. Each sum runs in the order of the columns.
     """
     columns, rows = path.shape
     noise = np.empty(rows)

@@ -1,4 +1,4 @@
-"""Rigid motions and random projections of records, with sums in a fixed order."""
+"""Rotations and random projections of records, summed in a fixed order so that every machine gives the same bytes."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sfumato.kernels import Floats
 
 
 @njit(cache=True, nogil=True)
-def orthogonal(normals: Floats) -> Floats:  # pragma: no cover - compiled
-    """A matrix that is uniform on O(n), from `n x n` standard normals: their orthogonalisation (Stewart 1980)."""
+def random_orthogonal(normals: Floats) -> Floats:  # pragma: no cover - compiled
+    """A Haar-distributed orthogonal matrix: the orthogonalisation of `n x n` standard normals (Stewart 1980)."""
     size = normals.shape[0]
     out = normals.copy()
     for row in range(size):
@@ -31,8 +31,10 @@ def orthogonal(normals: Floats) -> Floats:  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
-def move(matrix: Floats, shift: Floats, step: float, values: Floats, out: Floats) -> None:  # pragma: no cover
-    """`Y = M·X + v`, rounded to multiples of `step`; one row of `values` a column (giannella2010, section III-B)."""
+def apply_linear_map(  # pragma: no cover - compiled
+    matrix: Floats, shift: Floats, step: float, values: Floats, out: Floats
+) -> None:
+    """Apply `Y = M·X + v` to columns (rows of `values`), rounded to multiples of `step` (giannella2010, III-B)."""
     rows = values.shape[1]
     total = np.empty(rows)
     for i in range(matrix.shape[0]):

@@ -1,10 +1,9 @@
-"""The simplest distribution that noisy counts allow: a few normal humps of one width, on a grid of bins.
+"""A Gaussian mixture with one common width, fitted to noisy counts on a grid: the initial density of a deconvolution.
 
-What is much finer than the noise is hardly seen in the counts, so there a reconstruction finds what it assumes. It
-assumes least when it starts from something simple that the counts do not contradict (Hjort and Glad 1995 call it a
-parametric start). How many humps there are is told by Schwarz's criterion; of the widths that are as likely as not,
-the greatest within one standard error is taken, since noise makes up humps that are too narrow as often as too wide,
-and the narrow ones are the worse error.
+Detail much finer than the noise hardly shows in the counts, so a reconstruction returns its own assumptions there. It
+assumes least when it starts from a simple density that the counts do not contradict (a parametric start: Hjort and Glad
+1995). The number of components is chosen by Schwarz's criterion (BIC). The width is then increased by one standard
+error: estimated widths are too small as often as too large, and components that are too narrow are the worse error.
 """
 
 from __future__ import annotations
@@ -12,143 +11,197 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import OptimizeResult, minimize
 
 from sfumato.kernels import Floats
 
-_MOST = 6
+_MOST_COMPONENTS = 6
 _PATIENCE = 2
-"""How many more humps may fail to help before no more are tried."""
-FLAT = 0.02
-"""The share that is spread over all bins, so that nothing is impossible."""
+"""The number of further components that may fail to improve the criterion before the search stops."""
+UNIFORM_SHARE = 0.02
+"""The share of probability that is spread over all bins, so that no bin is impossible."""
 _FAR = 3.0
-"""How many lengths of the grid beyond its ends a hump may have its top: its slope is then all there is of it."""
+"""The distance of a mean beyond the grid, in lengths of the grid, at which only the slope of its tail remains."""
+_LARGEST_LOGIT = 12.0
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """The parameters of a mixture of `K ≥ 1` components, which the optimiser sees as one vector."""
+
+    logits: Floats
+    """The logarithms of the weights relative to the first component's, for the other `K-1` components."""
+    means: Floats
+    """The means of the `K` components."""
+    log_width: float
+    """The logarithm of the standard deviation that all components share."""
+
+    @classmethod
+    def unpack(cls, vector: Floats) -> Parameters:
+        """The parameters in a vector of length `2K`: logits, means, log width."""
+        count = len(vector) // 2
+        return cls(vector[: count - 1], vector[count - 1 : -1], float(vector[-1]))
+
+    def pack(self) -> Floats:
+        """The vector of length `2K` that `unpack` reads."""
+        return np.concatenate([self.logits, self.means, [self.log_width]])
+
+    @property
+    def count(self) -> int:
+        """The number of components."""
+        return len(self.means)
+
+    @property
+    def width(self) -> float:
+        """The standard deviation of every component."""
+        return float(np.exp(self.log_width))
+
+    def weights(self) -> Floats:
+        """The weights of the components, which sum to 1 (softmax of the logits, with 0 for the first)."""
+        logits = np.append(0.0, self.logits)
+        weights = np.exp(logits - logits.max())
+        return weights / weights.sum()
 
 
 @dataclass(frozen=True)
 class MixtureDensity:
-    """A mixture over the bins at `places`: weights, tops and the logarithm of the width; no numbers if it is flat."""
+    """A Gaussian mixture over the bins of a grid; uniform if it has no components."""
 
-    places: Floats
-    numbers: Floats
-    narrowest: float
-    """The least width: humps much narrower than the noise, and the gaps between them, would not be seen."""
+    centres: Floats
+    """The centres of the bins."""
+    parameters: Parameters | None
+    """The parameters of the components; none for the uniform density."""
+    least_width: float
+    """The least width: components much narrower than the noise, and the gaps between them, cannot be resolved."""
 
     @property
     def count(self) -> int:
-        """How many humps there are."""
-        return len(self.numbers) // 2
+        """The number of components."""
+        return 0 if self.parameters is None else self.parameters.count
 
-    def chances(self) -> Floats:
-        """Of every bin."""
-        if not self.count:
-            return np.full(len(self.places), 1 / len(self.places))
-        shapes, weights, _ = self._shapes()
-        found: Floats = shapes @ weights
-        return (1 - FLAT) * found + FLAT / len(found)
+    def probabilities(self) -> Floats:
+        """The probability of every bin, including the share that is spread uniformly."""
+        if self.parameters is None:
+            return np.full(len(self.centres), 1 / len(self.centres))
+        components, _ = self._components(self.parameters)
+        mixture: Floats = components @ self.parameters.weights()
+        return (1 - UNIFORM_SHARE) * mixture + UNIFORM_SHARE / len(mixture)
 
-    def slopes(self) -> tuple[Floats, Floats]:
-        """The chances without the flat share, and how they change with each number, a column each."""
-        shapes, weights, away = self._shapes()
-        found = shapes @ weights
-        heavier = (shapes - found[:, None]) * weights
-        weighed = shapes * weights
-        further = weighed * (away - (shapes * away).sum(axis=0)) / np.exp(self.numbers[-1])
-        wider = (weighed * (away**2 - (shapes * away**2).sum(axis=0))).sum(axis=1, keepdims=True)
-        return found, np.concatenate([heavier[:, 1:], further, wider], axis=1)
+    def mixture_and_gradient(self) -> tuple[Floats, Floats]:
+        """The probabilities without the uniform share, and their derivatives by each packed parameter (columns)."""
+        if self.parameters is None:
+            raise ValueError("a uniform density has no parameters to differentiate by")
+        components, standardised = self._components(self.parameters)
+        weights = self.parameters.weights()
+        mixture = components @ weights
+        by_logit = (components - mixture[:, None]) * weights
+        weighted = components * weights
+        by_mean = weighted * (standardised - (components * standardised).sum(axis=0)) / self.parameters.width
+        squares = standardised**2
+        by_width = (weighted * (squares - (components * squares).sum(axis=0))).sum(axis=1, keepdims=True)
+        return mixture, np.concatenate([by_logit[:, 1:], by_mean, by_width], axis=1)
 
-    def _shapes(self) -> tuple[Floats, Floats, Floats]:
-        raised = np.append(0.0, self.numbers[: self.count - 1])
-        weights = np.exp(raised - raised.max())
-        away = (self.places[:, None] - self.numbers[self.count - 1 : -1]) / np.exp(self.numbers[-1])
-        shapes = np.exp(-0.5 * (away**2 - (away**2).min(axis=0)))
-        return shapes / shapes.sum(axis=0), weights / weights.sum(), away
+    def refitted(self, channel: Floats, counts: Floats) -> MixtureDensity:
+        """The mixture with the same number of components for other counts, searched from the present parameters."""
+        if self.parameters is None:
+            return self
+        return widened(channel, counts, _maximise(channel, counts, self, [self.parameters]))
+
+    def _components(self, parameters: Parameters) -> tuple[Floats, Floats]:
+        """The probabilities of the bins under each component, and the bins' standardised distances from its mean."""
+        standardised = (self.centres[:, None] - parameters.means) / parameters.width
+        densities = np.exp(-0.5 * (standardised**2 - (standardised**2).min(axis=0)))
+        return densities / densities.sum(axis=0), standardised
 
 
-def simplest(channel: Floats, counts: Floats, places: Floats, seen: Floats, narrowest: float) -> MixtureDensity:
-    """The humps that Schwarz's criterion prefers, widened by a standard error.
+def fit_mixture(
+    channel: Floats, counts: Floats, centres: Floats, observed_centres: Floats, least_width: float
+) -> MixtureDensity:
+    """The mixture that Schwarz's criterion prefers, widened by one standard error of its width.
 
     Args:
-        channel: the chance of each bin of the counts, a row, for a value of each bin of `places`, a column.
-        counts: of noisy values.
-        places: the middles of the bins of the original.
-        seen: the middles of the bins of the counts.
-        narrowest: the least width of a hump.
+        channel: the channel matrix: the probability of each observed bin (row) given each original bin (column).
+        counts: the number of noisy values in each observed bin.
+        centres: the centres of the bins of the original.
+        observed_centres: the centres of the observed bins.
+        least_width: the least width of a component.
 
     """
-    best, failed = MixtureDensity(places, np.zeros(0), narrowest), 0
-    highest = likelihood(channel, counts, best.chances())
-    price = np.log(counts.sum())  # half a logarithm for each number: a hump has a weight and a top
-    for count in range(1, _MOST + 1):
-        humps = _likeliest(channel, counts, best, _starts(counts, places, seen, count))
-        score = likelihood(channel, counts, humps.slopes()[0]) - price * count
-        if score > highest:
-            best, highest, failed = humps, score, 0
-        elif (failed := failed + 1) == _PATIENCE:
+    best, failures = MixtureDensity(centres, None, least_width), 0
+    best_score = log_likelihood(channel, counts, best.probabilities())
+    penalty = np.log(counts.sum())  # half a logarithm for each parameter: a component has a weight and a mean
+    for count in range(1, _MOST_COMPONENTS + 1):
+        mixture = _maximise(channel, counts, best, _starting_points(counts, centres, observed_centres, count))
+        score = log_likelihood(channel, counts, mixture.mixture_and_gradient()[0]) - penalty * count
+        if score > best_score:
+            best, best_score, failures = mixture, score, 0
+        elif (failures := failures + 1) == _PATIENCE:
             break
     return widened(channel, counts, best)
 
 
-def again(channel: Floats, counts: Floats, humps: MixtureDensity) -> MixtureDensity:
-    """As many humps for other counts, from where they were."""
-    if not humps.count:
-        return humps
-    return widened(channel, counts, _likeliest(channel, counts, humps, [humps.numbers]))
+def widened(channel: Floats, counts: Floats, mixture: MixtureDensity) -> MixtureDensity:
+    """The mixture with its width increased by one standard error, and the other parameters likeliest given that width.
 
-
-def widened(channel: Floats, counts: Floats, humps: MixtureDensity) -> MixtureDensity:
-    """The humps with a width greater by its standard error, and the rest as that width makes it likeliest.
-
-    That costs half of one in the logarithm of the likelihood, unless the numbers hardly tell the humps: then they stay.
+    This costs about ½ in log-likelihood. The mixture is returned unchanged where the counts hardly determine its width.
     """
-    if not humps.count:
-        return humps
-    found, slopes = humps.slopes()
-    seen = channel @ slopes
-    weights = counts / np.maximum(channel @ found, 1e-100) ** 2
-    errors = np.linalg.pinv(seen.T @ (weights[:, None] * seen), hermitian=True)[-1]
-    if not 0 < errors[-1] < 1:  # hardly told at all
-        return humps
-    wider = replace(humps, numbers=humps.numbers + errors / np.sqrt(errors[-1]))
-    lost = likelihood(channel, counts, found) - likelihood(channel, counts, wider.slopes()[0])
-    return wider if 0 <= lost < 1 else humps
+    if mixture.parameters is None:
+        return mixture
+    probabilities, gradient = mixture.mixture_and_gradient()
+    observed_gradient = channel @ gradient
+    weights = counts / np.maximum(channel @ probabilities, 1e-100) ** 2
+    information = observed_gradient.T @ (weights[:, None] * observed_gradient)
+    covariance_with_width = np.linalg.pinv(information, hermitian=True)[-1]
+    variance_of_width = covariance_with_width[-1]
+    if not 0 < variance_of_width < 1:  # the counts do not determine the width
+        return mixture
+    shifted = mixture.parameters.pack() + covariance_with_width / np.sqrt(variance_of_width)
+    wider = replace(mixture, parameters=Parameters.unpack(shifted))
+    loss = log_likelihood(channel, counts, probabilities) - log_likelihood(
+        channel, counts, wider.mixture_and_gradient()[0]
+    )
+    return wider if 0 <= loss < 1 else mixture
 
 
-def _likeliest(channel: Floats, counts: Floats, like: MixtureDensity, starts: list[Floats]) -> MixtureDensity:
-    """The best that some starts lead to, over the same bins as others, and as wide at least."""
-    places = like.places
-    low, high, rows = places[0], places[-1], counts.sum()
-    count, span = len(starts[0]) // 2, high - low
-    bounds = [(-12.0, 12.0)] * (count - 1) + [(low - _FAR * span, high + _FAR * span)] * count
-    bounds += [(np.log(like.narrowest), np.log(max(_FAR * span, 2 * like.narrowest)))]
+def _maximise(
+    channel: Floats, counts: Floats, template: MixtureDensity, starting_points: list[Parameters]
+) -> MixtureDensity:
+    """The mixture of greatest likelihood reached from some starting points, on the template's bins and least width."""
+    low, high, rows = template.centres[0], template.centres[-1], counts.sum()
+    count, span, least = starting_points[0].count, high - low, template.least_width
+    bounds = [(-_LARGEST_LOGIT, _LARGEST_LOGIT)] * (count - 1)
+    bounds += [(low - _FAR * span, high + _FAR * span)] * count
+    bounds += [(np.log(least), np.log(max(_FAR * span, 2 * least)))]
 
-    def unlikely(numbers: Floats) -> tuple[float, Floats]:
-        found, slopes = replace(like, numbers=numbers).slopes()
-        expected = np.maximum(channel @ found, 1e-300)
-        return -float(counts @ np.log(expected)) / rows, -(slopes.T @ (channel.T @ (counts / expected))) / rows
+    def negative_log_likelihood(vector: Floats) -> tuple[float, Floats]:
+        mixture, gradient = replace(template, parameters=Parameters.unpack(vector)).mixture_and_gradient()
+        expected = np.maximum(channel @ mixture, 1e-300)
+        return -float(counts @ np.log(expected)) / rows, -(gradient.T @ (channel.T @ (counts / expected))) / rows
 
-    found = [
-        minimize(unlikely, np.clip(start, *np.array(bounds).T), jac=True, method="L-BFGS-B", bounds=bounds)
-        for start in starts
-    ]
-    return replace(like, numbers=min(found, key=lambda end: float(end.fun)).x)
+    def optimum(start: Parameters) -> OptimizeResult:
+        inside = np.clip(start.pack(), *np.array(bounds).T)
+        return minimize(negative_log_likelihood, inside, jac=True, method="L-BFGS-B", bounds=bounds)
+
+    optima = [optimum(start) for start in starting_points]
+    best = min(optima, key=lambda found: float(found.fun))
+    return replace(template, parameters=Parameters.unpack(best.x))
 
 
-def _starts(counts: Floats, places: Floats, seen: Floats, count: int) -> list[Floats]:
-    """Tops where equal shares of the counts lie, and at equal distances."""
+def _starting_points(counts: Floats, centres: Floats, observed_centres: Floats, count: int) -> list[Parameters]:
+    """Parameters with means at quantiles of the counts, and with means at equal distances."""
     share = (np.arange(count) + 0.5) / count
-    below = np.cumsum(counts) / counts.sum()
-    mean = counts @ seen / counts.sum()
-    spread = np.sqrt(counts @ (seen - mean) ** 2 / counts.sum())
-    span = places[-1] - places[0]
-    tops = np.clip(np.interp(share, below, seen), places[0], places[-1])
-    flat = np.zeros(count - 1)
+    cumulative = np.cumsum(counts) / counts.sum()
+    mean = counts @ observed_centres / counts.sum()
+    deviation = np.sqrt(counts @ (observed_centres - mean) ** 2 / counts.sum())
+    low, high = centres[0], centres[-1]
+    quantiles = np.clip(np.interp(share, cumulative, observed_centres), low, high)
+    equal = np.zeros(count - 1)
     return [
-        np.concatenate([flat, tops, [np.log(max(0.5 * spread / count, 1e-300))]]),
-        np.concatenate([flat, places[0] + span * share, [np.log(0.3 * span / count)]]),
+        Parameters(equal, quantiles, float(np.log(max(0.5 * deviation / count, 1e-300)))),
+        Parameters(equal, low + (high - low) * share, float(np.log(0.3 * (high - low) / count))),
     ]
 
 
-def likelihood(channel: Floats, counts: Floats, chances: Floats) -> float:
-    """The logarithm of that of noisy counts, but for what all chances have in common."""
-    return float(counts @ np.log(np.maximum(channel @ chances, 1e-300)))
+def log_likelihood(channel: Floats, counts: Floats, probabilities: Floats) -> float:
+    """The log-likelihood of noisy counts up to a constant, given the probabilities of the bins of the original."""
+    return float(counts @ np.log(np.maximum(channel @ probabilities, 1e-300)))

@@ -1,9 +1,9 @@
-"""Noise on a few columns, over a box of cells: from where values are to where they are seen, and back.
+"""The channel matrix of correlated Gaussian noise on a few columns, factorised along sheared axes.
 
 Noise of covariance `L·D·Lᵀ` (`L` unit lower triangular, `D` diagonal) is independent along the sheared axes `L⁻¹·y`.
-There a value at `x` lies about `L⁻¹·x`, so that along each axis the chance of a bin depends on the cell of that axis
-and of those before it: one small table an axis, however the columns are correlated. Bins of what is seen are half a
-deviation of the noise wide; narrower ones would tell no more.
+There a value at `x` is observed around `L⁻¹·x`, so that along each axis the probability of a bin depends only on the
+original's cell along that axis and the axes before it: one small matrix per axis, however the columns are correlated.
+Observed bins are half a noise deviation wide; narrower ones would carry no more information.
 """
 
 from __future__ import annotations
@@ -12,72 +12,74 @@ import numpy as np
 from scipy.special import ndtr
 
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.covariances import positive
+from sfumato.kernels.covariances import nearest_covariance
 
-_WIDTH = 0.5
-"""Of a bin of noisy values, in deviations of the noise."""
-_LEAST = 1e-4
-"""The least share of noise in any direction: a covariance that was rounded may have lost it."""
+_BIN_WIDTH = 0.5
+"""The width of an observed bin, in noise deviations."""
+_LEAST_SHARE = 1e-4
+"""The least relative noise variance in any direction: rounding of a published covariance may have removed it."""
 _REACH = 2.5
-"""Deviations beyond the box that have bins of their own; what lies further out is in the last one."""
+"""The margin of observed bins beyond the box, in deviations; values further out are counted in the last bin."""
 
 
 class ShearedChannel:
-    """Equal cells over a box, and the noise that takes values out of them."""
+    """The noise channel from equal cells over a box to observed bins along sheared axes."""
 
     def __init__(self, low: Floats, high: Floats, bins: int, noise: Floats) -> None:
-        factor = np.linalg.cholesky(positive(noise, np.sqrt(np.diag(noise)), _LEAST))
+        factor = np.linalg.cholesky(nearest_covariance(noise, np.sqrt(np.diag(noise)), _LEAST_SHARE))
         deviations = np.diag(factor)
         self._shear = np.linalg.inv(factor / deviations)
         self.edges = tuple(np.linspace(a, b, bins + 1) for a, b in zip(low, high, strict=True))
         widths = (high - low) / bins
-        self._ends, self._tables = [], []
+        self._observed_edges, self._matrices = [], []
         for axis, row in enumerate(self._shear):
-            middles = _sums(row[: axis + 1], self.edges)
+            centres = _sheared_centres(row[: axis + 1], self.edges)
             # a value may lie anywhere in its cell
             deviation = np.sqrt(deviations[axis] ** 2 + (row * widths) @ (row * widths) / 12)
-            beyond, step = _REACH * deviation, max(_WIDTH * deviation, widths[axis])
-            ends = np.arange(middles.min() - beyond, middles.max() + beyond + step, step)
-            self._ends.append(ends)
-            sure = np.concatenate([[-np.inf], ends[1:-1], [np.inf]])
-            self._tables.append(np.diff(ndtr((sure[:, None] - middles[..., None, :]) / deviation), axis=-2))
+            margin, step = _REACH * deviation, max(_BIN_WIDTH * deviation, widths[axis])
+            edges = np.arange(centres.min() - margin, centres.max() + margin + step, step)
+            self._observed_edges.append(edges)
+            open_ended = np.concatenate([[-np.inf], edges[1:-1], [np.inf]])
+            cumulative = ndtr((open_ended[:, None] - centres[..., None, :]) / deviation)
+            self._matrices.append(np.diff(cumulative, axis=-2))
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """How many bins there are of noisy values, along each axis."""
-        return tuple(len(ends) - 1 for ends in self._ends)
+        """The number of observed bins along each sheared axis."""
+        return tuple(len(edges) - 1 for edges in self._observed_edges)
 
-    def places(self, values: Floats) -> Rows:
-        """The bins of noisy values, a row each."""
+    def bin_indices(self, values: Floats) -> Rows:
+        """The observed bin of each noisy record, one index per axis."""
         sheared = values @ self._shear.T
-        found = [
-            np.searchsorted(ends[1:-1], column, "right") for ends, column in zip(self._ends, sheared.T, strict=True)
+        indices = [
+            np.searchsorted(edges[1:-1], column, "right")
+            for edges, column in zip(self._observed_edges, sheared.T, strict=True)
         ]
-        return np.stack(found, axis=1)
+        return np.stack(indices, axis=1)
 
-    def forward(self, chances: Floats) -> Floats:
-        """How likely each bin is, for values that are where `chances` says; other axes may stand in front."""
-        front = chances.shape[: chances.ndim - len(self._tables)]
-        seen = chances[..., None]
-        for axis in reversed(range(len(self._tables))):
-            seen = self._tables[axis] @ seen
-            seen = seen.reshape(*seen.shape[:-2], -1)
-        return seen.reshape(*front, *self.shape)
+    def forward(self, probabilities: Floats) -> Floats:
+        """The probabilities of the observed bins, given those of the cells; leading axes are a stack."""
+        stack = probabilities.shape[: probabilities.ndim - len(self._matrices)]
+        observed = probabilities[..., None]
+        for axis in reversed(range(len(self._matrices))):
+            observed = self._matrices[axis] @ observed
+            observed = observed.reshape(*observed.shape[:-2], -1)
+        return observed.reshape(*stack, *self.shape)
 
-    def backward(self, ratios: Floats) -> Floats:
-        """The mean of `ratios` over where a value of each cell is seen: the transpose."""
-        front = ratios.shape[: ratios.ndim - len(self._tables)]
-        means = ratios.reshape(*front, self.shape[0], -1)
-        for axis, table in enumerate(self._tables):
-            means = np.swapaxes(table, -1, -2) @ means
-            if axis + 1 < len(self._tables):
+    def adjoint(self, ratios: Floats) -> Floats:
+        """The expectation of `ratios` over the observed bin, given each cell of the original."""
+        stack = ratios.shape[: ratios.ndim - len(self._matrices)]
+        means = ratios.reshape(*stack, self.shape[0], -1)
+        for axis, matrix in enumerate(self._matrices):
+            means = np.swapaxes(matrix, -1, -2) @ means
+            if axis + 1 < len(self._matrices):
                 means = means.reshape(*means.shape[:-1], self.shape[axis + 1], -1)
-        found: Floats = means[..., 0]
-        return found
+        expected: Floats = means[..., 0]
+        return expected
 
 
-def _sums(row: Floats, edges: tuple[Floats, ...]) -> Floats:
-    """`row·x` at the middles of all cells of the axes up to one."""
+def _sheared_centres(row: Floats, edges: tuple[Floats, ...]) -> Floats:
+    """The sheared coordinate `row·x` at the centres of all cells, over the axes up to the one of this row."""
     total = np.zeros(())
     for weight, ends in zip(row, edges, strict=False):
         total = np.add.outer(total, weight * (ends[1:] + ends[:-1]) / 2)

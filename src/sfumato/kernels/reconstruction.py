@@ -1,11 +1,12 @@
-"""Distributions behind noise, on a grid of bins, by expectation maximisation.
+"""Deconvolution on a grid: the density of numbers behind Gaussian noise, by expectation maximisation (EM).
 
-The step `g ← g·Kᵀ(c/(K·g))/n` is the Bayesian iteration of Agrawal and Srikant (2000, section 3) where `K` holds the
-density of the noise between the middles of bins, and the EM of Agrawal and Aggarwal (2001) where it holds its mean
-over them. Iterated for long it fits the noise as well. So each step ends by mixing every bin a little with its
-neighbours (EMS: Silverman, Jones, Wilson and Nychka 1990), which keeps what the data say and forgets what they do not:
-it converges, and what it converges to does not overfit. Mixing forgets everything but where the iteration started: a
-flat distribution, or one that is simple and fits already (`humps`).
+The iteration `g ← g·Kᵀ(c/(K·g))/n`, for counts `c` of `n` noisy values and a channel matrix `K`, is the Bayesian
+iteration of Agrawal and Srikant (2000, section 3) where `K` holds the density of the noise between the centres of bins,
+and the EM algorithm of Agrawal and Aggarwal (2001) where it holds the mean of that density over the bins. Iterated for
+long it fits the sampling error too. Each iteration therefore ends with a smoothing step between neighbouring bins (EMS:
+Silverman, Jones, Wilson and Nychka 1990), which keeps what the data determine and damps what they do not: the iteration
+converges, and its limit does not overfit. Smoothing acts on the ratio to the initial density, which is uniform or a
+simple density that already fits (`initial_density`).
 """
 
 from __future__ import annotations
@@ -18,166 +19,182 @@ from scipy.special import ndtr
 
 from sfumato.kernels import Floats
 
-_APART = 0.02
-"""Correlations of the noise up to which its columns are taken one by one, which is much faster."""
-STEPS = 2000
-MIXING = 0.01
-"""How far a step lets values wander, in standard deviations of the original."""
-_SHARE, _ROUNDS = 0.25, 40
-"""The most of a bin that goes to each neighbour at once, and how often it may."""
+_UNCORRELATED = 0.02
+"""The largest noise correlation at which columns are treated as independent, which is much faster."""
+ITERATIONS = 2000
+SMOOTHING = 0.01
+"""The distance over which one iteration smooths, in standard deviations of the original."""
+_LARGEST_SHARE, _MOST_PASSES = 0.25, 40
+"""The largest share of a bin that one smoothing pass moves to each neighbour, and the most passes per iteration."""
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Bins of equal width over a box, and the noise that takes values from one to another."""
+    """Bins of equal width over a box, and the covariance of the noise that moves values between bins."""
 
     low: Floats
     high: Floats
     bins: tuple[int, ...]
     noise: Floats
-    """Its covariance."""
-    spread: Floats
-    """The standard deviations of the original, more or less."""
-    spread_over_bins: bool = True
-    """Whether a value may lie anywhere in its bin, else in its middle."""
+    """The covariance of the noise."""
+    deviations: Floats
+    """Approximate standard deviations of the original columns."""
+    uniform_within_bins: bool = True
+    """Whether an original value lies anywhere in its bin with equal probability, rather than at its centre."""
     reach: float = 5.0
-    """Deviations of noise beyond the grid that have bins of their own; what lies further out is in the last one."""
+    """The margin of bins beyond the box, in noise deviations; values further out are counted in the last bin."""
 
     @property
-    def steps(self) -> Floats:
-        """The widths of the bins."""
+    def bin_widths(self) -> Floats:
+        """The width of a bin along each axis."""
         widths: Floats = (self.high - self.low) / np.array(self.bins)
         return widths
 
     @property
     def margin(self) -> tuple[int, ...]:
-        """How many bins lie beyond each end."""
-        return tuple(int(n) for n in np.ceil(self.reach * np.sqrt(np.diag(self.noise)) / self.steps) + 1)
+        """The number of bins beyond each end of each axis."""
+        return tuple(int(n) for n in np.ceil(self.reach * np.sqrt(np.diag(self.noise)) / self.bin_widths) + 1)
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the counts of noisy values: the bins, with the margin at either end."""
+        """The shape of a histogram of noisy values: the bins, with the margin at either end."""
         return tuple(n + 2 * m for n, m in zip(self.bins, self.margin, strict=True))
 
-    def edges(self, axis: int, *, wide: bool = False) -> Floats:
-        """Of the bins along an axis, or with the margin."""
-        beyond = self.margin[axis] if wide else 0
-        ends: Floats = self.low[axis] + self.steps[axis] * np.arange(-beyond, self.bins[axis] + beyond + 1)
-        return ends
+    def edges(self, axis: int, *, padded: bool = False) -> Floats:
+        """The bin edges along an axis, with the margin if `padded`."""
+        beyond = self.margin[axis] if padded else 0
+        edges: Floats = self.low[axis] + self.bin_widths[axis] * np.arange(-beyond, self.bins[axis] + beyond + 1)
+        return edges
+
+    def centres(self, axis: int, *, padded: bool = False) -> Floats:
+        """The bin centres along an axis, with the margin if `padded`."""
+        edges = self.edges(axis, padded=padded)
+        centres: Floats = (edges[1:] + edges[:-1]) / 2
+        return centres
 
     def kernel(self) -> Floats:
-        """The chance to come from one bin into another so many bins away.
+        """The convolution kernel: the probability of a displacement by each number of bins.
 
-        Two values anywhere in their bins lie apart by the distance of the bins and a little more, of variance `h²/6`.
+        Two values anywhere in their bins differ by the distance of the bins and a remainder of variance `h²/6`.
         """
-        apart = np.meshgrid(*(np.arange(-m, m + 1) for m in self.margin), indexing="ij")
-        gaps = np.stack(apart, axis=-1) * self.steps
-        covariance = self.noise + (np.diag(self.steps**2) / 6 if self.spread_over_bins else 0.0)
+        offsets = np.meshgrid(*(np.arange(-m, m + 1) for m in self.margin), indexing="ij")
+        distances = np.stack(offsets, axis=-1) * self.bin_widths
+        covariance = self.noise + (np.diag(self.bin_widths**2) / 6 if self.uniform_within_bins else 0.0)
         sizes = np.sqrt(np.diag(covariance))
-        scaled = gaps / sizes
+        scaled = distances / sizes
         precision = np.linalg.pinv(covariance / np.outer(sizes, sizes), hermitian=True)
-        chance = np.exp(-0.5 * np.einsum("...i,ij,...j->...", scaled, precision, scaled))
-        kernel: Floats = chance / chance.sum()
+        density = np.exp(-0.5 * np.einsum("...i,ij,...j->...", scaled, precision, scaled))
+        kernel: Floats = density / density.sum()
         return kernel
 
-    def column(self, axis: int) -> Floats:
-        """The chance of each bin, a row, for a value of each bin without the margin, a column."""
-        low = self.edges(axis)[:-1]
-        middle = low + self.steps[axis] / 2
-        variance = self.noise[axis, axis] + (self.steps[axis] ** 2 / 12 if self.spread_over_bins else 0.0)
-        ends = self.edges(axis, wide=True)
-        ends[0], ends[-1] = -np.inf, np.inf
-        chances: Floats = np.diff(ndtr((ends[:, None] - middle) / np.sqrt(variance)), axis=0)
-        return chances
+    def channel_matrix(self, axis: int) -> Floats:
+        """The probability of each observed bin (row, with the margin) given each bin of the original (column)."""
+        centres = self.edges(axis)[:-1] + self.bin_widths[axis] / 2
+        variance = self.noise[axis, axis] + (self.bin_widths[axis] ** 2 / 12 if self.uniform_within_bins else 0.0)
+        edges = self.edges(axis, padded=True)
+        edges[0], edges[-1] = -np.inf, np.inf
+        probabilities: Floats = np.diff(ndtr((edges[:, None] - centres) / np.sqrt(variance)), axis=0)
+        return probabilities
 
     @property
     def is_separable(self) -> bool:
-        """Whether the noise of each column can be taken by itself."""
+        """Whether the noise of the columns is so little correlated that the channel is a product over the columns."""
         sizes = np.sqrt(np.diag(self.noise))
-        return bool(np.abs(self.noise / np.outer(sizes, sizes) - np.eye(len(sizes))).max() < _APART)
+        return bool(np.abs(self.noise / np.outer(sizes, sizes) - np.eye(len(sizes))).max() < _UNCORRELATED)
 
-    def count(self, values: Floats) -> Floats:
-        """How many noisy values lie in each bin; what lies further out is counted at the end."""
-        places = np.floor((values - self.low) / self.steps).astype(np.int64) + np.array(self.margin)
-        places = np.clip(places, 0, np.array(self.shape) - 1)
-        keys = np.ravel_multi_index(tuple(places.T), self.shape)
-        return np.bincount(keys, minlength=int(np.prod(self.shape))).reshape(self.shape).astype(np.float64)
+    def histogram(self, values: Floats) -> Floats:
+        """The number of noisy values in each bin; values beyond the margin are counted in the last bin."""
+        indices = np.floor((values - self.low) / self.bin_widths).astype(np.int64) + np.array(self.margin)
+        indices = np.clip(indices, 0, np.array(self.shape) - 1)
+        flat = np.ravel_multi_index(tuple(indices.T), self.shape)
+        return np.bincount(flat, minlength=int(np.prod(self.shape))).reshape(self.shape).astype(np.float64)
 
 
 class NoiseChannel:
-    """`K` and its transpose, of one distribution or of a stack of them."""
+    """The channel `K` of a grid and its adjoint, applied to one density or to a stack of densities."""
 
-    def __init__(self, grid: Grid, mixing: float = MIXING) -> None:
+    def __init__(self, grid: Grid, smoothing: float = SMOOTHING) -> None:
         self._bins, self._shape = grid.bins, grid.shape
         self._axes = tuple(range(-len(grid.bins), 0))
         if grid.is_separable:
-            self._columns = [grid.column(axis) for axis in range(len(grid.bins))]
+            self._matrices = [grid.channel_matrix(axis) for axis in range(len(grid.bins))]
         else:
-            self._columns, self._spectrum = [], fft.rfftn(grid.kernel(), self._shape)
-        self._mixing = (mixing * grid.spread / grid.steps) ** 2 / 2
+            self._matrices, self._spectrum = [], fft.rfftn(grid.kernel(), self._shape)
+        self._smoothing = (smoothing * grid.deviations / grid.bin_widths) ** 2 / 2
 
-    def forward(self, chances: Floats) -> Floats:
-        """Where values are seen that lie where `chances` says."""
-        if self._columns:
-            return np.maximum(_along(self._columns, chances), 1e-300)
-        seen = fft.irfftn(fft.rfftn(chances, self._shape, self._axes) * self._spectrum, self._shape, self._axes)
-        there: Floats = np.maximum(seen, 1e-300)
-        return there
+    def forward(self, probabilities: Floats) -> Floats:
+        """The probabilities of the observed bins, given those of the bins of the original."""
+        if self._matrices:
+            return np.maximum(_along(self._matrices, probabilities), 1e-300)
+        spectrum = fft.rfftn(probabilities, self._shape, self._axes) * self._spectrum
+        observed: Floats = np.maximum(fft.irfftn(spectrum, self._shape, self._axes), 1e-300)
+        return observed
 
-    def backward(self, ratios: Floats) -> Floats:
-        """The mean of `ratios` over where a value of each bin is seen."""
-        if self._columns:
-            return _along([column.T for column in self._columns], ratios)
-        whole = fft.irfftn(fft.rfftn(ratios, self._shape, self._axes) * self._spectrum.conj(), self._shape, self._axes)
-        means: Floats = whole[(..., *(slice(0, n) for n in self._bins))]
-        return means
+    def adjoint(self, ratios: Floats) -> Floats:
+        """The expectation of `ratios` over the observed bin, given each bin of the original."""
+        if self._matrices:
+            return _along([matrix.T for matrix in self._matrices], ratios)
+        spectrum = fft.rfftn(ratios, self._shape, self._axes) * self._spectrum.conj()
+        padded = fft.irfftn(spectrum, self._shape, self._axes)
+        expected: Floats = padded[(..., *(slice(0, n) for n in self._bins))]
+        return expected
 
-    def step(self, chances: Floats, counts: Floats, start: Floats) -> Floats:
-        """One iteration, mixed towards the start; a stack of counts has one of chances."""
+    def step(self, probabilities: Floats, counts: Floats, initial: Floats) -> Floats:
+        """One EM iteration, smoothed towards the initial density; a stack of counts has a stack of densities."""
         total = counts.sum(axis=self._axes, keepdims=True)
-        shares = np.maximum(self.backward(counts / self.forward(chances)), 0.0)
-        found = chances * shares / np.maximum(total, 1e-300)
-        for axis, share in zip(self._axes, self._mixing, strict=True):
-            rounds = min(int(np.ceil(share / _SHARE)), _ROUNDS)
-            for _ in range(rounds):
-                found = _mixed(found, start, axis, min(float(share) / rounds, _SHARE))
-        mixed: Floats = found
-        return mixed
+        factors = np.maximum(self.adjoint(counts / self.forward(probabilities)), 0.0)
+        updated = probabilities * factors / np.maximum(total, 1e-300)
+        for axis, share in zip(self._axes, self._smoothing, strict=True):
+            passes = min(int(np.ceil(share / _LARGEST_SHARE)), _MOST_PASSES)
+            for _ in range(passes):
+                updated = _smoothed(updated, initial, axis, min(float(share) / passes, _LARGEST_SHARE))
+        smoothed: Floats = updated
+        return smoothed
 
-    def start(self, counts: Floats) -> Floats:
-        """All bins equally likely, for each of a stack of counts."""
+    def uniform(self, counts: Floats) -> Floats:
+        """The uniform density over the bins, once for each histogram of a stack."""
         stack = counts.shape[: counts.ndim - len(self._bins)]
-        even: Floats = np.full((*stack, *self._bins), 1 / float(np.prod(self._bins)))
-        return even
+        density: Floats = np.full((*stack, *self._bins), 1 / float(np.prod(self._bins)))
+        return density
 
 
 def _along(matrices: list[Floats], values: Floats) -> Floats:
-    """One matrix along each of the last axes."""
+    """The product of one matrix with each of the last axes."""
     for axis, matrix in zip(range(-len(matrices), 0), matrices, strict=True):
         values = np.moveaxis(np.moveaxis(values, axis, -1) @ matrix.T, -1, axis)
     return values
 
 
-def _mixed(chances: Floats, start: Floats, axis: int, share: float) -> Floats:
-    """Every bin with a share of its two neighbours, as far as they differ from the start by unlike factors."""
-    before, after = (np.take(start, np.arange(i, i + start.shape[axis] - 1), axis=axis) for i in (0, 1))
-    flow = share * np.minimum(before, after) * np.diff(chances / start, axis=axis)
-    none = np.zeros_like(np.take(chances, [0], axis=axis))
-    inward, outward = np.concatenate([flow, none], axis=axis), np.concatenate([none, flow], axis=axis)
-    mixed: Floats = chances + inward - outward
-    return mixed
+def _smoothed(probabilities: Floats, initial: Floats, axis: int, share: float) -> Floats:
+    """One diffusion pass along an axis, which evens out the ratio to the initial density and conserves mass."""
+    before, after = (np.take(initial, np.arange(i, i + initial.shape[axis] - 1), axis=axis) for i in (0, 1))
+    flow = share * np.minimum(before, after) * np.diff(probabilities / initial, axis=axis)
+    none = np.zeros_like(np.take(probabilities, [0], axis=axis))
+    inflow, outflow = np.concatenate([flow, none], axis=axis), np.concatenate([none, flow], axis=axis)
+    smoothed: Floats = probabilities + inflow - outflow
+    return smoothed
 
 
 def reconstruct(
-    blur: NoiseChannel, counts: Floats, steps: int = STEPS, change: float = 0.0, start: Floats | None = None
+    channel: NoiseChannel,
+    counts: Floats,
+    iterations: int = ITERATIONS,
+    tolerance: float = 0.0,
+    initial: Floats | None = None,
 ) -> tuple[Floats, int]:
-    """The distribution after that many steps, or when one step moves less than `change` of it; and how many there were.
+    """The deconvolved density, and the number of EM iterations that were made.
 
-    A stack of counts is reconstructed together. Where no start is given, it is flat.
+    Args:
+        channel: the noise channel of the grid.
+        counts: the histogram of noisy values, or a stack of histograms that are deconvolved together.
+        iterations: the most iterations.
+        tolerance: iteration stops when the total absolute change of one iteration is smaller.
+        initial: the initial density, which smoothing also acts towards; uniform if not given.
+
     """
-    found = start = blur.start(counts) if start is None else start
-    for step in range(1, steps + 1):
-        last, found = found, blur.step(found, counts, start)
-        if change and np.abs(found - last).sum() < change:
-            return found, step
-    return found, steps
+    density = initial = channel.uniform(counts) if initial is None else initial
+    for iteration in range(1, iterations + 1):
+        last, density = density, channel.step(density, counts, initial)
+        if tolerance and np.abs(density - last).sum() < tolerance:
+            return density, iteration
+    return density, iterations

@@ -1,1 +1,1 @@
-"""The secret and all that is derived from it: keys, addressed bits, and the two degradation paths."""
+"""Cryptographic keys: the master key, key derivation, addressed random bits, signatures, and the path tree."""

@@ -1,4 +1,4 @@
-"""The master key: where it comes from, how it is kept, and how every other key is derived from it."""
+"""The 256-bit master key: generation, key files, and derivation of every other key (HKDF-SHA256)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _HEADER = "sfumato-key-1 "
 
 
 class Key:
-    """A 256-bit secret. It has no readable form: neither `repr` nor an error ever shows it."""
+    """A 256-bit secret key, which neither `repr` nor any error message ever shows."""
 
     __slots__ = ("_secret",)
 
@@ -29,17 +29,17 @@ class Key:
 
     @classmethod
     def generate(cls) -> Key:
-        """A fresh key from the operating system."""
+        """A new random key from the operating system's generator."""
         return cls(secrets.token_bytes(BYTES))
 
     @classmethod
     def from_bytes(cls, secret: bytes) -> Key:
-        """The key that these 32 bytes are."""
+        """The key with these 32 secret bytes."""
         return cls(secret)
 
     @classmethod
     def load(cls, path: str | Path) -> Key:
-        """Read a key file, which nobody but its owner may be able to read."""
+        """Read a key file; it is refused if anybody but its owner can read it."""
         path = Path(path)
         try:
             mode = stat.S_IMODE(path.stat().st_mode)
@@ -68,7 +68,7 @@ class Key:
         return cls(secret)
 
     def save(self, path: str | Path) -> None:
-        """Write a key file that only its owner can read; an existing file is never overwritten."""
+        """Write a key file that only its owner can read, and refuse to overwrite an existing file."""
         path = Path(path)
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:
@@ -76,11 +76,11 @@ class Key:
                 file.write(f"{_HEADER}{self._secret.hex()}\n")
                 file.flush()
                 os.fsync(file.fileno())
-            path.hardlink_to(part)  # whole or not at all, and never over another file
+            path.hardlink_to(part)  # atomic, and never over an existing file
         except FileExistsError:
             raise CustodyError(
-                f"a key file is never overwritten, and {path} exists; a lost key cannot be made again, so choose "
-                "another name"
+                f"a key file is never overwritten, and {path} exists; a lost key cannot be recovered, so choose "
+                "another file name"
             ) from None
         except (OSError, ValueError) as error:
             raise CustodyError(
@@ -90,7 +90,7 @@ class Key:
             part.unlink(missing_ok=True)
 
     def derive(self, *labels: str | bytes) -> Key:
-        """The key of a purpose: HKDF-SHA256 over the labels, each with its length, so that no two lists agree."""
+        """The key for one purpose: HKDF-SHA256 over the labels, each prefixed by its length to avoid collisions."""
         info = b"".join(
             len(label).to_bytes(4, "big") + label
             for label in (label.encode() if isinstance(label, str) else label for label in labels)
@@ -98,11 +98,11 @@ class Key:
         return Key(HKDF(algorithm=SHA256(), length=BYTES, salt=b"sfumato-1", info=info).derive(self._secret))
 
     def expose(self) -> bytes:
-        """The 32 secret bytes, for a cipher. Never print, log or store what this returns."""
+        """The 32 secret bytes, for use by a cipher; never print, log or store them."""
         return self._secret
 
     def fingerprint(self) -> str:
-        """Sixteen public digits that tell two keys apart and say nothing else."""
+        """A public identifier of 16 hexadecimal digits, which reveals nothing about the key."""
         return self.derive("fingerprint").expose()[:8].hex()
 
     def __eq__(self, other: object) -> bool:
@@ -112,7 +112,9 @@ class Key:
         return hash(self.fingerprint())
 
     def __reduce__(self) -> str:
-        raise CustodyError("a key is not pickled, since nobody knows where the bytes will lie; hand it over by itself")
+        raise CustodyError(
+            "a key cannot be pickled, since the bytes could end up in an unprotected file; pass the key separately"
+        )
 
     def __repr__(self) -> str:
         return "Key(…)"

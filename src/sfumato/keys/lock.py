@@ -1,7 +1,7 @@
-"""Locks: how a vault keeps its master key without ever writing it in plain.
+"""Key wrapping: encryption of a vault's master key under a passphrase or another key.
 
-A lock is opened by a secret that is not in the vault: a passphrase, or another key from a file or from the
-environment. The master key lies wrapped in AES-256-GCM, bound to the vault and the generation that it belongs to.
+The secret that unwraps it is not in the vault: a passphrase, or a key from a file or from the environment. The master
+key is encrypted with AES-256-GCM, and authenticated together with the vault and the key generation it belongs to.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ from sfumato.errors import CustodyError
 from sfumato.keys.key import BYTES, Key
 
 Secret = Key | str
-"""What opens a lock: a key, or a passphrase."""
+"""The secret that unwraps a master key: a key, or a passphrase."""
 
 _SALT, _NONCE = 16, 12
 _COST = {"iterations": 3, "lanes": 4, "memory_cost": 64 * 1024}
-"""Of Argon2id: RFC 9106's second choice, 64 MiB."""
+"""Parameters of Argon2id: the second recommended option of RFC 9106, with 64 MiB of memory."""
 
 WRONG = "the vault could not be opened with this passphrase or key; give the one it was locked with"
-"""The one answer to every wrong secret, whatever is wrong with it."""
+"""The one error message for every wrong secret, so that it reveals nothing about what is wrong."""
 
 
 def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
-    """The lock that holds a master key for an owner, as JSON."""
+    """The wrapped master key of an owner (vault and generation), as JSON."""
     salt, nonce = secrets.token_bytes(_SALT), secrets.token_bytes(_NONCE)
     lock: dict[str, Any] = {"opens": "key", "salt": salt.hex(), "nonce": nonce.hex()}
     if isinstance(secret, str):
         if not secret or not secret.isprintable():
             raise CustodyError(
-                "a passphrase must be text that can be typed, and not empty; choose a long one that nobody guesses"
+                "a passphrase must be printable text and not empty; choose a long one that is hard to guess"
             )
         lock |= {"opens": "passphrase", "argon2id": _COST}
     sealed = AESGCM(_wrapping(lock, secret)).encrypt(nonce, master.expose(), owner.encode())
@@ -42,18 +42,18 @@ def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
 
 
 def unwrap(lock: dict[str, Any], secret: Secret, owner: str) -> Key:
-    """The master key that a lock holds."""
+    """The master key, decrypted with the secret that it was wrapped with."""
     if isinstance(secret, str) == (lock.get("opens") == "key"):
         raise CustodyError(WRONG)
     try:
-        opened = AESGCM(_wrapping(lock, secret))
-        return Key(opened.decrypt(bytes.fromhex(lock["nonce"]), bytes.fromhex(lock["sealed"]), owner.encode()))
-    except (InvalidTag, ValueError, KeyError):  # a passphrase that is no text is a ValueError too
+        cipher = AESGCM(_wrapping(lock, secret))
+        return Key(cipher.decrypt(bytes.fromhex(lock["nonce"]), bytes.fromhex(lock["sealed"]), owner.encode()))
+    except (InvalidTag, ValueError, KeyError):  # a passphrase that cannot be encoded is a ValueError too
         raise CustodyError(WRONG) from None
 
 
 def _wrapping(lock: dict[str, Any], secret: Secret) -> bytes:
-    """The key that wraps the master key."""
+    """The key-encryption key, derived from the secret and the salt."""
     salt = bytes.fromhex(lock["salt"])
     if isinstance(secret, Key):
         return secret.derive("lock", salt).expose()

@@ -1,12 +1,13 @@
-"""The path tree: where a level lies on a cell's Brownian path, and which draws lead there.
+"""A virtual Brownian tree: random access to a cell's Wiener process at the noise variance of any level.
 
-The path `W(t)` runs over the noise variance `t`. Declared levels are the nodes of a balanced binary tree over `t`;
-the first is drawn from `N(0, t)`, every other one from the law of Brownian motion given the nearest levels drawn
-before it: a bridge between two neighbours, or a free increment beyond the last. Between two declared levels the gap is
-halved, one bridge a binary digit; below the lowest it halves towards 0, above the highest it doubles.
+The path `W(t)` is indexed by the noise variance `t`. Declared levels are the nodes of a balanced binary tree over `t`;
+the first is drawn from `N(0, t)`, every other one from the conditional distribution of the Wiener process given the
+nearest levels drawn before it: a Brownian bridge between two neighbours, or an independent increment beyond the last.
+The gap between two declared levels is bisected, with one bridge per binary digit; below the lowest level it halves
+towards 0, above the highest it doubles.
 
-This is li2012's Algorithm 3 with its conditional (eqs. 17, 18) reduced to the two neighbours that it really depends
-on, since corner-wave noise (eq. 15) is Brownian motion in `σ²`. A node and its two children share one lane of bits
+This is li2012's Algorithm 3 with its conditional (eqs. 17, 18) reduced to the two neighbours on which it depends,
+since corner-wave noise (eq. 15) is a Wiener process in `σ²`. A node and its two children share one lane of bits
 (`keys.stream`).
 """
 
@@ -21,10 +22,10 @@ from sfumato.errors import LevelError
 from sfumato.levels import Ladder, Level
 
 OCTAVES = 40
-"""How often the gap may halve below the ladder or double above it."""
+"""The number of times the gap may halve below the ladder or double above it."""
 
 _SAME = 1e-9
-"""Two times nearer than this, relatively, are one: a level read back from a manifest finds its own place."""
+"""The relative difference up to which two times are equal, so that a level read from a manifest finds its own node."""
 
 Slot = tuple[str, int]
 """A lane and the number (0, 1, 2) of a normal in its block."""
@@ -32,9 +33,10 @@ Slot = tuple[str, int]
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """`W(time) = (1-weight)·W(left) + weight·W(right) + size·N`, with `N` the standard normal of the slot.
+    """One draw of the path: `W(time) = (1-weight)·W(left) + weight·W(right) + size·N`.
 
-    Without a left node the path starts from `W(0) = 0`; without a right one the increment is free.
+    `N` is the standard normal of the slot. Without a left node the path starts from `W(0) = 0`; without a right node
+    the increment is independent.
     """
 
     slot: Slot
@@ -43,32 +45,33 @@ class Node:
     right: Node | None
     weight: float
     size: float
+    """The conditional standard deviation, given the two neighbours."""
 
 
 @dataclass(frozen=True)
 class Point:
-    """A place on the path: the level that is given there, and its node."""
+    """A point on the path: the level that is released there, and its node."""
 
     level: Level
     node: Node
 
 
 class PathTree:
-    """The path tree of a ladder."""
+    """The tree of Brownian bridges over the levels of a ladder."""
 
     def __init__(self, ladder: Ladder, digits: int = 8) -> None:
-        self.declared = tuple(ladder)  # by falling fidelity, so by rising time
+        self.declared = tuple(ladder)  # in order of decreasing fidelity, so of increasing time
         self._digits = digits
         self._nodes = self._declare(0, len(self.declared), None, None, "")
         self._times = [node.time for node in self._nodes]
 
     @property
     def declaration(self) -> list[float]:
-        """What the tree depends on: two trees with equal declarations are equal."""
+        """All parameters of the tree: two trees with equal declarations are equal."""
         return [float(self._digits), *(level.fidelity for level in self.declared)]
 
     def locate(self, level: Level) -> Point:
-        """The first place on the grid at or beyond `level`: never less noise than was asked for."""
+        """The first point of the grid at or beyond `level`, so that there is never less noise than requested."""
         above = bisect_left(self._times, level.noise * (1 - _SAME))
         if above < len(self._times) and _same(level.noise, self._times[above]):
             return Point(self.declared[above], self._nodes[above])
@@ -80,14 +83,14 @@ class PathTree:
         node = self._halve(name, left, right, index)
         return Point(Level.from_noise(node.time), node)
 
-    def apart(self, time: float) -> float:
-        """How far the nearest declared level with another time, or the origin, is away."""
-        place = bisect_left(self._times, time * (1 - _SAME))
-        near = [*self._times[max(place - 1, 0) : place + 2], 0.0]
+    def distance_to_nearest(self, time: float) -> float:
+        """The distance to the nearest other declared level, or to the origin."""
+        index = bisect_left(self._times, time * (1 - _SAME))
+        near = [*self._times[max(index - 1, 0) : index + 2], 0.0]
         return min(abs(other - time) for other in near if not _same(other, time))
 
     def _declare(self, start: int, stop: int, left: Node | None, right: Node | None, path: str) -> list[Node]:
-        """The nodes of the levels `start:stop`: the middle one is drawn first, then those on either side of it."""
+        """The nodes of the levels `start:stop`; the middle one is drawn first, then those on either side of it."""
         if start == stop:
             return []
         middle = (start + stop) // 2
@@ -96,7 +99,7 @@ class PathTree:
         return [*before, node, *self._declare(middle + 1, stop, node, right, path + "1")]
 
     def _gap(self, time: float, above: int) -> tuple[str, Node, Node]:
-        """The name and the two ends of the gap that `time` lies in, before the declared level `above`."""
+        """The name and the two end nodes of the gap that contains `time`, before the declared level `above`."""
         if 0 < above < len(self._nodes):
             return f"gap/{above - 1}", self._nodes[above - 1], self._nodes[above]
         near = self._nodes[0 if above == 0 else -1]
@@ -111,12 +114,12 @@ class PathTree:
                     return f"above/{octave}", near, further
             near = further
         raise LevelError(
-            f"a level must lie within {OCTAVES} octaves of the declared ones, got the fidelity "
-            f"{Level.from_noise(time).fidelity!r}; declare a level nearer to it"
+            f"the noise variance of a level must lie within {OCTAVES} octaves of the declared levels, got fidelity "
+            f"{Level.from_noise(time).fidelity!r}; declare a level closer to it"
         )
 
     def _halve(self, name: str, left: Node, right: Node, index: int) -> Node:
-        """The node `index` of the `2^digits` steps from `left` to `right`, one bridge a binary digit."""
+        """The node at step `index` of `2^digits` steps from `left` to `right`, with one bridge per binary digit."""
         steps = 1 << self._digits
         low, high, ends, path = 0, steps, (left, right), ""
         while index not in (low, high):
@@ -130,7 +133,7 @@ class PathTree:
 
 
 def ancestry(nodes: Iterable[Node]) -> list[Node]:
-    """The nodes and all that they depend on, once each, every one after those it depends on."""
+    """The nodes and all nodes they depend on, once each, in topological order."""
     found: dict[Slot, Node] = {}
 
     def visit(node: Node | None) -> None:
@@ -145,7 +148,7 @@ def ancestry(nodes: Iterable[Node]) -> list[Node]:
 
 
 def _between(left: Node | None, right: Node | None, time: float, slot: Slot) -> Node:
-    """Brownian motion at `time`, given its value at `left` and, if there is one, at `right`."""
+    """The node of the Wiener process at `time`, given its value at `left` and, if present, at `right`."""
     elapsed = time - _time(left)
     if right is None:
         return Node(slot, time, left, None, 0.0, math.sqrt(elapsed))

@@ -1,4 +1,4 @@
-"""Signatures: what the holder of a master key vouches for, and anybody can check (Ed25519, RFC 8032)."""
+"""Digital signatures with a key derived from the master key (Ed25519, RFC 8032)."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from sfumato.keys.key import Key
 
 
 def public_key(master: Key) -> str:
-    """The public key of a master key, in 64 hexadecimal digits."""
+    """The public verification key of a master key, in 64 hexadecimal digits."""
     return _private(master).public_key().public_bytes_raw().hex()
 
 
 def sign(master: Key, content: bytes) -> str:
-    """The signature, in 128 hexadecimal digits; the same content always has the same one."""
+    """The signature of the content, in 128 hexadecimal digits; it is deterministic."""
     return _private(master).sign(content).hex()
 
 
 def is_signed(content: bytes, signature: str, public: str) -> bool:
-    """Whether the holder of the public key's secret signed this content."""
+    """Whether the signature of the content verifies under the public key."""
     try:
         Ed25519PublicKey.from_public_bytes(bytes.fromhex(public)).verify(bytes.fromhex(signature), content)
     except (InvalidSignature, ValueError):

@@ -1,8 +1,8 @@
-"""Addressed bits: 128 pseudo-random bits for every (lane, record id, value), with no state and no order.
+"""A random-access pseudo-random generator: 128 bits for every (lane, record id, value), without state.
 
-A lane is one AES-256 key. The bits of a cell are one block, `AES(lane key, record id ‖ value)`: whoever holds the key
-can ask for any cell in any order, on any machine, and an unchanged cell has the same bits for ever. Columns that are
-blurred together are addressed together, by the record id and all their values.
+A lane is one AES-256 key. The bits of a cell are one block, `AES(lane key, record id ‖ value)`: the holder of the key
+can compute any cell in any order, on any machine, and an unchanged cell always has the same bits. Columns that are
+perturbed jointly are addressed jointly, by the record id and all their values.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ BLOCK = 16
 
 
 class Lane:
-    """One AES-256 key, ready to encrypt many blocks."""
+    """One AES-256 key as a pseudo-random function of addresses."""
 
     def __init__(self, key: Key) -> None:
-        # Every block is a distinct address and is used as random bits, never as a message, so that ECB mode is
-        # the bare pseudo-random function that is wanted here.
+        # Every block is a distinct address and is used as random bits, never as a message, so ECB mode is
+        # exactly the pseudo-random permutation that is needed here.
         self._encryptor = Cipher(algorithms.AES(key.expose()), modes.ECB()).encryptor()  # noqa: S305
 
     def bits(self, addresses: Words) -> Words:
-        """The two words of each address `(record id, value)`; addresses and bits are flat, two words a cell."""
-        out = np.empty(addresses.nbytes + BLOCK - 1, dtype=np.uint8)  # the interface asks for this slack
+        """The random bits of each address `(record id, value)`; both arrays are flat, with two words per cell."""
+        out = np.empty(addresses.nbytes + BLOCK - 1, dtype=np.uint8)  # the interface requires this slack
         self._encryptor.update_into(addresses.view(np.uint8).data, out.data)
         return out[: addresses.nbytes].view(np.uint64)
 
@@ -40,17 +40,17 @@ def _absorb(state: Words, first: Words, second: Words) -> None:  # pragma: no co
 
 
 class Stream:
-    """All lanes of one secret, each made when it is first asked for. One stream serves one thread."""
+    """All lanes of one secret key, each created on first use. A stream must not be shared between threads."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
         self._lanes: dict[str, Lane] = {}
 
     def addresses(self, rows: Words, values: list[Words]) -> Words:
-        """An address for each record, from its id and several of its values: two words a row.
+        """The address of each record, from its id and some of its values, as two words per row.
 
-        One value is its own address. More are absorbed two at a time, the last one twice if need be (CBC-MAC over a
-        fixed number of words), so that a change of any of them gives another address.
+        A single value is used as it is. More values are absorbed two at a time, the last one twice if
+        their number is even (CBC-MAC over a fixed number of words), so that a change of any value changes the address.
         """
         state = np.empty(2 * len(rows), np.uint64)
         state[::2], state[1::2] = rows, values[0]
@@ -60,8 +60,8 @@ class Stream:
         return state
 
     def bits(self, lane: str, addresses: Words) -> Words:
-        """The bits of `addresses` in the lane of that name."""
-        found = self._lanes.get(lane)
-        if found is None:
-            found = self._lanes[lane] = Lane(self._key.derive("lane", lane))
-        return found.bits(addresses)
+        """The random bits of `addresses` in the lane of that name."""
+        generator = self._lanes.get(lane)
+        if generator is None:
+            generator = self._lanes[lane] = Lane(self._key.derive("lane", lane))
+        return generator.bits(addresses)

@@ -1,6 +1,7 @@
-"""The ledger: what was given to whom. Append-only, hash-collusion_resistant and keyed, in SQLite or PostgreSQL.
+"""The ledger: a tamper-evident log of what was released to whom, in SQLite or PostgreSQL.
 
-Everything a vault knows is said by an entry. The present state of a dataset, a recipient, a grant or a release is the
-latest entry about it, and the table of subjects only points there: state and history cannot disagree unnoticed.
-Correctness of copies never depends on any of this.
+The ledger is append-only. Each entry's hash covers the entry before it (a hash chain), and carries a message
+authentication code under the vault's master key. Everything a vault knows is recorded by an entry. The present state of
+a dataset, a recipient, a grant or a release is the latest entry about it, and the table of subjects only points to that
+entry: state and history cannot disagree unnoticed. The correctness of copies never depends on the ledger.
 """

@@ -1,4 +1,7 @@
-"""The database: SQLite in a vault's folder, or PostgreSQL by URL. Transactions, migrations, and one kind of error."""
+"""The database of the ledger: SQLite in the vault's folder, or PostgreSQL by URL.
+
+This module has its transactions and migrations, and translates the errors of the drivers.
+"""
 
 from __future__ import annotations
 
@@ -18,19 +21,19 @@ from sfumato.errors import Unavailable, VaultError
 from sfumato.ledger.tables import REVISION, VERSIONS
 
 FILE = "ledger.sqlite"
-_PATIENCE = 60
+_TIMEOUT = 60
 """Seconds to wait for other writers."""
-_CREATING = 7_363_061
-"""The number of the lock under which a vault is made in PostgreSQL."""
+_CREATION_LOCK = 7_363_061
+"""The number of the advisory lock under which a vault is created in PostgreSQL."""
 
 
 def is_url(location: str | Path) -> bool:
-    """Whether a vault's location is a database, not a folder."""
+    """Whether the location of a vault is the URL of a database, not a folder."""
     return "://" in str(location)
 
 
 class Database:
-    """Where a ledger lies. A connection lives as long as its transaction, unless they are pooled."""
+    """The database of a ledger. A connection lives as long as its transaction, unless connections are pooled."""
 
     def __init__(self, location: str | Path, *, pooled: bool = False) -> None:
         url = _url(location)
@@ -43,14 +46,14 @@ class Database:
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
-        """A transaction that takes effect as a whole or not at all; a writing one waits for its turn.
+        """An atomic transaction; one that writes waits until no other transaction writes.
 
         Args:
-            snapshot: see the database as it is now until the end, whatever others write.
+            snapshot: read the database as it is now until the transaction ends, whatever others write.
 
         """
         options: dict[str, Any] = {"sfumato_writes": writes}
-        if snapshot and not self.is_file:  # where it is what a transaction does anyway
+        if snapshot and not self.is_file:  # in SQLite every transaction does
             options["isolation_level"] = "REPEATABLE READ"
         with self._translated(), self.engine.connect() as connection:
             connection.execution_options(**options)
@@ -59,27 +62,27 @@ class Database:
 
     @contextlib.contextmanager
     def creation(self) -> Iterator[Connection]:
-        """A transaction that builds the tables; whatever it adds appears with them or not at all."""
+        """A transaction that creates the tables; what is written in it appears together with them or not at all."""
         if self.is_file:
-            self._write_ahead()
+            self._use_write_ahead_log()
         with self.transaction(writes=True) as connection:
             if not self.is_file:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATING)))
-            self._refuse_a_vault(connection)
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            self._refuse_existing_vault(connection)
             migrate(connection)
             yield connection
 
     def check_empty(self) -> None:
         """Refuse a database that holds a vault."""
         with self.transaction(writes=False) as connection:
-            self._refuse_a_vault(connection)
+            self._refuse_existing_vault(connection)
 
-    def _refuse_a_vault(self, connection: Connection) -> None:
+    def _refuse_existing_vault(self, connection: Connection) -> None:
         if revision(connection) is not None:
-            raise VaultError(f"there is a vault in {self.name} already; open it, or choose another place")
+            raise VaultError(f"there is a vault in {self.name} already; open it, or choose another location")
 
-    def _write_ahead(self) -> None:
-        """Let readers and a writer work at once; SQLite remembers it in the file."""
+    def _use_write_ahead_log(self) -> None:
+        """Let readers and a writer work at the same time; SQLite keeps this setting in the file."""
         with self._translated(), contextlib.closing(self.engine.raw_connection()) as connection:
             connection.cursor().execute("PRAGMA journal_mode = WAL")
 
@@ -88,31 +91,31 @@ class Database:
         with self.transaction(writes=False) as connection:
             found = revision(connection)
         if found is None:
-            raise VaultError(f"there is no vault in {self.name}; make one with `sfumato init`")
+            raise VaultError(f"there is no vault in {self.name}; create one with `sfumato init`")
         if found != REVISION:
             raise VaultError(
-                f"the vault in {self.name} has the schema {found}, and this version of sfumato works with {REVISION}; "
-                "use the version that made it"
+                f"the vault in {self.name} has the schema {found}, and this version of sfumato needs {REVISION}; "
+                "use the version that created it"
             )
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
-        """A driver's errors as one sentence, without a password or a statement's values."""
+        """Raises the errors of a driver as one sentence, without passwords or the values of a statement."""
         try:
             yield
         except (DBAPIError, sqlite3.Error) as error:
-            said = str(error.orig if isinstance(error, DBAPIError) else error).strip()
-            reason = said.splitlines()[0] if said else "the connection was lost"
+            message = str(error.orig if isinstance(error, DBAPIError) else error).strip()
+            reason = message.splitlines()[0] if message else "the connection was lost"
             raise Unavailable(
-                f"the ledger in {self.name} could not be used: {reason}; what was not finished is undone, so see to "
-                "it and run the same command again"
+                f"the ledger in {self.name} could not be used: {reason}; the unfinished transaction was rolled back, "
+                "so fix the cause and run the same command again"
             ) from None
         except SQLAlchemyError as error:
             raise Unavailable(f"the ledger in {self.name} could not be used: {type(error).__name__}") from None
 
 
 def revision(connection: Connection) -> str | None:
-    """The revision of the schema, if there is one."""
+    """The revision of the schema; `None` where there is no schema."""
     if not sa.inspect(connection).has_table(VERSIONS):
         return None
     found: str | None = connection.execute(sa.text(f"SELECT version_num FROM {VERSIONS}")).scalar()  # noqa: S608
@@ -120,8 +123,8 @@ def revision(connection: Connection) -> str | None:
 
 
 def migrate(connection: Connection, to: str = "head") -> None:
-    """Bring the tables to a revision, within the connection's transaction."""
-    from alembic import command  # noqa: PLC0415 - it takes long to import, and only this needs it
+    """Migrate the tables to a revision, within the transaction of the connection."""
+    from alembic import command  # noqa: PLC0415 - it is slow to import, and only this needs it
     from alembic.config import Config  # noqa: PLC0415
 
     config = Config()
@@ -148,13 +151,13 @@ def _url(location: str | Path) -> URL:
 
 
 def _pool(*, pooled: bool) -> dict[str, Any]:
-    """Without a pool nothing has to be closed; with one, each thread of a service finds a connection ready."""
+    """Options of the connection pool: none need closing without one, and a service's threads need connections ready."""
     return {"poolclass": QueuePool, "pool_size": 16, "max_overflow": 48} if pooled else {"poolclass": NullPool}
 
 
 def _sqlite(url: URL, *, pooled: bool) -> Engine:
-    """SQLite with transactions of its own: the driver would begin them late."""
-    arguments = {"timeout": _PATIENCE, "check_same_thread": not pooled}
+    """An engine for SQLite that begins transactions explicitly: the driver would begin them late."""
+    arguments = {"timeout": _TIMEOUT, "check_same_thread": not pooled}
     engine = sa.create_engine(url, connect_args=arguments, **_pool(pooled=pooled))
 
     @event.listens_for(engine, "connect")

@@ -1,21 +1,24 @@
-"""The tables, one schema for SQLite and PostgreSQL. `migrations/` builds them; a test compares the two."""
+"""The database tables of the ledger and of surveys, one schema for SQLite and PostgreSQL.
+
+`migrations/` creates the tables of the ledger; a test checks that both agree.
+"""
 
 from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
 REVISION = "0001"
-"""The migration that these tables correspond to."""
+"""The revision of the migration that creates these tables."""
 
 VERSIONS = "sfumato_schema"
-"""The table in which Alembic keeps the revision."""
+"""The name of the table in which Alembic stores the revision."""
 
 METADATA = MetaData()
 
 VAULT = Table(
     "sfumato_vault",
     METADATA,
-    Column("id", Integer, primary_key=True),  # always 1: there is one vault in a database
+    Column("id", Integer, primary_key=True),  # always 1: a database holds one vault
     Column("name", String(32), nullable=False),
     Column("store", Text, nullable=False),
     Column("generation", Integer, nullable=False),
@@ -32,7 +35,7 @@ GENERATIONS = Table(
     Column("fingerprint", String(16), nullable=False),
     Column("public", String(64), nullable=False),
     Column("lock", Text, nullable=False),
-    Column("lost", Integer, nullable=False),  # 1 where nobody can open the lock any more
+    Column("lost", Integer, nullable=False),  # 1 if the secret that unlocks the key is lost
 )
 
 ENTRIES = Table(
@@ -67,7 +70,10 @@ SUBJECTS = Table(
 )
 
 SURVEYS = MetaData()
-"""What surveys received; made with a vault's first survey. No column says who answered, when, or in which order."""
+"""The tables of survey answers, created with a vault's first survey.
+
+No column records who answered, when, or in which order.
+"""
 
 ANSWERS = Table(
     "sfumato_survey_answers",
@@ -81,7 +87,7 @@ ANSWERS = Table(
     Index("sfumato_survey_answers_by_batch", "survey", "batch"),
     sqlite_with_rowid=False,
 )
-"""Blurred rows. `level` is the stop of the slider, or the number of directions that were followed."""
+"""Perturbed answers. `level` is the chosen privacy level, or the number of guidance directions that were followed."""
 
 CLEAR = Table(
     "sfumato_survey_clear",
@@ -92,17 +98,17 @@ CLEAR = Table(
     Column("row", Text, nullable=False),
     sqlite_with_rowid=False,
 )
-"""Unblurred rows of people who consented, to begin a guided survey with; never trained on."""
+"""Unperturbed answers of people who consented, which start a guided survey; models are never trained on them."""
 
 
 def _hashes(name: str) -> Table:
-    """Hashes of tickets, in no order of time."""
-    survey, mark = Column("survey", String(100), nullable=False), Column("hash", String(64), nullable=False)
-    return Table(name, SURVEYS, survey, mark, PrimaryKeyConstraint("survey", "hash"), sqlite_with_rowid=False)
+    """A table of ticket hashes, whose order reveals no times."""
+    survey, digest = Column("survey", String(100), nullable=False), Column("hash", String(64), nullable=False)
+    return Table(name, SURVEYS, survey, digest, PrimaryKeyConstraint("survey", "hash"), sqlite_with_rowid=False)
 
 
 TICKETS = _hashes("sfumato_survey_tickets")
-"""Tickets that were used up; no column leads from a ticket to its answer."""
+"""Tickets that were used; no column links a ticket to its answer."""
 
 INVITED = _hashes("sfumato_survey_invited")
 """Tickets that may be used, where a survey is for invited people only."""
@@ -119,4 +125,4 @@ GUIDANCES = Table(
     Column("alarms", Text, nullable=False),
     PrimaryKeyConstraint("survey", "epoch"),
 )
-"""What guided surveys asked for, epoch by epoch, with the sums that the next one is made from."""
+"""The guidance matrices of guided surveys by epoch, with the sums from which the next one is computed."""

@@ -1,8 +1,8 @@
-"""Mechanisms: ways to blur columns, one a file; the file name is the role that a policy gives a column.
+"""Perturbation mechanisms, one per file; the file name is the role that a policy gives a column.
 
 A mechanism holds frozen parameters from the policy. It is fitted to a table in one or more passes of mergeable
-summaries, which gives a scheme; a scheme blurs record batches, and is a pure function of its arguments. `uniform.py`
-with `_replaced.py` is the shorter of the two to learn from.
+summaries, which gives a scheme; a scheme perturbs record batches, and is a pure function of its arguments. `uniform.py`
+with `_uniform_scheme.py` is the shortest to learn from.
 """
 
 from __future__ import annotations
@@ -12,17 +12,36 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import pyarrow as pa
 
 from sfumato.errors import PolicyError
+from sfumato.family import Family
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.models import Model
-from sfumato.policy.document import MECHANISMS as MECHANISMS
+
+MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A use of a mechanism, on which the conformance suite (`sfumato.testing`) runs it."""
+
+    content: str
+    """`numbers` or `categories`: what its columns hold."""
+    columns: int = 1
+    """The number of columns."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The options of each column in a policy."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of all columns together."""
+    keeps_nulls: bool = True
+    """Whether a missing value is missing in a copy too."""
 
 
 class Summary(abc.ABC):
@@ -37,9 +56,13 @@ class Scheme(abc.ABC):
     """A fitted mechanism: immutable, and small enough to travel to workers."""
 
     columns: tuple[str, ...]
-    """Of the copy."""
+    """The columns of the copy."""
     shuffles: bool = False
     """Whether the rows of a copy must be in a secret order."""
+    is_shaped: bool = False
+    """Whether its noise has the shape of the data, so that a change in one column redraws the noise of all."""
+    is_noisy: bool = False
+    """Whether it adds normal noise to numbers."""
 
     @abc.abstractmethod
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
@@ -47,7 +70,7 @@ class Scheme(abc.ABC):
 
     @abc.abstractmethod
     def model(self, level: Level) -> Model:
-        """All that is public about the copy at a level; it holds no secret."""
+        """All that is public about the copy at a level; it contains no secret."""
 
     @abc.abstractmethod
     def perturb_levels(
@@ -56,20 +79,22 @@ class Scheme(abc.ABC):
         """The columns of the copies at several levels; shared draws are made once.
 
         Args:
-            rows: the record ids, one a row.
+            batch: rows of the original.
+            rows: the record ids, one per row.
+            levels: the levels of the copies.
             key: the key of the dataset.
 
         """
 
     @abc.abstractmethod
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
-        """A word a row, which changes whenever fresh randomness is drawn for that row."""
+        """One word per row, which changes whenever fresh randomness is drawn for that row."""
 
     @abc.abstractmethod
     def drift(self, later: Scheme) -> float:
-        """By how much the data of a later fit vary more than this noise was shaped for, where it matters most.
+        """The largest ratio of the variance of a later fit to the variance that this noise was shaped for.
 
-        A ratio of variances; 1 where the noise has no shape.
+        It is the largest generalised eigenvalue of the two covariances; 1 where the noise has no shape.
         """
 
     @abc.abstractmethod
@@ -89,25 +114,43 @@ class Mechanism(abc.ABC):
     options: ClassVar[frozenset[str]]
     """The keys that a column of this role may have in a policy, besides `role`."""
     settings: ClassVar[frozenset[str]] = frozenset()
-    """The keys that a policy's table of this name may have: what is said of all its columns together."""
+    """The keys that a policy's table of this name may have: settings of all its columns together."""
     safe: ClassVar[bool] = True
-    """Whether recipients who pool copies learn no more than from the best one."""
+    """Whether recipients who combine copies learn no more than from the best one."""
+    adds_noise: ClassVar[bool] = False
+    """Whether it adds normal noise to numbers and times."""
+    is_linear_map: ClassVar[bool] = False
+    """Whether it replaces its columns by linear combinations of them."""
+    measures: ClassVar[frozenset[str]] = frozenset()
+    """The measures of risk that a target on a column of this role may use."""
+    examples: ClassVar[tuple[Example, ...]]
+    """Uses of the mechanism that the conformance suite runs."""
     passes: ClassVar[int] = 1
     """How many passes over the table the fit needs."""
+
+    @classmethod
+    def role_name(cls) -> str:
+        """The role that a policy gives columns of this mechanism: its file's name."""
+        return cls.__module__.rpartition(".")[2].replace("_", "-")
+
+    @property
+    def role(self) -> str:
+        """The role of its columns."""
+        return self.role_name()
 
     @property
     @abc.abstractmethod
     def columns(self) -> tuple[str, ...]:
-        """The columns of the table that are blurred together."""
+        """The columns of the table that are perturbed jointly."""
 
     @classmethod
     @abc.abstractmethod
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
-        """The mechanisms for all columns of this role and their options, grouped as they are blurred together."""
+        """The mechanisms for all columns of this role and their options, grouped as they are perturbed jointly."""
 
     @abc.abstractmethod
     def check(self, schema: pa.Schema) -> None:
-        """Refuse a table whose column types this cannot blur."""
+        """Refuse a table whose column types this cannot perturb."""
 
     @abc.abstractmethod
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
@@ -116,6 +159,16 @@ class Mechanism(abc.ABC):
     @abc.abstractmethod
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
         """The scheme for a table with this summary, with the ladder as a path tree."""
+
+    @property
+    def must_withstand(self) -> int | None:
+        """The number of known records that copies must withstand, if they are to be tested against known records."""
+        return None
+
+    @property
+    def accepted_risk(self) -> str | None:
+        """The reason that the policy gives for accepting the risk of known records."""
+        return None
 
     @abc.abstractmethod
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:

@@ -1,4 +1,4 @@
-"""The fitted gaussian mechanism: noise of a fixed shape, at any place on the path."""
+"""The fitted gaussian mechanism: noise of a fixed shape, at any point of the path."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sfumato.errors import LevelError, SourceError
 from sfumato.kernels import Floats, Mask, Words, lattice
-from sfumato.kernels.cholesky import gram, stretch
+from sfumato.kernels.cholesky import gram, largest_variance_ratio
 from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
 from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
@@ -53,6 +53,9 @@ class Spec(Protocol):
 class GaussianScheme(Scheme):
     """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ` the columns' covariance."""
 
+    is_shaped = True
+    is_noisy = True
+
     def __init__(
         self, specs: Sequence[Spec], spread: list[float], step: list[float], root: list[list[float]], tree: PathTree
     ) -> None:
@@ -78,23 +81,23 @@ class GaussianScheme(Scheme):
         """Refuse a state that no fit can have given: with it, noise would be missing."""
         state: dict[str, Any] = self._state
         spread, step, root = state["spread"], state["step"], state["root"]
-        whole = len(spread) == len(step) == len(root) == len(self.columns) and all(
+        fits = len(spread) == len(step) == len(root) == len(self.columns) and all(
             len(line) == i + 1 and abs(math.fsum(x * x for x in line) - 1) < 1e-6 for i, line in enumerate(root)
         )
-        if not whole or not all(0 < x < math.inf for x in [*spread, *step]):
+        if not fits or not all(0 < x < math.inf for x in [*spread, *step]):
             raise ValueError("a shape must have a spread, a step and a unit row of the root for each column")
 
     def model(self, level: Level) -> GaussianNoise:
         point = self._locate(level)
         covariance = point.node.time * gram(self.factor)
-        apart = math.sqrt(self._tree.apart(point.node.time))
+        apart = math.sqrt(self._tree.distance_to_nearest(point.node.time))
         return GaussianNoise(
             columns=self.columns,
             covariance=tuple(tuple(coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
             noise=point.node.time,
             scale=tuple(spec.scale for spec in self._specs),
             step=tuple(self.step.tolist()),
-            clip=tuple(None if spec.clip is None else plain(spec.clip) for spec in self._specs),
+            clip=tuple(None if spec.clip is None else encoded_clip(spec.clip) for spec in self._specs),
             rounding=tuple(
                 lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
                 for step, size in zip(self.step.tolist(), self._sizes.tolist(), strict=True)
@@ -114,12 +117,12 @@ class GaussianScheme(Scheme):
         nodes = ancestry(point.node for point in points)
         chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
         factor = self._root * (self._sizes / self.step)[:, None]
-        held = np.empty(max((len(points) + 1) * len(self.columns) * chunk, _ROOM))
+        buffer = np.empty(max((len(points) + 1) * len(self.columns) * chunk, _ROOM))
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
             shape = (len(points) + 1, len(self.columns), len(rows[part]))
-            whole, *paths = held[: math.prod(shape)].reshape(shape)
-            words = self._place([(values[part], null[part]) for values, null in read], kinds, whole)
+            on_lattice, *paths = buffer[: math.prod(shape)].reshape(shape)
+            words = self._to_lattice([(values[part], null[part]) for values, null in read], kinds, on_lattice)
             # A change in one column redraws the noise of all: were some of it kept, the others would show the change.
             addresses = records.addresses(rows[part], words)
             for i, stream in enumerate(streams):
@@ -127,7 +130,7 @@ class GaussianScheme(Scheme):
                 for noise, point in zip(paths, points, strict=True):
                     noise[i] = path[point.node.slot]
             for noise, copy in zip(paths, out, strict=True):
-                lattice.shape(factor, noise, whole, self.step, copy[:, part])
+                lattice.add_noise(factor, noise, on_lattice, self.step, copy[:, part])
         results = [field.type for field in self.fields(batch.schema)]
         return [
             [
@@ -144,7 +147,7 @@ class GaussianScheme(Scheme):
     def drift(self, later: Scheme) -> float:
         if not isinstance(later, GaussianScheme) or later.columns != self.columns:
             return math.inf
-        return stretch(self.factor, later.factor)
+        return largest_variance_ratio(self.factor, later.factor)
 
     def paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
         """The numbers on the lattice, and the noise of each level before it is put there.
@@ -155,23 +158,23 @@ class GaussianScheme(Scheme):
         """
         nodes = [self._tree.locate(level).node for level in levels]
         secret = key.derive("gaussian", self.path)
-        words, whole = self._read(batch)
+        words, on_lattice = self._read(batch)
         addresses = Stream(secret).addresses(rows, words)
         noise = np.empty((len(levels), len(self.columns), len(rows)))
         for i, name in enumerate(self.columns):
             path = walk(Stream(secret.derive("column", name)), addresses, ancestry(nodes))
             for j, node in enumerate(nodes):
                 noise[j, i] = path[node.slot]
-        return whole * self.step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
+        return on_lattice * self.step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
 
     def records(self, batch: pa.RecordBatch) -> Floats:
         """The numbers as they are, but for clipping, `(column, row)`; 0 where null."""
-        self._read(batch)  # refuses what has no place on the lattice
+        self._read(batch)  # refuses values outside the lattice
         out = np.empty((len(self.columns), batch.num_rows))
         for i, spec in enumerate(self._specs):
             values, null = numeric.read(batch.column(spec.name))
-            held = np.clip(values, *spec.bounds(batch.column(spec.name).type))
-            out[i] = np.where(null, 0.0, held) if null.size else held
+            clipped = np.clip(values, *spec.bounds(batch.column(spec.name).type))
+            out[i] = np.where(null, 0.0, clipped) if null.size else clipped
         return out
 
     @property
@@ -182,25 +185,27 @@ class GaussianScheme(Scheme):
 
     def _read(self, batch: pa.RecordBatch) -> tuple[list[Words], Floats]:
         """All cells of a batch as words to address them by, and on the lattice in steps."""
-        whole = np.empty((len(self.columns), batch.num_rows))
+        on_lattice = np.empty((len(self.columns), batch.num_rows))
         read = [numeric.read(batch.column(name)) for name in self.columns]
-        return self._place(read, [batch.column(name).type for name in self.columns], whole), whole
+        return self._to_lattice(read, [batch.column(name).type for name in self.columns], on_lattice), on_lattice
 
-    def _place(self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType], whole: Floats) -> list[Words]:
-        """Put the cells of some rows on the lattice, in `whole`; return them as words to address them by."""
-        words = [np.empty(whole.shape[1], np.uint64) for _ in cells]
+    def _to_lattice(
+        self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType], on_lattice: Floats
+    ) -> list[Words]:
+        """Round the cells of some rows to the lattice, into `on_lattice`; return them as words to address them by."""
+        words = [np.empty(on_lattice.shape[1], np.uint64) for _ in cells]
         for i, (values, null) in enumerate(cells):
             low, high = self._specs[i].bounds(kinds[i])
-            lost = lattice.place(values, null, low, high, self.step[i], whole[i], words[i])
-            if lost:
+            invalid = lattice.to_lattice(values, null, low, high, self.step[i], on_lattice[i], words[i])
+            if invalid:
                 raise SourceError(
                     f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
-                    f"{self.step[i] * lattice.LARGEST:g}, got {lost} others in one batch; clean or clip them"
+                    f"{self.step[i] * lattice.LARGEST:g}, got {invalid} others in one batch; clean or clip them"
                 )
         return words
 
     def _locate(self, level: Level) -> Point:
-        """The place of a level, refused where some column's noise would be too few steps, or too many to be exact."""
+        """The point of a level on the path; refused where a column's noise is too few lattice steps, or too many."""
         point = self._tree.locate(level)
         steps = self._sizes / self.step * math.sqrt(point.node.time)
         worst = int(steps.argmin())
@@ -241,13 +246,14 @@ def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, 
 def coarse(number: float) -> float:
     """A published statistic, to about three digits.
 
-    More would help nobody who mines a copy, but comparing two of them, before and after a record was added, would
-    tell the record.
+    More would help no analyst of a copy, but comparing two of them, before and after a record was added, would
+    disclose the record.
     """
     fraction, exponent = math.frexp(number)
     return math.ldexp(round(fraction * 2**11) / 2**11, exponent)
 
 
-def plain(clip: tuple[Any, Any]) -> tuple[Any, Any]:
+def encoded_clip(clip: tuple[Any, Any]) -> tuple[Any, Any]:
+    """The ends of a clip as JSON can hold them."""
     low, high = (end if isinstance(end, float) else end.isoformat() for end in clip)
     return low, high

@@ -1,4 +1,4 @@
-"""What the gaussian mechanism learns of a table, in two passes: the extent of each column, then exact products."""
+"""Summaries for the gaussian mechanism, in two passes: the range of each column, then exact second moments."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask
-from sfumato.kernels.exact_moments import Integers, covariance, grain, means, products, whole
+from sfumato.kernels.exact_moments import Integers, covariance, cross_products, means, resolution, to_integers
 from sfumato.mechanisms import Summary
 
 
@@ -20,18 +20,18 @@ class Extent(Summary):
 
     low: tuple[float, ...]
     high: tuple[float, ...]
-    moment: tuple[bool, ...]
+    temporal: tuple[bool, ...]
 
     @classmethod
-    def of(cls, columns: list[tuple[Floats, Mask]], moment: tuple[bool, ...]) -> Extent:
+    def of(cls, columns: list[tuple[Floats, Mask]], temporal: tuple[bool, ...]) -> Extent:
         """The extent of some rows."""
         present = [values[~null] if null.size else values for values, null in columns]
         low = tuple(float(values.min()) if values.size else math.inf for values in present)
         high = tuple(float(values.max()) if values.size else -math.inf for values in present)
-        return cls(low, high, moment)
+        return cls(low, high, temporal)
 
     def merge(self, other: Self) -> Self:
-        return type(self)(tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high)), self.moment)
+        return type(self)(tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high)), self.temporal)
 
     def ends(self, column: int) -> tuple[float, float]:
         """The lowest and highest value of a column; zero for both where it has none."""
@@ -41,7 +41,7 @@ class Extent(Summary):
 
 @dataclass(frozen=True)
 class Moments(Summary):
-    """Second pass: the sums of products of the columns with each other and with their presences."""
+    """Second pass: the sums of products of the columns with each other and with their indicators of presence."""
 
     extent: Extent
     sums: Integers
@@ -50,12 +50,12 @@ class Moments(Summary):
     def of(cls, columns: list[tuple[Floats, Mask]], extent: Extent) -> Moments:
         """The moments of some rows of a table with this extent."""
         count, rows = len(columns), len(columns[0][0])
-        counted = [whole(values, null, *extent.ends(i)) for i, (values, null) in enumerate(columns)]
+        counted = [to_integers(values, null, *extent.ends(i)) for i, (values, null) in enumerate(columns)]
         if any(null.size for _, null in columns):
             present = [1.0 - null if null.size else np.ones(rows) for _, null in columns]
-            return cls(extent, products(np.stack([*counted, *present])))
-        # where nothing is null, one column of presences serves for all of them
-        short = products(np.stack([*counted, np.ones(rows)]))
+            return cls(extent, cross_products(np.stack([*counted, *present])))
+        # where nothing is null, one indicator of presence serves for all columns
+        short = cross_products(np.stack([*counted, np.ones(rows)]))
         spread = [*range(count), *[count] * count]
         return cls(extent, short[np.ix_(spread, spread)])
 
@@ -64,7 +64,7 @@ class Moments(Summary):
 
     def covariance(self) -> Floats:
         """The sample covariances, in the columns' units."""
-        return covariance(self.sums, [grain(*self.extent.ends(i)) for i in range(len(self.extent.low))])
+        return covariance(self.sums, [resolution(*self.extent.ends(i)) for i in range(len(self.extent.low))])
 
     def means(self) -> list[float]:
         """The means, in the columns' units."""

@@ -1,7 +1,8 @@
-"""The fitted rotation and projection: one secret linear map of all records, after noise on the shared path."""
+"""Secret linear maps of records: what rotation and projection share, after noise on the common path."""
 
 from __future__ import annotations
 
+import abc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,32 +15,42 @@ from scipy.special import ndtri
 from sfumato.errors import PolicyError, SourceError
 from sfumato.kernels import NULL, Floats, Words
 from sfumato.kernels.lattice import fine_step
-from sfumato.kernels.linear_map import move, orthogonal
+from sfumato.kernels.linear_map import apply_linear_map, random_orthogonal
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
-from sfumato.mechanisms import Mechanism, Scheme, Summary, number, path_name
+from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, path_name
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme, coarse
 from sfumato.mechanisms._gaussian_summary import Moments
 from sfumato.mechanisms.gaussian import Gaussian
-from sfumato.models.projection import Projection
 from sfumato.models.rotation import Rotation
 from sfumato.tables import numeric
 
 FINENESS = 2.0**-16
-"""How much finer than the lattice of noise the copy's is: distances shall survive to more digits than noise has."""
+"""How much finer than the lattice of the noise the copy's lattice is, so that distances keep more digits than noise."""
 
 FAR = 10.0
 """The size of a secret translation, in standard deviations of the records."""
 
 WITHSTAND = 10
-"""How many known records a copy must withstand unless the policy says otherwise."""
+"""How many known records a copy must withstand unless the policy states another number."""
+
+
+@dataclass(frozen=True)
+class MapKind:
+    """A kind of linear map: how its matrix is drawn, and how its columns and model are called."""
+
+    role: str
+    prefix: str
+    """Columns of the copy are `prefix_1`, `prefix_2`, ..."""
+    model: type[Rotation]
+    is_orthogonal: bool
 
 
 @dataclass(frozen=True)
 class LinearMapSettings:
-    """What a policy says of all columns that are moved together."""
+    """What a policy states about all columns that are mapped jointly."""
 
     standardise: bool = False
     translation: bool = False
@@ -50,17 +61,17 @@ class LinearMapSettings:
     dimensions: int | None = None
 
     @classmethod
-    def of(cls, role: str, said: Mapping[str, Any]) -> LinearMapSettings:
-        """From the policy's table of the role."""
+    def of(cls, role: str, stated: Mapping[str, Any]) -> LinearMapSettings:
+        """The settings in the policy's table of the role."""
         for key in ("standardise", "translation", "shuffle", "noise"):
-            if not isinstance(said.get(key, False), bool):
-                raise PolicyError(f"`{key}` of [{role}] must be true or false, got {said[key]!r}")
+            if not isinstance(stated.get(key, False), bool):
+                raise PolicyError(f"`{key}` of [{role}] must be true or false, got {stated[key]!r}")
         for key in ("withstand", "dimensions"):
-            value = said.get(key, 1)
+            value = stated.get(key, 1)
             if isinstance(value, bool) or not isinstance(value, int) or value < 1:
                 raise PolicyError(f"`{key}` of [{role}] must be a whole number from 1 on, got {value!r}")
-        accept = said.get("accept")
-        if said.get("withstand", WITHSTAND) < WITHSTAND and accept is None:
+        accept = stated.get("accept")
+        if stated.get("withstand", WITHSTAND) < WITHSTAND and accept is None:
             raise PolicyError(
                 f"a copy that withstands fewer than {WITHSTAND} known records needs a reason; add `accept` to [{role}]"
             )
@@ -68,27 +79,28 @@ class LinearMapSettings:
             raise PolicyError(
                 f"`accept` of [{role}] must be the reason why the risk is taken, in words, got {accept!r}"
             )
-        return cls(**said)
+        return cls(**stated)
 
 
 class LinearMapScheme(Scheme):
     """`Y = M·((X - centre)/unit + Z) + v`, with `M` and `v` from the key.
 
-    The noise `Z` has one size in all directions. Noise in the shape of the data would be turned with them, and what two
-    copies differ by would tell `M`; this noise looks the same before and after any turn.
+    The noise `Z` has equal variance in all directions. Noise in the shape of the data would be rotated with them, and
+    the difference of two copies would disclose `M`; this noise looks the same before and after any rotation.
     """
 
-    def __init__(self, role: str, motion: LinearMapSettings, inner: GaussianScheme, state: dict[str, Any]) -> None:
-        self._role, self._motion, self.inner, self._state = role, motion, inner, state
-        self.sources, self.shuffles = inner.columns, motion.shuffle
-        count = motion.dimensions or len(inner.columns)
-        word = {"rotation": "rotated", "projection": "projected"}[role]
-        self.columns = tuple(f"{word}_{i + 1}" for i in range(count))
+    def __init__(
+        self, kind: MapKind, settings: LinearMapSettings, inner: GaussianScheme, state: dict[str, Any]
+    ) -> None:
+        self._kind, self._settings, self.inner, self._state = kind, settings, inner, state
+        self.sources, self.shuffles, self.is_noisy = inner.columns, settings.shuffle, settings.noise
+        count = settings.dimensions or len(inner.columns)
+        self.columns = tuple(f"{kind.prefix}_{i + 1}" for i in range(count))
         self._centre, self._unit = np.array(state["centre"]), np.array(state["unit"])
-        whole = len(self._centre) == len(self._unit) == len(self.sources)
-        if not (whole and (self._unit > 0).all() and state["step"] > 0):
-            raise ValueError("a motion must have a centre and a positive unit for each column, and a step")
-        self.path = path_name(role, inner.path, state, count, motion.translation, motion.noise)
+        fits = len(self._centre) == len(self._unit) == len(self.sources)
+        if not (fits and (self._unit > 0).all() and state["step"] > 0):
+            raise ValueError("a linear map must have a centre and a positive unit for each column, and a step")
+        self.path = path_name(kind.role, inner.path, state, count, settings.translation, settings.noise)
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         taken = set(self.columns) & set(schema.names)
@@ -100,104 +112,100 @@ class LinearMapScheme(Scheme):
         return self._state
 
     def model(self, level: Level) -> Rotation:
-        kind = Projection if self._role == "projection" else Rotation
         noise = self.inner.model(level)
-        return kind(
+        return self._kind.model(
             columns=self.columns,
             sources=self.sources,
             centre=tuple(self._state["centre"]),
             unit=tuple(self._state["unit"]),
             clip=noise.clip,
             step=self._state["step"],
-            translated=self._motion.translation,
-            shuffled=self._motion.shuffle,
-            noise=noise.noise if self._motion.noise else 0.0,
-            covariance=noise.covariance if self._motion.noise else (),
+            translated=self._settings.translation,
+            shuffled=self._settings.shuffle,
+            noise=noise.noise if self._settings.noise else 0.0,
+            covariance=noise.covariance if self._settings.noise else (),
             collusion_resistant=True,
         )
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
-        matrix, shift = self.motion(key)
+        matrix, shift = self.linear_map(key)
         null = np.zeros(batch.num_rows, np.bool_)
         for name in self.sources:
             null |= np.asarray(batch.column(name).is_null())
-        if not self._motion.noise:
-            return [self._moved(self.inner.records(batch), null, matrix, shift)] * len(levels)
+        if not self._settings.noise:
+            return [self._mapped(self.inner.records(batch), null, matrix, shift)] * len(levels)
         original, noise = self.inner.paths(batch, rows, levels, key)
-        return [self._moved(original + one, null, matrix, shift) for one in noise]
+        return [self._mapped(original + one, null, matrix, shift) for one in noise]
 
-    def _moved(self, values: Floats, null: np.ndarray, matrix: Floats, shift: Floats) -> list[pa.Array]:
+    def _mapped(self, values: Floats, null: np.ndarray, matrix: Floats, shift: Floats) -> list[pa.Array]:
         out = np.empty((len(self.columns), values.shape[1]))
-        placed = (values - self._centre[:, None]) / self._unit[:, None]
-        move(matrix, shift, float(self._state["step"]), np.ascontiguousarray(placed), out)
+        standardised = (values - self._centre[:, None]) / self._unit[:, None]
+        apply_linear_map(matrix, shift, float(self._state["step"]), np.ascontiguousarray(standardised), out)
         mask = null if null.any() else np.empty(0, np.bool_)
         return [numeric.write(line, mask, pa.float64(), name) for line, name in zip(out, self.columns, strict=True)]
 
-    def motion(self, key: Key) -> tuple[Floats, Floats]:
+    def linear_map(self, key: Key) -> tuple[Floats, Floats]:
         """The secret matrix and translation."""
-        secret = Stream(key.derive(self._role, self.path))
+        secret = Stream(key.derive(self._kind.role, self.path))
         size, count = len(self.sources), len(self.columns)
         normals = _normals(secret, "matrix", count * size).reshape(count, size)
-        matrix = orthogonal(normals) if self._role == "rotation" else normals / math.sqrt(count)
-        far = FAR * self._state["spread"] if self._motion.translation else 0.0
+        matrix = random_orthogonal(normals) if self._kind.is_orthogonal else normals / math.sqrt(count)
+        far = FAR * self._state["spread"] if self._settings.translation else 0.0
         return matrix, far * _normals(secret, "translation", count)
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
-        if self._motion.noise:
+        if self._settings.noise:
             return self.inner.draws(batch, rows, key)
         values = [np.ascontiguousarray(line).view(np.uint64) for line in self.inner.records(batch)]
-        lost = [np.asarray(batch.column(name).is_null()) for name in self.sources]
-        values = [np.where(null, NULL, line) for line, null in zip(values, lost, strict=True)]
-        stream = Stream(key.derive(self._role, self.path))
+        missing = [np.asarray(batch.column(name).is_null()) for name in self.sources]
+        values = [np.where(null, NULL, line) for line, null in zip(values, missing, strict=True)]
+        stream = Stream(key.derive(self._kind.role, self.path))
         return stream.bits("draws", stream.addresses(rows, values))[::2]
 
     def drift(self, later: Scheme) -> float:
         if not isinstance(later, LinearMapScheme) or later.sources != self.sources:
             return math.inf
-        return float((later.size / self.size) ** 2) if self._motion.noise else 1.0
+        return float((later.size / self.size) ** 2) if self._settings.noise else 1.0
 
     @property
     def size(self) -> float:
-        """The standard deviation of the noise at time 1, before the turn."""
+        """The standard deviation of the noise at time 1, before the map."""
         return float(self._state["size"])
 
-    @property
-    def is_noisy(self) -> bool:
-        """Whether noise is added before the turn."""
-        return self._motion.noise
 
-
-def _apart(size: int) -> list[list[float]]:
-    """The root of noise that is independent between columns."""
+def _identity(size: int) -> list[list[float]]:
+    """The triangular factor of noise that is independent between columns."""
     return [[0.0] * i + [1.0] for i in range(size)]
 
 
 def _normals(stream: Stream, lane: str, count: int) -> Floats:
-    """Standard normals from addressed bits; there are few, so that the plain inverse is fast enough."""
-    places = np.arange(count, dtype=np.uint64)
-    bits = stream.bits(lane, stream.addresses(places, [places]))[::2]
+    """Standard normals from addressed bits; there are few, so that the inverse distribution function is fast enough."""
+    indices = np.arange(count, dtype=np.uint64)
+    bits = stream.bits(lane, stream.addresses(indices, [indices]))[::2]
     drawn: Floats = ndtri(((bits >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53)
     return drawn
 
 
 @dataclass(frozen=True)
 class LinearMapMechanism(Mechanism):
-    """All columns of the role, moved as one."""
+    """All columns of the role, mapped jointly."""
 
     reference = "giannella2010, section III-B"
     options = frozenset({"clip", "scale"})
     settings = frozenset({"standardise", "translation", "shuffle", "noise", "withstand", "accept"})
+    is_linear_map = True
+    examples = (Example("numbers", 3, settings={"noise": True}), Example("numbers", 2, settings={"standardise": True}))
     passes = 2
     inner: Gaussian
     scales: tuple[float, ...]
-    motion: LinearMapSettings
+    linear_map: LinearMapSettings
 
-    @property
-    def role(self) -> str:
-        """The public name, after the file."""
-        return type(self).__module__.rpartition(".")[2]
+    @classmethod
+    @abc.abstractmethod
+    def map_kind(cls) -> MapKind:
+        """The kind of linear map that this mechanism draws."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -205,23 +213,33 @@ class LinearMapMechanism(Mechanism):
 
     @property
     def is_exact(self) -> bool:
-        """Whether as many known records as there are columns turn everything back."""
-        return not self.motion.noise and (self.motion.dimensions or len(self.columns)) >= len(self.columns)
+        """Whether as many known records as there are columns recover everything."""
+        return not self.linear_map.noise and (self.linear_map.dimensions or len(self.columns)) >= len(self.columns)
+
+    @property
+    def must_withstand(self) -> int | None:
+        return self.linear_map.withstand if self.is_exact and not self.linear_map.accept else None
+
+    @property
+    def accepted_risk(self) -> str | None:
+        return self.linear_map.accept
 
     @classmethod
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
-        role = cls.__module__.rpartition(".")[2]
-        motion = LinearMapSettings.of(role, settings)
-        if len(columns) < 2 and role == "rotation":
-            raise PolicyError("the role rotation needs at least two columns, which are turned together; add one")
-        clips = {name: {k: v for k, v in said.items() if k == "clip"} for name, said in columns.items()}
-        scales = tuple(number(name, "scale", said.get("scale", 1.0), above=0) for name, said in columns.items())
+        kind = cls.map_kind()
+        linear_map = LinearMapSettings.of(kind.role, settings)
+        if len(columns) < 2 and kind.is_orthogonal:
+            raise PolicyError(f"the role {kind.role} needs at least two columns, which are mapped jointly; add one")
+        clips = {name: {k: v for k, v in options.items() if k == "clip"} for name, options in columns.items()}
+        scales = tuple(number(name, "scale", options.get("scale", 1.0), above=0) for name, options in columns.items())
         if not all(1e-9 <= scale <= 1e9 for scale in scales):
-            raise PolicyError(f"`scale` of columns with the role {role} must lie between 1e-9 and 1e9, got {scales}")
+            raise PolicyError(
+                f"`scale` of columns with the role {kind.role} must lie between 1e-9 and 1e9, got {scales}"
+            )
         [inner] = Gaussian.of(clips, {})
         if not isinstance(inner, Gaussian):
-            raise TypeError("noise before a motion is gaussian")
-        return [cls(inner, scales, motion)]
+            raise TypeError("noise before a linear map is gaussian")
+        return [cls(inner, scales, linear_map)]
 
     def check(self, schema: pa.Schema) -> None:
         for name in self.columns:
@@ -236,10 +254,10 @@ class LinearMapMechanism(Mechanism):
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
         """Fix centre, unit and step; each has few digits, since all are published."""
         if not isinstance(summary, Moments):
-            raise TypeError("a motion is fitted to the second summary")
-        varied = summary.covariance()
-        own, scales = np.sqrt(np.diag(varied)), np.array(self.scales)
-        if self.motion.standardise:
+            raise TypeError("a linear map is fitted to the second summary")
+        covariance = summary.covariance()
+        own, scales = np.sqrt(np.diag(covariance)), np.array(self.scales)
+        if self.linear_map.standardise:
             unit = np.array([coarse(float(sd or 1.0)) for sd in own]) / scales
             centre = np.round(np.array(summary.means()) / unit * 2**11) / 2**11 * unit
         else:
@@ -247,11 +265,11 @@ class LinearMapMechanism(Mechanism):
         ends = np.array([summary.extent.ends(i) for i in range(len(scales))])
         largest = float(np.sqrt(((np.abs(ends - centre[:, None]).max(axis=1) / unit) ** 2).sum()))
         spread = float(np.sqrt(((own / unit) ** 2).mean())) or 1.0
-        # as large as the data vary in any direction: then no direction is told better than the level allows
-        size = coarse(float(np.sqrt(np.linalg.eigvalsh(varied / np.outer(unit, unit))[-1])) * (1 + 2.0**-10) or 1.0)
+        # as large as the data vary in any direction: then no direction discloses more than the level allows
+        size = coarse(float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(unit, unit))[-1])) * (1 + 2.0**-10) or 1.0)
         steps = [fine_step(size * one, float(np.abs(pair).max())) for one, pair in zip(unit, ends, strict=True)]
         state = {
-            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _apart(len(unit))},
+            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _identity(len(unit))},
             "size": size,
             "centre": centre.tolist(),
             "unit": unit.tolist(),
@@ -263,5 +281,5 @@ class LinearMapMechanism(Mechanism):
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         inner = self.inner.restore(state["noise"], tree)
         if not isinstance(inner, GaussianScheme):
-            raise TypeError("noise before a motion is shaped")
-        return LinearMapScheme(self.role, self.motion, inner, state)
+            raise TypeError("noise before a linear map has a shape")
+        return LinearMapScheme(self.map_kind(), self.linear_map, inner, state)

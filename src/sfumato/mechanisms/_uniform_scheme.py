@@ -1,4 +1,4 @@
-"""The fitted uniform mechanism: replacement over fixed domains, at any place on the path."""
+"""The fitted uniform mechanism: random replacement over fixed domains, at any point of the path."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
 from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.tables.domain import Authenticator, Domain
+from sfumato.tables.domain import CategoryCodes, Domain
 
 LEAST = 1e-9
 """The least retention: below, a copy is noise and takes long to make."""
@@ -74,15 +74,15 @@ class UniformScheme(Scheme):
     def drift(self, later: Scheme) -> float:  # noqa: ARG002 - uniform draws have no shape
         return 1.0
 
-    def _codes(self, batch: pa.RecordBatch) -> tuple[list[Authenticator], list[npt.NDArray[np.bool_]]]:
-        """The place of each cell in its domain, and which cells are null."""
+    def _codes(self, batch: pa.RecordBatch) -> tuple[list[CategoryCodes], list[npt.NDArray[np.bool_]]]:
+        """The index of each cell in its domain, and which cells are null."""
         codes = [
             domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
         ]
         return codes, [part < 0 for part in codes]
 
     def _retention(self, level: Level) -> float:
-        """`p = f^scale`: a scale stretches the axis `-ln p`."""
+        """`p = f^scale`: a scale multiplies the axis `-ln p`."""
         given = self._tree.locate(level).level
         retention = float(given.fidelity**self._scale)
         if not LEAST <= retention < 1:
@@ -97,12 +97,12 @@ class UniformScheme(Scheme):
 
     def _replace(
         self,
-        codes: list[Authenticator],
+        codes: list[CategoryCodes],
         null: list[npt.NDArray[np.bool_]],
         rows: Words,
         retention: float,
         stream: Stream,
-    ) -> list[Authenticator]:
+    ) -> list[CategoryCodes]:
         """The codes after replacement, as one number over the product of the domains."""
         sizes = self._sizes()
         total, size = self._join(codes, null, sizes), math.prod(sizes)
@@ -116,19 +116,19 @@ class UniformScheme(Scheme):
             out[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
         return self._part(out, sizes)
 
-    def _addresses(self, total: Authenticator, null: list[npt.NDArray[np.bool_]], rows: Words) -> Words:
+    def _addresses(self, total: CategoryCodes, null: list[npt.NDArray[np.bool_]], rows: Words) -> Words:
         addresses = np.empty(2 * len(rows), np.uint64)
         addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
         if not self._perturbs_null:
             addresses[1::2][np.logical_and.reduce(null)] = NULL
         return addresses
 
-    def _join(self, codes: list[Authenticator], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> Authenticator:
+    def _join(self, codes: list[CategoryCodes], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> CategoryCodes:
         """One number over the product of the domains.
 
         A null is the last category, or stands at the first and is put back afterwards.
         """
-        total: Authenticator | None = None
+        total: CategoryCodes | None = None
         for part, missing, count in zip(codes, null, sizes, strict=True):
             code = np.where(missing, count - 1 if self._perturbs_null else 0, part) if missing.any() else part
             total = code if total is None else total * count + code
@@ -137,7 +137,7 @@ class UniformScheme(Scheme):
         return total
 
     @staticmethod
-    def _part(total: Authenticator, sizes: list[int]) -> list[Authenticator]:
+    def _part(total: CategoryCodes, sizes: list[int]) -> list[CategoryCodes]:
         """The inverse of `_join`."""
         out = []
         for count in reversed(sizes[1:]):
@@ -146,7 +146,7 @@ class UniformScheme(Scheme):
         return [total, *reversed(out)]
 
     def _decode(
-        self, batch: pa.RecordBatch, codes: list[Authenticator], null: list[npt.NDArray[np.bool_]]
+        self, batch: pa.RecordBatch, codes: list[CategoryCodes], null: list[npt.NDArray[np.bool_]]
     ) -> list[pa.Array]:
         """The columns that have these codes."""
         out = []

@@ -14,10 +14,10 @@ from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError
 from sfumato.kernels import Floats, Mask
-from sfumato.kernels.cholesky import root
+from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
-from sfumato.mechanisms import Mechanism, Scheme, Summary, number, truth
+from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
 from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite
 from sfumato.tables import numeric
@@ -25,7 +25,7 @@ from sfumato.tables import numeric
 
 @dataclass(frozen=True)
 class Column:
-    """What the policy says about one column."""
+    """What the policy states about one column."""
 
     name: str
     clip: tuple[Any, Any] | None = None
@@ -34,15 +34,15 @@ class Column:
     integer: bool = False
 
     @classmethod
-    def of(cls, name: str, said: Mapping[str, Any]) -> Column:
-        """From the options of a policy."""
-        spread = said.get("spread")
+    def of(cls, name: str, options: Mapping[str, Any]) -> Column:
+        """The column with the options of a policy."""
+        spread = options.get("spread")
         return cls(
             name,
-            clip=_clip(name, said["clip"]) if "clip" in said else None,
-            scale=number(name, "scale", said.get("scale", 1.0), above=0),
+            clip=_clip(name, options["clip"]) if "clip" in options else None,
+            scale=number(name, "scale", options.get("scale", 1.0), above=0),
             spread=None if spread is None else number(name, "spread", spread, above=0),
-            integer=truth(name, "integer", said.get("integer", False)),
+            integer=truth(name, "integer", options.get("integer", False)),
         )
 
     def bounds(self, kind: pa.DataType) -> tuple[float, float]:
@@ -71,21 +71,24 @@ class Column:
         return math.ldexp(1.0, math.ceil(math.frexp(largest)[1] / 4) * 4) if largest else 1.0
 
 
-def _clip(name: str, said: Any) -> tuple[Any, Any]:
-    if isinstance(said, list) and len(said) == 2:
-        moments = all(isinstance(end, date) for end in said)
-        low, high = said if moments else (number(name, "clip", end) for end in said)
+def _clip(name: str, stated: Any) -> tuple[Any, Any]:
+    if isinstance(stated, list) and len(stated) == 2:
+        moments = all(isinstance(end, date) for end in stated)
+        low, high = stated if moments else (number(name, "clip", end) for end in stated)
         if type(low) is type(high) and getattr(low, "tzinfo", None) == getattr(high, "tzinfo", None) and low < high:
             return low, high
-    raise PolicyError(f"`clip` of column {name!r} must be [lowest, highest], the lowest first, got {said!r}")
+    raise PolicyError(f"`clip` of column {name!r} must be [lowest, highest], the lowest first, got {stated!r}")
 
 
 @dataclass(frozen=True)
 class Gaussian(Mechanism):
-    """All `gaussian` columns of a policy, blurred together so that the noise has their correlations."""
+    """All `gaussian` columns of a policy, perturbed jointly so that the noise has their correlations."""
 
     reference = "li2012, sections 3.1 and 5, Theorems 4 and 5"
     options = frozenset({"clip", "scale", "spread", "integer"})
+    measures = frozenset({"rmse", "error"})
+    adds_noise = True
+    examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))
     passes = 2
     specs: tuple[Column, ...]
 
@@ -95,12 +98,12 @@ class Gaussian(Mechanism):
 
     @classmethod
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
-        return [cls(tuple(Column.of(name, said) for name, said in columns.items()))] if columns else []
+        return [cls(tuple(Column.of(name, options) for name, options in columns.items()))] if columns else []
 
     def check(self, schema: pa.Schema) -> None:
         for spec in self.specs:
             kind = schema.field(spec.name).type
-            if not numeric.is_number(kind) and not numeric.is_moment(kind):
+            if not numeric.is_number(kind) and not numeric.is_temporal(kind):
                 raise SourceError(
                     f"the role gaussian needs numbers or times, and column {spec.name!r} holds {kind}; give it the "
                     "role uniform"
@@ -111,7 +114,7 @@ class Gaussian(Mechanism):
         columns = [self._read(batch, spec, check=earlier is None) for spec in self.specs]
         if isinstance(earlier, Extent):
             return Moments.of(columns, earlier)
-        return Extent.of(columns, tuple(numeric.is_moment(batch.column(name).type) for name in self.columns))
+        return Extent.of(columns, tuple(numeric.is_temporal(batch.column(name).type) for name in self.columns))
 
     def _read(self, batch: pa.RecordBatch, spec: Column, *, check: bool) -> tuple[Floats, Mask]:
         array = batch.column(spec.name)
@@ -123,23 +126,23 @@ class Gaussian(Mechanism):
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
         """Fix the shape of the noise: each column's spread and the correlations between them.
 
-        A column without variance of its own (constant, one row, none) is given a spread, so that it is blurred
-        rather than shown as it is.
+        A column without variance of its own (constant, one row, none) is given a spread, so that it is perturbed
+        rather than released unchanged.
         """
         if not isinstance(summary, Moments):
             raise TypeError("the gaussian mechanism is fitted to its second summary")
-        extent, varied = summary.extent, summary.covariance()
-        own = np.sqrt(np.diag(varied))
+        extent, covariance = summary.extent, summary.covariance()
+        own = np.sqrt(np.diag(covariance))
         spread = [
-            spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.moment[i], tree))
+            spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.temporal[i], tree))
             for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
         ]
         steps = [
-            _step(spread[i], extent.ends(i), whole=spec.integer or extent.moment[i])
+            _step(spread[i], extent.ends(i), whole=spec.integer or extent.temporal[i])
             for i, spec in enumerate(self.specs)
         ]
         sizes = np.array([s * spec.scale for s, spec in zip(spread, self.specs, strict=True)])
-        factor = root(_shape(varied, own, sizes), summary.mismatch())
+        factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
         return self.restore({"spread": spread, "step": steps, "root": lines}, tree)
 
@@ -149,8 +152,8 @@ class Gaussian(Mechanism):
         return scheme
 
 
-def _shape(varied: Floats, own: Floats, sizes: Floats) -> Floats:
-    """The correlations of noise with the standard deviations `sizes`, for columns with the covariances `varied`.
+def _shape(covariance: Floats, own: Floats, sizes: Floats) -> Floats:
+    """The correlations of noise with the standard deviations `sizes`, for columns with the covariances `covariance`.
 
     Where all sizes are the same multiple of the columns' own deviations, they are the columns' correlations. Where some
     column is to have more noise than others (`scale`, `spread`), the surplus is independent noise, on top of noise in
@@ -160,14 +163,14 @@ def _shape(varied: Floats, own: Floats, sizes: Floats) -> Floats:
     varies = own > 0
     least = (sizes[varies] / own[varies]).min(initial=math.inf)
     relative = np.where(varies, least / sizes, 0.0)
-    related = varied * relative[:, None] * relative[None, :]
+    related = covariance * relative[:, None] * relative[None, :]
     np.fill_diagonal(related, 1.0)
     return related
 
 
-def _least(spec: Column, moment: bool, tree: PathTree) -> float:
+def _least(spec: Column, temporal: bool, tree: PathTree) -> float:
     """The least spread that a column of whole numbers may be given, so that its noise is not refused."""
-    whole = spec.integer or moment
+    whole = spec.integer or temporal
     return 2 * FEWEST_STEPS / (math.sqrt(tree.declared[0].noise) * spec.scale) if whole else 0.0
 
 

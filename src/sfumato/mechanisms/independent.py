@@ -1,6 +1,6 @@
-"""UNSAFE, for comparison only: the naive scheme, whose copies are blurred independently of each other.
+"""UNSAFE, for comparison only: independent noise, whose copies are perturbed independently of each other.
 
-Each copy alone is as good as a safe one, but recipients who pool theirs undo the noise: the error of `M` numeric
+Each copy alone is as good as a safe one, but colluding recipients undo the noise: the error of `M` numeric
 copies falls to `1/(1+Σ1/σi²)` (li2012, Theorem 3), and a category that shows in several copies is almost surely the
 true one (xiao2009, Figure 1).
 """
@@ -20,7 +20,7 @@ from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.levels import Level
-from sfumato.mechanisms import MECHANISMS, Mechanism, Scheme, Summary
+from sfumato.mechanisms import MECHANISMS, Example, Mechanism, Scheme, Summary
 from sfumato.models import Model
 
 _IMITATED = ("gaussian", "uniform")
@@ -33,6 +33,7 @@ class Independent(Mechanism):
     reference = "li2012, section 4.2.1 (the false start) and Theorem 3; xiao2009, section 1.1"
     options = frozenset({"of", "clip", "scale", "spread", "integer", "domain", "nulls", "joint"})
     safe = False
+    examples = (Example("numbers", 1, {"of": "gaussian"}), Example("categories", 1, {"of": "uniform"}))
     passes = 2
     inner: Mechanism
 
@@ -44,18 +45,18 @@ class Independent(Mechanism):
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
         out: list[Mechanism] = []
         for imitated in _IMITATED:
-            chosen = {name: said for name, said in columns.items() if said.get("of") == imitated}
+            chosen = {name: options for name, options in columns.items() if options.get("of") == imitated}
             mechanism = MECHANISMS[imitated]
-            plain = {name: {key: v for key, v in said.items() if key != "of"} for name, said in chosen.items()}
-            for name, said in plain.items():
-                strange = set(said) - mechanism.options
-                if strange:
-                    raise PolicyError(f"column {name!r}, independent of {imitated}, cannot have {sorted(strange)}")
+            plain = {name: {key: v for key, v in options.items() if key != "of"} for name, options in chosen.items()}
+            for name, options in plain.items():
+                unknown = set(options) - mechanism.options
+                if unknown:
+                    raise PolicyError(f"column {name!r}, independent of {imitated}, cannot have {sorted(unknown)}")
             out += [cls(inner) for inner in mechanism.of(plain, {})]
-        lost = set(columns) - {name for mechanism in out for name in mechanism.columns}
-        if lost:
+        missing = set(columns) - {name for mechanism in out for name in mechanism.columns}
+        if missing:
             raise PolicyError(
-                f"the role independent needs `of`, one of {', '.join(_IMITATED)}, in column {min(lost)!r}"
+                f"the role independent needs `of`, one of {', '.join(_IMITATED)}, in column {min(missing)!r}"
             )
         return out
 
@@ -73,11 +74,11 @@ class Independent(Mechanism):
 
 
 class IndependentScheme(Scheme):
-    """A scheme whose levels have nothing in common."""
+    """A scheme whose levels are independent of each other."""
 
     def __init__(self, inner: Scheme, tree: PathTree) -> None:
         self.inner, self._tree = inner, tree
-        self.columns = inner.columns
+        self.columns, self.is_shaped, self.is_noisy = inner.columns, inner.is_shaped, inner.is_noisy
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         return self.inner.fields(schema)

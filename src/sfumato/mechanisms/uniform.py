@@ -11,7 +11,7 @@ from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.path import PathTree
-from sfumato.mechanisms import Mechanism, Scheme, Summary, number
+from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number
 from sfumato.mechanisms._uniform_scheme import UniformScheme
 from sfumato.tables.domain import LARGEST, Domain, is_category, observed
 
@@ -20,7 +20,7 @@ OBSERVED = "observed"
 
 @dataclass(frozen=True)
 class Column:
-    """What the policy says about one column."""
+    """What the policy states about one column."""
 
     name: str
     domain: Domain | None = None
@@ -29,9 +29,9 @@ class Column:
     joint: str | None = None
 
     @classmethod
-    def of(cls, name: str, said: Mapping[str, Any]) -> Column:
-        """From the options of a policy."""
-        domain, nulls, joint = said.get("domain", OBSERVED), said.get("nulls", "keep"), said.get("joint")
+    def of(cls, name: str, options: Mapping[str, Any]) -> Column:
+        """The column with the options of a policy."""
+        domain, nulls, joint = options.get("domain", OBSERVED), options.get("nulls", "keep"), options.get("joint")
         if nulls not in ("keep", "perturb"):
             raise PolicyError(f"`nulls` of column {name!r} must be 'keep' or 'perturb', got {nulls!r}")
         if joint is not None and not isinstance(joint, str):
@@ -39,7 +39,7 @@ class Column:
         return cls(
             name,
             domain=None if domain == OBSERVED else Domain.declared(name, domain),
-            scale=number(name, "scale", said.get("scale", 1.0), above=0),
+            scale=number(name, "scale", options.get("scale", 1.0), above=0),
             perturbs_null=nulls == "perturb",
             joint=joint,
         )
@@ -61,6 +61,11 @@ class Uniform(Mechanism):
 
     reference = "xiao2009, sections 3 to 6, Lemma 1 and Theorems 1 and 2"
     options = frozenset({"domain", "scale", "nulls", "joint"})
+    measures = frozenset({"success"})
+    examples = (
+        Example("categories"),
+        Example("categories", 2, {"joint": "both", "nulls": "perturb"}, keeps_nulls=False),
+    )
     specs: tuple[Column, ...]
 
     @property
@@ -70,8 +75,8 @@ class Uniform(Mechanism):
     @classmethod
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
         groups: dict[tuple[bool, str], list[Column]] = {}
-        for name, said in columns.items():
-            spec = Column.of(name, said)
+        for name, options in columns.items():
+            spec = Column.of(name, options)
             groups.setdefault((spec.joint is not None, spec.joint or name), []).append(spec)
         for specs in groups.values():
             if len({(spec.scale, spec.perturbs_null) for spec in specs}) > 1:

@@ -1,95 +1,79 @@
-"""Mining: right answers from blurred copies, one estimator a file.
+"""Mining: estimators that give unbiased answers about the original from perturbed copies, one per file.
 
-A miner reads the law of the noise from the copy's manifest; nobody types a noise parameter. Miners follow scikit-learn:
-parameters are set by the constructor and kept as they are, `fit` returns the miner, what was found ends in `_`.
+An estimator reads the distribution of the noise from the copy's manifest, so no noise parameter has to be given.
+Estimators follow scikit-learn: the constructor sets parameters, `fit` returns the estimator, and the names of fitted
+attributes end in `_`.
 
     moments = Moments().fit("copy.parquet")
     print(moments.mean_, moments.mean_interval_)
 
-What is estimated is the table that the copy was made of, held fixed: intervals tell what the noise may have done, and
-nothing of how the table was sampled. From several copies of a table, only the best of each path is used: the others
-hold nothing that it does not (li2012, Theorem 4), so a coalition gets the answers of its best member.
+The estimand is the table that the copy was made of: intervals cover the uncertainty due to noise, not that of
+sampling the table from a population. Of several copies of a table only the most faithful on each path is used, since
+the others add no information to it (li2012, Theorem 4); a coalition gets the answers of its best member.
 
-A new miner is one file in this folder with one final class; the documentation and the conformance tests find it.
+A new estimator is one file in this package with one final class derived from `Miner`. The class can be imported from
+here by its name, and the documentation and the conformance tests find it. Type checkers see the classes in their own
+modules, such as `sfumato.mining.density.Density`.
 """
 
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any, ClassVar
+import importlib.util
+import re
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from sklearn.base import BaseEstimator
 
 from sfumato.family import Family
 
-if TYPE_CHECKING:
-    from sfumato.mining.copies.copy import on as on
-    from sfumato.mining.density import Density as Density
-    from sfumato.mining.frequencies import Frequencies as Frequencies
-    from sfumato.mining.itemsets import Itemsets as Itemsets
-    from sfumato.mining.linear_regression import LinearRegression as LinearRegression
-    from sfumato.mining.logistic_regression import LogisticRegression as LogisticRegression
-    from sfumato.mining.mixture import Mixture as Mixture
-    from sfumato.mining.moments import Moments as Moments
-    from sfumato.mining.naive_bayes import NaiveBayes as NaiveBayes
-    from sfumato.mining.pca import PCA as PCA
-    from sfumato.mining.report.profile import profile as profile
-    from sfumato.mining.sql.answers import ask as ask
-    from sfumato.mining.sql.expressions import column as column
-    from sfumato.mining.sql.expressions import count as count
-    from sfumato.mining.tree import DecisionTree as DecisionTree
-
-_HOMES = {
-    "DecisionTree": "tree",
-    "Density": "density",
-    "Frequencies": "frequencies",
-    "Itemsets": "itemsets",
-    "LinearRegression": "linear_regression",
-    "LogisticRegression": "logistic_regression",
-    "Mixture": "mixture",
-    "Moments": "moments",
-    "NaiveBayes": "naive_bayes",
-    "PCA": "pca",
-    "ask": "sql.answers",
-    "column": "sql.expressions",
-    "count": "sql.expressions",
-    "on": "copies.copy",
-    "profile": "report.profile",
-}
-
-__all__ = [
-    "MINERS",
-    "PCA",
-    "DecisionTree",
-    "Density",
-    "Frequencies",
-    "Itemsets",
-    "LinearRegression",
-    "LogisticRegression",
-    "Miner",
-    "Mixture",
-    "Moments",
-    "NaiveBayes",
-    "ask",
-    "column",
-    "count",
-    "on",
-    "profile",
-]
-
 
 class Miner(BaseEstimator):
-    """An estimator that knows how its data were blurred."""
+    """An estimator for the original that corrects for the perturbation of a copy."""
 
     reference: ClassVar[str]
     """The paper and equation that it implements."""
+    example: ClassVar[Mapping[str, Any]] = {}
+    """Parameters other than the defaults, which the conformance suite tries; it has columns `age`, `score`, ..."""
 
 
 MINERS = Family("sfumato.mining", "Miner")
 
+_FUNCTIONS = {
+    "ask": "sql.answers",
+    "column": "sql.expressions",
+    "count": "sql.expressions",
+    "profile": "report.profile",
+    "with_engine": "copies.copy",
+}
+"""The functions of this package, and their modules."""
+
 
 def __getattr__(name: str) -> Any:
-    """Import a miner when it is first used."""
-    if name not in _HOMES:
-        raise AttributeError(f"module 'sfumato.mining' has no attribute {name!r}")
-    return getattr(importlib.import_module(f"sfumato.mining.{_HOMES[name]}"), name)
+    """Import an estimator or a function when it is first used."""
+    if name in _FUNCTIONS:
+        return getattr(importlib.import_module(f"{__name__}.{_FUNCTIONS[name]}"), name)
+    if name == "__all__":
+        return ["MINERS", "Miner", *_FUNCTIONS, *_estimators()]
+    if not name.startswith("_") and (estimator := _estimator(name)) is not None:
+        return estimator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_FUNCTIONS, *_estimators()})
+
+
+def _estimator(name: str) -> Any:
+    """The estimator of a class name: in the file of that name if there is one, else anywhere in the family."""
+    words = re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
+    if words in MINERS and MINERS[words].__name__ == name:
+        return MINERS[words]
+    is_module = importlib.util.find_spec(f"{__name__}.{name}") is not None
+    return None if is_module else _estimators().get(name)
+
+
+def _estimators() -> dict[str, Any]:
+    """All estimators by their class names."""
+    return {estimator.__name__: estimator for estimator in MINERS.members().values()}

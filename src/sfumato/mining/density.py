@@ -1,4 +1,4 @@
-"""The distribution of numbers of the original, as a density on a grid."""
+"""Density reconstruction: the joint density of one to three numeric columns of the original, on a grid."""
 
 from __future__ import annotations
 
@@ -13,30 +13,33 @@ import pyarrow as pa
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.kernels.initial_density import InitialDensity
-from sfumato.kernels.reconstruction import STEPS, Grid, NoiseChannel, reconstruct
+from sfumato.kernels.reconstruction import ITERATIONS, Grid, NoiseChannel, reconstruct
 from sfumato.mining import Miner
+from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.interval import half_width
+from sfumato.mining.copies.quantiles import Histogram
 from sfumato.mining.copies.summary import Summary
-from sfumato.models.gaussian_noise import GaussianNoise
 
 METHODS = ("em", "bayes")
 _BINS = (200, 48, 20)
-_CELLS = 1 << 22
-_REPEATS = 40
-_STILL = 2e-5
-"""A step that moves less than this share of the values is the last."""
+"""The default number of bins per column, for one, two and three columns."""
+_MAX_CELLS = 1 << 22
+_RESAMPLES = 40
+_TOLERANCE = 2e-5
+"""An iteration that moves less than this share of the probability is the last."""
 
 
 class Density(Miner):
-    """The density of one column of the original, or of two or three together.
+    """The density of one column of the original, or the joint density of two or three.
 
-    Of one column, it starts from the fewest humps, or a plateau, that fit, and departs as far as the copy tells. It is
-    smoothed as much as keeps it from fitting the noise; a sharp edge is therefore told only as sharply as the noise
-    lets it. The band, from resampled counts, tells how much of what is seen is chance.
+    For one column, the initial density is the simplest that fits the copy: a mixture of a few normal components, or a
+    uniform density. The iteration departs from it as far as the copy supports, and is regularised so that it does not
+    fit the noise; a discontinuity is therefore resolved only to the width of the noise. The confidence band comes from
+    resampled counts.
     """
 
     reference = "Agrawal and Srikant 2000, section 3; Agrawal and Aggarwal 2001, sections 3 and 4"
+    example = {"columns": ["age"], "bins": 40}
 
     def __init__(
         self,
@@ -44,130 +47,149 @@ class Density(Miner):
         columns: Sequence[str] | None = None,
         method: str = "em",
         bins: int | None = None,
-        steps: int = STEPS,
+        max_iter: int = ITERATIONS,
         confidence: float = 0.95,
         random_state: int = 0,
     ) -> None:
-        """Say what to look at.
+        """Set the parameters.
 
         Args:
-            columns: one to three columns of numbers.
-            method: `em`, which takes a value to lie anywhere in its bin, or `bayes`, which takes it in the middle.
-            bins: along each column.
-            steps: at most so many.
-            confidence: of the band, at each point.
-            random_state: seed of the resampling.
+            columns: one to three numeric columns.
+            method: `em`, where a value is uniform within its bin, or `bayes`, where it is at the centre of its bin.
+            bins: the number of bins per column.
+            max_iter: the largest number of iterations.
+            confidence: the pointwise confidence level of the band.
+            random_state: the seed of the resampling.
 
         """
         self.columns = columns
         self.method = method
         self.bins = bins
-        self.steps = steps
+        self.max_iter = max_iter
         self.confidence = confidence
         self.random_state = random_state
 
     def fit(self, copy: Any, y: Any = None) -> Density:  # noqa: ARG002 - scikit-learn's signature
-        """Read a copy: once for one column, twice for several. Of a coalition's, the best."""
+        """Reconstruct the density from a copy, or from the most faithful of several.
+
+        The copy is read once for one column and twice for more.
+        """
         best = Copy.of(copy)
         if self.method not in METHODS:
-            raise MiningError(f"a method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        names = best.numbers(self.columns, most=3)
-        grid, counts = _counted(best, names, self.bins or _BINS[len(names) - 1], middles=self.method == "bayes")
-        start = InitialDensity(grid, counts)
-        blur = NoiseChannel(grid, start.mixing)
+            raise MiningError(f"`method` must be one of {', '.join(METHODS)}, got {self.method!r}; choose one of them")
+        names = best.numeric_columns(self.columns, at_most=3)
+        bins = self.bins or _BINS[len(names) - 1]
+        grid, counts = _grid_counts(best, names, bins, bin_centres=self.method == "bayes")
+        initial = InitialDensity(grid, counts)
+        channel = NoiseChannel(grid, initial.smoothing)
         self.columns_ = names
         self.edges_ = [grid.edges(axis) for axis in range(len(names))]
-        found, self.steps_ = reconstruct(blur, counts[None], self.steps, _STILL, start.of(counts[None]))
-        self.probabilities_ = found[0]
-        self.density_ = self.probabilities_ / np.prod(grid.steps)
+        start = initial.densities(counts[None])
+        probabilities, self.n_iter_ = reconstruct(channel, counts[None], self.max_iter, _TOLERANCE, start)
+        self.probabilities_ = probabilities[0]
+        self.density_ = self.probabilities_ / np.prod(grid.bin_widths)
         inner = tuple(slice(m, m + n) for m, n in zip(grid.margin, grid.bins, strict=True))
-        self.seen_ = counts[inner] / max(counts.sum(), 1.0)
-        self.band_ = self._band(blur, counts, start) / np.prod(grid.steps)
-        self.privacy_ = _privacy(grid, self.probabilities_, blur.forward(self.probabilities_))
+        self.copy_histogram_ = counts[inner] / max(counts.sum(), 1.0)
+        self.band_ = self._band(channel, counts, initial) / np.prod(grid.bin_widths)
+        self.privacy_ = _privacy(grid, self.probabilities_, channel.forward(self.probabilities_))
         return self
 
     def share(self, low: float, high: float) -> float:
-        """How much of the original lies between two ends, for one column; without an interval: see `ask` for one."""
+        """The estimated share of the original between two values of a single column, without an interval.
+
+        `ask` counts a range with a confidence interval.
+        """
         if len(self.columns_) != 1:
-            raise MiningError(f"a share is of one column, and the density is of {', '.join(self.columns_)}")
-        total = np.append(0.0, np.cumsum(self.probabilities_))
-        below = np.interp([low, high], self.edges_[0], total / total[-1])
-        return float(below[1] - below[0])
+            raise MiningError(
+                f"`share` needs the density of one column, and this is of {', '.join(self.columns_)}; fit one column"
+            )
+        cumulative = np.append(0.0, np.cumsum(self.probabilities_))
+        cdf = np.interp([low, high], self.edges_[0], cumulative / cumulative[-1])
+        return float(cdf[1] - cdf[0])
 
-    def _band(self, blur: NoiseChannel, counts: Floats, start: InitialDensity) -> Floats:
-        """What resampled counts lead to, between the quantiles of the confidence."""
-        half_width(self.confidence)  # refuses what is none
+    def _band(self, channel: NoiseChannel, counts: Floats, initial: InitialDensity) -> Floats:
+        """Quantiles of the probabilities reconstructed from resampled counts (a parametric bootstrap)."""
+        critical_value(self.confidence)  # refuses an invalid confidence level
         rng = np.random.default_rng(self.random_state)
-        drawn = rng.multinomial(int(counts.sum()), (counts / counts.sum()).ravel(), size=_REPEATS)
-        stack = drawn.reshape(_REPEATS, *counts.shape).astype(np.float64)
-        found, _ = reconstruct(blur, stack, self.steps_, start=start.of(stack))
-        ends: Floats = np.quantile(found, [(1 - self.confidence) / 2, (1 + self.confidence) / 2], axis=0)
-        return ends
+        drawn = rng.multinomial(int(counts.sum()), (counts / counts.sum()).ravel(), size=_RESAMPLES)
+        stack = drawn.reshape(_RESAMPLES, *counts.shape).astype(np.float64)
+        probabilities, _ = reconstruct(channel, stack, self.n_iter_, initial=initial.densities(stack))
+        tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
+        band: Floats = np.quantile(probabilities, tails, axis=0)
+        return band
 
 
-def _counted(copy: Copy, names: list[str], bins: int, *, middles: bool) -> tuple[Grid, Floats]:
+def _grid_counts(copy: Copy, names: list[str], bins: int, *, bin_centres: bool) -> tuple[Grid, Floats]:
+    """A grid over the range of the original, and the counts of the copy's values on it."""
     summary = Summary.of(copy, names)
-    if not np.diag(summary.noise).all():
-        bare = [name for name, noise in zip(names, np.diag(summary.noise), strict=True) if not noise]
-        raise MiningError(f"{bare[0]!r} carries no noise, so its density is its histogram; leave it out")
-    ends = np.array([_ends(copy, summary, i) for i in range(len(names))])
+    noise_free = [name for name, noise in zip(names, np.diag(summary.noise), strict=True) if not noise]
+    if noise_free:
+        raise MiningError(f"{noise_free[0]!r} carries no noise, so its density is its histogram; leave the column out")
+    ends = np.array([_range(copy, summary, i) for i in range(len(names))])
     spread = np.array([b.spread for b in summary.bins])
-    grid = Grid(ends[:, 0], ends[:, 1], (bins,) * len(names), summary.noise, spread, spread_over_bins=not middles)
-    if math.prod(grid.shape) > _CELLS:
-        raise MiningError(f"{bins} bins a column are {math.prod(grid.shape):,} cells with the noise; take fewer bins")
+    shape = (bins,) * len(names)
+    grid = Grid(ends[:, 0], ends[:, 1], shape, summary.noise, spread, uniform_within_bins=not bin_centres)
+    cells = math.prod(grid.shape)
+    if cells > _MAX_CELLS:
+        raise MiningError(
+            f"a grid may have {_MAX_CELLS:,} cells, and {bins} bins per column, with a margin for the noise, need "
+            f"{cells:,}; use fewer bins"
+        )
     if len(names) == 1:
         return grid, _rebinned(summary, grid)
-    return grid, copy.fold(names, partial(_on_grid, names=names, grid=grid), np.add)
+    return grid, copy.fold(names, partial(_histogram, names=names, grid=grid), np.add)
 
 
-def _on_grid(copy: Copy, tables: Iterable[pa.Table], *, names: list[str], grid: Grid) -> Floats:
+def _histogram(copy: Copy, tables: Iterable[pa.Table], *, names: list[str], grid: Grid) -> Floats:
     counts = np.zeros(grid.shape)
     for table in tables:
         values = copy.values(table, names)
-        counts += grid.count(values[~np.isnan(values).any(axis=1)])
+        counts += grid.histogram(values[~np.isnan(values).any(axis=1)])
     return counts
 
 
-def _ends(copy: Copy, summary: Summary, place: int) -> tuple[float, float]:
-    """Where the original may lie: between the ends of its clip, else hardly further out than the copy."""
-    model = copy.model(summary.names[place])
-    clip = model.clip[0] if isinstance(model, GaussianNoise) else None
-    if clip is not None and all(isinstance(end, int | float) for end in clip):
-        return float(clip[0]), float(clip[1])
-    bins, (first, counts) = summary.bins[place], _counts(summary, place)
+def _range(copy: Copy, summary: Summary, index: int) -> tuple[float, float]:
+    """The range of a column of the original: its clip bounds, else the range of the copy less a noise deviation."""
+    bounds = copy.clip_bounds(summary.names[index])
+    if bounds is not None:
+        return bounds
+    bins, (first, counts) = summary.bins[index], _fine_histogram(summary, index)
     low, high = bins.origin + first * bins.width, bins.origin + (first + len(counts)) * bins.width
     slack = min(bins.deviation, (high - low) / 4)
     return low + slack, high - slack
 
 
-def _counts(summary: Summary, place: int) -> tuple[int, Floats]:
-    counts = summary.counts[place]
-    if counts is None:
-        raise MiningError(f"{summary.names[place]!r} has values very far apart, which have no density to tell; clip it")
-    return counts
+def _fine_histogram(summary: Summary, index: int) -> Histogram:
+    histogram = summary.histograms[index]
+    if histogram is None:
+        raise MiningError(
+            f"the values of {summary.names[index]!r} are too far apart for a density, because of extreme outliers; ask "
+            "the owner to clip the column"
+        )
+    return histogram
 
 
 def _rebinned(summary: Summary, grid: Grid) -> Floats:
-    """The fine counts of one column in the bins of the grid, the margin's ends included."""
-    bins, (first, counts) = summary.bins[0], _counts(summary, 0)
+    """The fine histogram of one column in the bins of the grid; values beyond the margin count in its last bins."""
+    bins, (first, counts) = summary.bins[0], _fine_histogram(summary, 0)
     fine = bins.origin + (first + np.arange(len(counts) + 1)) * bins.width
-    inside = grid.edges(0, wide=True)[1:-1]
-    total = np.append(0.0, np.cumsum(counts))
-    cut = np.rint(np.concatenate([[0.0], np.interp(inside, fine, total), [total[-1]]]))
-    whole: Floats = np.diff(cut)
-    return whole
+    inside = grid.edges(0, padded=True)[1:-1]
+    cumulative = np.append(0.0, np.cumsum(counts))
+    at_edges = np.rint(np.concatenate([[0.0], np.interp(inside, fine, cumulative), [cumulative[-1]]]))
+    coarse: Floats = np.diff(at_edges)
+    return coarse
 
 
-def _privacy(grid: Grid, chances: Floats, seen: Floats) -> float:
-    """`2^h(X|Y)` (Agrawal and Aggarwal 2001, section 2): the length over which a value is as good as unknown.
+def _privacy(grid: Grid, original: Floats, observed: Floats) -> float:
+    """`2^h(X|Y)` (Agrawal and Aggarwal 2001, section 2): the length of the interval over which a value is uncertain.
 
-    `h(X|Y) = h(X) + h(Z) - h(Y)`: of several columns it is a volume.
+    `h(X|Y) = h(X) + h(Z) - h(Y)`; for several columns it is a volume.
     """
-    volume = math.log2(float(np.prod(grid.steps)))
+    volume = math.log2(float(np.prod(grid.bin_widths)))
     noise = 0.5 * math.log2((2 * math.pi * math.e) ** len(grid.bins) * max(float(np.linalg.det(grid.noise)), 1e-300))
-    return float(2 ** (_entropy(chances) + volume + noise - _entropy(seen) - volume))
+    return float(2 ** (_entropy(original) + volume + noise - _entropy(observed) - volume))
 
 
-def _entropy(chances: Floats) -> float:
-    kept = chances[chances > 1e-300] / chances.sum()
-    return float(-(kept * np.log2(kept)).sum())
+def _entropy(probabilities: Floats) -> float:
+    positive = probabilities[probabilities > 1e-300] / probabilities.sum()
+    return float(-(positive * np.log2(positive)).sum())

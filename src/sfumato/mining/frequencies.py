@@ -1,4 +1,4 @@
-"""Frequencies of categories, alone and together."""
+"""Frequencies of categories and contingency tables of the original, with confidence intervals."""
 
 from __future__ import annotations
 
@@ -10,24 +10,30 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
-from sfumato.kernels.inversion import em_frequencies, inversion_variance, inverted, likeliest
+from sfumato.kernels.inversion import (
+    em_frequencies,
+    inversion_variance,
+    inverted_counts,
+    maximum_likelihood_frequencies,
+)
 from sfumato.mining import Miner
+from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.interval import half_width
-from sfumato.mining.features.contingency import Counts, Replaced, counted
+from sfumato.mining.features.contingency import ContingencyTable, contingency_tables
 
 METHODS = ("inversion", "em", "likelihood")
-WORST = 0.2
-"""A standard error of a frequency that is too large to answer anything with."""
+MAX_STANDARD_ERROR = 0.2
+"""The standard error of a frequency above which no answer is given."""
 
 
 class Frequencies(Miner):
-    """How frequent each category is in the original, alone or together with others.
+    """The frequency of each category in the original, or of each combination of categories.
 
-    The table of counts is inverted along each perturbed column; columns that are shown as they are can take part.
+    The contingency table of the copy is inverted along each perturbed factor; unchanged columns can be factors too.
     """
 
     reference = "xiao2009, eq. 1, inverted; Agrawal and Aggarwal 2001"
+    example = {"method": "likelihood"}
 
     def __init__(
         self,
@@ -36,14 +42,15 @@ class Frequencies(Miner):
         method: str = "inversion",
         confidence: float = 0.95,
     ) -> None:
-        """Say what to count.
+        """Set the parameters.
 
         Args:
-            columns: what to count: a column, or a list of columns that are counted together; each perturbed column by
-                itself, if nothing is named.
-            method: `inversion` is unbiased and may leave the simplex; `likelihood` is the likeliest distribution; `em`
-                is the iteration that leads there. Intervals are those of the inversion.
-            confidence: of the intervals.
+            columns: what to tabulate: each entry is a column, or a list of columns to cross-tabulate; each perturbed
+                column by itself by default.
+            method: `inversion` is unbiased but may give negative frequencies; `likelihood` is the maximum-likelihood
+                distribution; `em` is the expectation-maximisation iteration that converges to it. The intervals are
+                those of the inversion.
+            confidence: the confidence level of the intervals.
 
         """
         self.columns = columns
@@ -51,57 +58,66 @@ class Frequencies(Miner):
         self.confidence = confidence
 
     def fit(self, copy: Any, y: Any = None) -> Frequencies:  # noqa: ARG002 - scikit-learn's signature
-        """Count a copy in one pass; of a coalition's, the best."""
+        """Tabulate a copy in one pass, or the most faithful of several."""
         if self.method not in METHODS:
-            raise MiningError(f"a method must be one of {', '.join(METHODS)}, got {self.method!r}")
-        width, best = half_width(self.confidence), Copy.of(copy)
-        asked = [(name,) for name in best.replaced] if self.columns is None else self.columns
-        wanted = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in asked]
-        if not wanted:
-            raise MiningError("a column of categories must be named: no column of this copy is perturbed")
-        counts = counted(best, wanted)
-        self.tables_ = {names: self._table(part, width) for names, part in zip(wanted, counts, strict=True)}
+            raise MiningError(f"`method` must be one of {', '.join(METHODS)}, got {self.method!r}; choose one of them")
+        width, best = critical_value(self.confidence), Copy.of(copy)
+        requested = [(name,) for name in best.replaced_columns] if self.columns is None else self.columns
+        groups = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in requested]
+        if not groups:
+            raise MiningError(
+                "`columns` must be given, since this copy has no perturbed categorical column; name columns"
+            )
+        tables = contingency_tables(best, groups)
+        self.tables_ = {names: self._frequencies(table, width) for names, table in zip(groups, tables, strict=True)}
         return self
 
     def table(self, *columns: str) -> pa.Table:
-        """What was counted of these columns."""
+        """The frequencies of these columns, with intervals."""
         if columns not in self.tables_:
-            raise MiningError(f"{', '.join(columns)} was not counted; name it in `columns`")
+            raise MiningError(f"{', '.join(columns)} must be in `columns` to be tabulated, and is not; add it there")
         return self.tables_[columns]
 
-    def _table(self, counts: Counts, width: float) -> pa.Table:
-        seen = counts.table()
-        retentions = [axis.retention for axis in counts.axes]
-        rows = float(seen.sum())
+    def _frequencies(self, table: ContingencyTable, width: float) -> pa.Table:
+        """The estimated frequency of each cell of a contingency table."""
+        observed, retentions = table.counts(), [factor.retention for factor in table.factors]
+        rows = float(observed.sum())
         if not rows:
-            raise MiningError("frequencies need records that miss none of these columns, and the copy has none")
-        errors = np.sqrt(inversion_variance(seen, retentions)) / rows
-        if errors.max(initial=0) > WORST:
             raise MiningError(
-                f"frequencies must be known better than to ±{2 * WORST:.0%}, and at this level of trust {int(rows):,} "
-                f"rows give ±{2 * errors.max():.0%}; ask for a more faithful copy or for fewer columns together"
+                "frequencies need records without missing values in these columns, and the copy has none; choose others"
             )
-        middle = inverted(seen, retentions) / rows
-        found = middle if self.method == "inversion" else self._constrained(seen, counts)
-        labels = [axis.labels for axis in counts.axes]
-        places = np.indices(seen.shape).reshape(len(labels), -1)
-        columns: dict[str, Any] = {}
-        for axis, said, place in zip(counts.axes, labels, places, strict=True):
-            for i, name in enumerate(axis.columns):
-                columns[name] = pa.array([said[p][i] for p in place])
-        ends = np.clip([middle - width * errors, middle + width * errors], 0, 1)
+        errors = np.sqrt(inversion_variance(observed, retentions)) / rows
+        if errors.max(initial=0) > MAX_STANDARD_ERROR:
+            raise MiningError(
+                f"frequencies must be known to within ±{2 * MAX_STANDARD_ERROR:.0%}, and {int(rows):,} rows at this "
+                f"trust level give ±{2 * errors.max():.0%}; ask the owner for a more faithful copy, or cross-tabulate "
+                "fewer columns"
+            )
+        unbiased = inverted_counts(observed, retentions) / rows
+        estimates = unbiased if self.method == "inversion" else self._constrained(observed, table)
+        ends = np.clip([unbiased - width * errors, unbiased + width * errors], 0, 1)
         return pa.table(
-            columns
+            _labels(table, observed.shape)
             | {
-                "frequency": found.ravel(),
+                "frequency": estimates.ravel(),
                 "low": ends[0].ravel(),
                 "high": ends[1].ravel(),
-                "count": found.ravel() * rows,
+                "count": estimates.ravel() * rows,
             }
         )
 
-    def _constrained(self, seen: Floats, counts: Counts) -> Floats:
-        blurred = [axis for axis in counts.axes if isinstance(axis, Replaced)]
-        if self.method == "likelihood" and len(counts.axes) == len(blurred) == 1:
-            return likeliest(seen, blurred[0].retention)
-        return em_frequencies(seen, [axis.retention for axis in counts.axes])
+    def _constrained(self, observed: Floats, table: ContingencyTable) -> Floats:
+        """Frequencies that are not negative and sum to 1."""
+        if self.method == "likelihood" and [factor.is_perturbed for factor in table.factors] == [True]:
+            return maximum_likelihood_frequencies(observed, table.factors[0].retention)
+        return em_frequencies(observed, [factor.retention for factor in table.factors])
+
+
+def _labels(table: ContingencyTable, shape: tuple[int, ...]) -> dict[str, Any]:
+    """The category of every column in each cell of a contingency table, cell after cell."""
+    columns: dict[str, Any] = {}
+    for factor, codes in zip(table.factors, np.indices(shape).reshape(len(shape), -1), strict=True):
+        labels = factor.labels
+        for i, name in enumerate(factor.columns):
+            columns[name] = pa.array([labels[code][i] for code in codes])
+    return columns

@@ -1,4 +1,4 @@
-"""Logistic regression, corrected for errors in its columns."""
+"""Logistic regression for the original, corrected for measurement error in its columns."""
 
 from __future__ import annotations
 
@@ -14,31 +14,32 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Mask, Rows
 from sfumato.kernels.conditional_score import solve
 from sfumato.mining import Miner
-from sfumato.mining.features.design_matrix import Design, uncovered
-from sfumato.mining.features.features import lesson
+from sfumato.mining.features.design_matrix import DesignMatrix, corrected_covariance
+from sfumato.mining.features.features import check_prediction_target, training_set
 from sfumato.release.manifest import Manifest
 
 
 class LogisticRegression(ClassifierMixin, Miner):
-    """Logistic regression for the original, by the conditional score: right whatever the columns' distribution.
+    """Logistic regression for the original by the conditional score, consistent for any distribution of the columns.
 
-    It starts from the classes' moments, corrected (linear discriminant analysis), and stays there where the score has
-    no root near, or where categories are perturbed, whose errors are not normal. Records of the copy are judged by a
-    calibration: each is moved to where it is expected to be.
+    The initial coefficients come from the corrected moments of the classes (linear discriminant analysis). They are
+    final where the score has no root nearby, or where categories are perturbed, whose errors are not normal. Records of
+    the copy are predicted by regression calibration: each is replaced by its expected value in the original.
     """
 
     reference = "Stefanski and Carroll 1987; Carroll, Ruppert, Stefanski and Crainiceanu 2006, sections 4.2 and 7.2"
+    example = {"C": 2.0}
 
     def __init__(
         self, *, manifest: Manifest | None = None, on: str = "original", C: float = 1.0, max_iter: int = 1000
     ) -> None:
-        """Say how to learn.
+        """Set the parameters.
 
         Args:
-            manifest: of the copy, where records come as a data frame, which has no room for it.
-            on: whether to predict for records as they are (`original`) or as the copy shows them (`copy`).
-            C: the inverse of the penalty, on columns of unit size.
-            max_iter: at most so many iterations.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            on: whether to predict for unperturbed records (`original`) or for records of the copy (`copy`).
+            C: the inverse of the regularisation strength, for columns scaled to unit variance.
+            max_iter: the largest number of iterations.
 
         """
         self.manifest = manifest
@@ -47,80 +48,82 @@ class LogisticRegression(ClassifierMixin, Miner):
         self.max_iter = max_iter
 
     def fit(self, X: Any, y: Any) -> LogisticRegression:
-        """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes."""
-        if self.on not in {"original", "copy"}:
-            raise MiningError(f"`on` must be 'original' or 'copy', got {self.on!r}")
-        taught = lesson(self, X, y)
-        if taught.retention < 1:
+        """Fit the model to a copy and the name of its class column, or to a table and the classes."""
+        check_prediction_target(self.on)
+        training = training_set(self, X, y)
+        if training.retention < 1:
             raise MiningError("logistic regression needs classes that are not perturbed, and these are; use NaiveBayes")
-        if len(taught.classes) < 2:
-            raise MiningError(f"at least two classes must be there to tell apart, got one class: {taught.classes[0]!r}")
-        design = Design(taught.features)
-        seen, errors = design.unbiased(taught.values), design.errors(taught.values)
-        total = np.atleast_2d(np.cov(seen.T))
-        inner = uncovered(total, errors)
-        gain = inner @ np.linalg.pinv(total, hermitian=True) if errors.any() else np.eye(len(total))
-        self._centre, self._gain = seen.mean(axis=0), gain
-        moved = self._moved(seen) - self._centre
-        unit = np.where(moved.std(axis=0) > 0, moved.std(axis=0), 1.0)
-        plain = Plain(C=self.C, max_iter=self.max_iter).fit(moved / unit, taught.labels)
-        self._flat = plain.coef_ / unit
-        self._flat_intercept = plain.intercept_ - self._flat @ self._centre
-        self.coef_, self.intercept_ = self._flat, self._flat_intercept
+        if len(training.classes) < 2:
+            raise MiningError(
+                f"at least two classes are needed, got one class: {training.classes[0]!r}; give records of another"
+            )
+        design = DesignMatrix(training.features)
+        observed, errors = design.unbiased(training.values), design.error_covariance(training.values)
+        total = np.atleast_2d(np.cov(observed.T))
+        corrected = corrected_covariance(total, errors)
+        reliability = corrected @ np.linalg.pinv(total, hermitian=True) if errors.any() else np.eye(len(total))
+        self._centre, self._reliability = observed.mean(axis=0), reliability
+        calibrated = self._calibrated(observed) - self._centre
+        unit = np.where(calibrated.std(axis=0) > 0, calibrated.std(axis=0), 1.0)
+        plain = Plain(C=self.C, max_iter=self.max_iter).fit(calibrated / unit, training.labels)
+        self._calibrated_coef = plain.coef_ / unit
+        self._calibrated_intercept = plain.intercept_ - self._calibrated_coef @ self._centre
+        self.coef_, self.intercept_ = self._calibrated_coef, self._calibrated_intercept
         if errors.any():
-            normal = all(feature.retention == 1 for feature in taught.features.columns)
-            self.coef_, self.intercept_ = _corrected(seen, taught.labels, errors, len(plain.coef_), normal=normal)
+            normal = all(feature.retention == 1 for feature in training.features.columns)
+            self.coef_, self.intercept_ = _corrected(observed, training.labels, errors, len(plain.coef_), normal=normal)
         self.n_iter_ = plain.n_iter_
-        self.classes_, self.features_ = taught.classes, taught.features
+        self.classes_, self.features_ = training.classes, training.features
         return self
 
-    def _moved(self, seen: Floats) -> Floats:
-        expected: Floats = self._centre + (seen - self._centre) @ self._gain.T
+    def _calibrated(self, observed: Floats) -> Floats:
+        """The expected values of the original, given those of the copy (regression calibration)."""
+        expected: Floats = self._centre + (observed - self._centre) @ self._reliability.T
         return expected
 
     def decision_function(self, X: Any) -> Floats:
-        """The log-odds: one a record for two classes, else one a class."""
+        """The log-odds of each record: one number for two classes, else one per class."""
         check_is_fitted(self)
-        design, values = Design(self.features_), self.features_.read(self, X)
+        design, values = DesignMatrix(self.features_), self.features_.read(self, X)
         if self.on == "copy":
-            scores = self._moved(design.unbiased(values)) @ self._flat.T + self._flat_intercept
+            scores = self._calibrated(design.unbiased(values)) @ self._calibrated_coef.T + self._calibrated_intercept
         else:
             scores = design.exact(values) @ self.coef_.T + self.intercept_
         odds: Floats = scores[:, 0] if len(self.classes_) == 2 else scores
         return odds
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, a row a record."""
+        """The probability of each class, one row per record."""
         scores = self.decision_function(X)
-        both = np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores
-        chance = np.exp(both - both.max(axis=1, keepdims=True))
-        shares: Floats = chance / chance.sum(axis=1, keepdims=True)
-        return shares
+        per_class = np.stack([np.zeros_like(scores), scores], axis=1) if scores.ndim == 1 else scores
+        odds = np.exp(per_class - per_class.max(axis=1, keepdims=True))
+        probabilities: Floats = odds / odds.sum(axis=1, keepdims=True)
+        return probabilities
 
     def predict(self, X: Any) -> Any:
-        """The likeliest class of each record."""
-        likeliest = self.predict_proba(X).argmax(axis=1)
-        return self.classes_[likeliest]
+        """The most probable class of each record."""
+        most_probable = self.predict_proba(X).argmax(axis=1)
+        return self.classes_[most_probable]
 
 
-def _corrected(seen: Floats, labels: Rows, errors: Floats, count: int, *, normal: bool) -> tuple[Floats, Floats]:
-    """Each class against the others: by the conditional score, from where the moments of the classes put it."""
-    centre, unit = seen.mean(axis=0), np.where(seen.std(axis=0) > 0, seen.std(axis=0), 1.0)
-    scaled, blur = (seen - centre) / unit, errors / np.outer(unit, unit)
-    found = []
-    for place in range(count):
-        is_it = (labels == (1 if count == 1 else place)).astype(np.float64)
-        start = _discriminant(scaled, is_it == 1, blur)
-        answer = solve(scaled, is_it, blur, start) if normal else None
-        found.append(start if answer is None else answer)
-    coefficients = np.array([one[1:] for one in found]) / unit
-    return coefficients, np.array([one[0] for one in found]) - coefficients @ centre
+def _corrected(observed: Floats, labels: Rows, errors: Floats, count: int, *, normal: bool) -> tuple[Floats, Floats]:
+    """The coefficients of each class against the others, by the conditional score from corrected class moments."""
+    centre, unit = observed.mean(axis=0), np.where(observed.std(axis=0) > 0, observed.std(axis=0), 1.0)
+    scaled, scaled_errors = (observed - centre) / unit, errors / np.outer(unit, unit)
+    solutions = []
+    for index in range(count):
+        is_member = (labels == (1 if count == 1 else index)).astype(np.float64)
+        initial = _discriminant(scaled, is_member == 1, scaled_errors)
+        root = solve(scaled, is_member, scaled_errors, initial) if normal else None
+        solutions.append(initial if root is None else root)
+    coefficients = np.array([solution[1:] for solution in solutions]) / unit
+    return coefficients, np.array([solution[0] for solution in solutions]) - coefficients @ centre
 
 
-def _discriminant(seen: Floats, is_it: Mask, errors: Floats) -> Floats:
-    """`(α, β)` for classes that are normal with one covariance: `β = (S - Λ)⁻¹(μ1 - μ0)`, `S` within the classes."""
-    one, other = seen[is_it], seen[~is_it]
-    within = (np.cov(one.T, ddof=0) * len(one) + np.cov(other.T, ddof=0) * len(other)) / len(seen)
-    slope = np.linalg.solve(uncovered(np.atleast_2d(within), errors), one.mean(axis=0) - other.mean(axis=0))
-    level = math.log(len(one) / len(other)) - (one.mean(axis=0) + other.mean(axis=0)) @ slope / 2
-    return np.append(level, slope)
+def _discriminant(observed: Floats, is_member: Mask, errors: Floats) -> Floats:
+    """`(α, β)` for normal classes with one covariance: `β = (S - Λ)⁻¹(μ1 - μ0)`, with `S` within the classes."""
+    one, other = observed[is_member], observed[~is_member]
+    within = (np.cov(one.T, ddof=0) * len(one) + np.cov(other.T, ddof=0) * len(other)) / len(observed)
+    slope = np.linalg.solve(corrected_covariance(np.atleast_2d(within), errors), one.mean(axis=0) - other.mean(axis=0))
+    intercept = math.log(len(one) / len(other)) - (one.mean(axis=0) + other.mean(axis=0)) @ slope / 2
+    return np.append(intercept, slope)

@@ -1,4 +1,4 @@
-"""Clusters of the original, as a mixture of normal distributions."""
+"""Gaussian mixture model and clusters of the original, estimated through noise of known covariance."""
 
 from __future__ import annotations
 
@@ -15,64 +15,69 @@ from sfumato.kernels import Floats, Rows
 from sfumato.kernels import mixture as kernel
 from sfumato.mining import Miner
 from sfumato.mining.copies.copy import Copy
-from sfumato.release.evidence import numbers_of
+from sfumato.tables.columns import numbers_of
 
-_MOST = 200_000
-"""Records that a mixture is fitted to, evenly spread."""
+_MAX_RECORDS = 200_000
+"""The number of records, evenly spaced, that a mixture is fitted to."""
 
 
 class Mixture(ClusterMixin, Miner):
-    """A mixture of normal distributions behind noise of known covariance.
+    """A Gaussian mixture model of the original, fitted to data with noise of known covariance.
 
-    Noise widens clusters and lets them run together; here each keeps its own shape. On turned columns, whose
-    distances are those of the original, scikit-learn's own clustering gives the original's clusters.
+    Noise widens clusters and makes them overlap; here each component keeps its own covariance. Rotated columns have
+    the distances of the original, so scikit-learn's own clustering gives the original's clusters on them.
     """
 
     reference = "Bovy, Hogg and Roweis 2011; giannella2010, section I"
+    example = {"columns": ["age", "score"]}
 
     def __init__(self, *, n_components: int = 2, columns: Sequence[str] | None = None) -> None:
-        """Say what to look for.
+        """Set the parameters.
 
         Args:
-            n_components: how many clusters, at most.
-            columns: of numbers; all of them, if none are named.
+            n_components: the largest number of mixture components.
+            columns: the numeric columns to cluster by; all of them by default.
 
         """
         self.n_components = n_components
         self.columns = columns
 
     def fit(self, copy: Any, y: Any = None) -> Mixture:  # noqa: ARG002 - scikit-learn's signature
-        """Read a copy; of a coalition's, the best."""
+        """Fit the mixture to a copy, or to the most faithful of several."""
         best = Copy.of(copy)
-        self.columns_ = best.numbers(self.columns)
-        every = max(-(-best.rows // _MOST), 1)
+        self.columns_ = best.numeric_columns(self.columns)
+        every = max(-(-best.rows // _MAX_RECORDS), 1)
         parts = [best.values(table, self.columns_)[::every] for table in best.tables(self.columns_)]
         values = np.concatenate(parts) if parts else np.empty((0, len(self.columns_)))
         values = values[~np.isnan(values).any(axis=1)]
         most = len(values) // 2
         if not 1 <= self.n_components <= most:
-            raise MiningError(f"n_components must lie between 1 and {most:,}, half the rows, got {self.n_components!r}")
+            raise MiningError(
+                f"n_components must lie between 1 and half the number of complete records, {most:,}, got "
+                f"{self.n_components!r}; choose fewer components"
+            )
         self._units = np.where(values.std(axis=0) > 0, values.std(axis=0), 1.0)
-        self._noise = best.noise(self.columns_) / np.outer(self._units, self._units)
-        self._found = kernel.fit(values / self._units, self._noise, self.n_components, iterations=300)
-        self.weights_ = self._found.weights
-        self.means_ = self._found.means * self._units
-        self.covariances_ = self._found.covariances * np.outer(self._units, self._units)
+        self._noise = best.noise_covariance(self.columns_) / np.outer(self._units, self._units)
+        self._mixture = kernel.fit(values / self._units, self._noise, self.n_components, iterations=300)
+        self.weights_ = self._mixture.weights
+        self.means_ = self._mixture.means * self._units
+        self.covariances_ = self._mixture.covariances * np.outer(self._units, self._units)
         self.labels_ = self.predict(copy if not isinstance(copy, list | tuple) else best.source)
         return self
 
     def predict(self, records: Any) -> Rows:
-        """The likeliest cluster of records as the copy shows them; -1 where a number is missing."""
-        return np.where(np.isnan(chance := self.predict_proba(records)).any(axis=1), -1, chance.argmax(axis=1))
+        """The most probable component of records of the copy; -1 where a value is missing."""
+        probabilities = self.predict_proba(records)
+        return np.where(np.isnan(probabilities).any(axis=1), -1, probabilities.argmax(axis=1))
 
     def predict_proba(self, records: Any) -> Floats:
-        """How likely each record, as the copy shows it, belongs to each cluster."""
+        """The posterior probability of each component for records of the copy, one row per record."""
         check_is_fitted(self, "means_")
         values = self._values(records) / self._units
-        logs = np.stack([self._log(values, k) for k in range(len(self.weights_))], axis=1)
-        chance = np.exp(logs - logs.max(axis=1, keepdims=True))
-        shares: Floats = chance / chance.sum(axis=1, keepdims=True)
-        return shares
+        logs = np.stack([self._log_density(values, k) for k in range(len(self.weights_))], axis=1)
+        densities = np.exp(logs - logs.max(axis=1, keepdims=True))
+        posterior: Floats = densities / densities.sum(axis=1, keepdims=True)
+        return posterior
 
     def _values(self, records: Any) -> Floats:
         if isinstance(records, pa.Table):
@@ -80,9 +85,10 @@ class Mixture(ClusterMixin, Miner):
         copy = Copy.of(records)
         return np.concatenate([copy.values(table, self.columns_) for table in copy.tables(self.columns_)])
 
-    def _log(self, values: Floats, part: int) -> Floats:
-        covariance = self._found.covariances[part] + self._noise
-        apart = values - self._found.means[part]
-        distance = np.einsum("ij,ij->i", apart @ np.linalg.inv(covariance), apart)
-        logs: Floats = np.log(self.weights_[part]) - 0.5 * (distance + np.linalg.slogdet(covariance)[1])
+    def _log_density(self, values: Floats, component: int) -> Floats:
+        """The logarithm of a component's weighted density, up to a constant."""
+        covariance = self._mixture.covariances[component] + self._noise
+        residuals = values - self._mixture.means[component]
+        distances = np.einsum("ij,ij->i", residuals @ np.linalg.inv(covariance), residuals)
+        logs: Floats = np.log(self.weights_[component]) - 0.5 * (distances + np.linalg.slogdet(covariance)[1])
         return logs

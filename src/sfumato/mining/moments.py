@@ -1,7 +1,8 @@
-"""Mean, covariance, correlation and quantiles of the original."""
+"""Mean, covariance, correlation and quantiles of the original, with confidence intervals."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,101 +10,122 @@ import numpy as np
 
 from sfumato.errors import MiningError, nearest
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import positive, variance_interval
+from sfumato.kernels.covariances import nearest_covariance, variance_interval
+from sfumato.kernels.intervals import Interval
 from sfumato.mining import Miner
-from sfumato.mining.copies.copy import Copy, opened
-from sfumato.mining.copies.interval import Interval, half_width
+from sfumato.mining.copies.confidence import critical_value
+from sfumato.mining.copies.copy import Copy, non_dominated_copies
 from sfumato.mining.copies.summary import Summary
 
 
 class Moments(Miner):
     """Mean, covariance, correlation and quantiles of the original, with confidence intervals.
 
-    `K_X = K_Y/(1+σ²)` where the noise has the shape of the very data (`shaped`; li2012, section 3.1), else `K_Y - K_Z`,
-    projected to what can be a covariance. Of several copies on different paths, each answer is the mean of theirs,
-    weighed by precision.
+    The covariance is `K_Y/(1+σ²)` where the noise covariance is proportional to that of the data
+    (`proportional_noise`; li2012, section 3.1), else `K_Y - K_Z`, projected to the nearest covariance matrix. Estimates
+    from several copies on different paths are averaged, weighted by their precision.
     """
 
     reference = "li2012, section 3.1; huang2005, eq. 14; quantiles: Stefanski and Carroll 1990"
+    example = {"confidence": 0.9}
 
-    def __init__(self, *, columns: Sequence[str] | None = None, shaped: bool = False, confidence: float = 0.95) -> None:
-        """Say what to look at.
+    def __init__(
+        self,
+        *,
+        columns: Sequence[str] | None = None,
+        proportional_noise: bool = False,
+        confidence: float = 0.95,
+    ) -> None:
+        """Set the parameters.
 
         Args:
-            columns: of numbers; all of them, if none are named.
-            shaped: whether the noise has the shape of these very rows: say so if the owner does. It has where a scheme
-                was fitted to this table as it is, with all its rows, and no spread or scale was stated; a copy cannot
-                prove it. Intervals of covariances are then narrower by `1+σ²`, and wrong if it is not so.
-            confidence: of the intervals.
+            columns: the numeric columns to analyse; all of them by default.
+            proportional_noise: whether the covariance of the noise is `σ²` times that of exactly these rows. It is if
+                the scheme was fitted to this table with all its rows, and no column has a `scale` or a stated spread.
+                A copy cannot prove it, so set it only if the owner says so: the intervals of covariances are then
+                narrower by `1+σ²`, and wrong if it does not hold.
+            confidence: the confidence level of the intervals.
 
         """
         self.columns = columns
-        self.shaped = shaped
+        self.proportional_noise = proportional_noise
         self.confidence = confidence
 
     def fit(self, copy: Any, y: Any = None) -> Moments:  # noqa: ARG002 - scikit-learn's signature
-        """Read a copy, or those of a coalition."""
-        copies = opened(copy, self.columns) if isinstance(copy, list | tuple) else [Copy.of(copy)]
-        self._width = half_width(self.confidence)
+        """Estimate the moments from a copy, or from the copies of a coalition."""
+        copies = non_dominated_copies(copy, self.columns) if isinstance(copy, list | tuple) else [Copy.of(copy)]
+        self._critical_value = critical_value(self.confidence)
         self._best = _summary(copies[0], self.columns)
         self.columns_ = self._best.names
-        others = [Summary.of(one, self.columns_) for one in copies[1:] if set(self.columns_) <= set(one.names)]
-        self._parts = [self._best, *others]
+        others = [Summary.of(one, self.columns_) for one in copies[1:] if set(self.columns_) <= set(one.column_names)]
+        self._summaries = [self._best, *others]
         self.rows_ = np.diag(self._best.rows).astype(np.int64)
-        self.mean_, errors = _weighed([(p.mean, np.sqrt(np.diag(p.noise) / np.diag(p.rows))) for p in self._parts])
-        self.mean_interval_ = _around(self.mean_, self._width * errors)
-        self._vary()
-        self._correlate()
+        means = [(part.mean, np.sqrt(np.diag(part.noise) / np.diag(part.rows))) for part in self._summaries]
+        self.mean_, errors = _precision_weighted(means)
+        self.mean_interval_ = _intervals(self.mean_, self._critical_value * errors)
+        self._estimate_covariance()
+        self._estimate_correlation()
         return self
 
-    def _vary(self) -> None:
-        """Covariances; the interval of a variance is right for few rows, too."""
-        shaped, best = self.shaped, self._best
-        found, errors = _weighed([(p.covariance(shaped=shaped)[0], p.entry_errors(shaped=shaped)) for p in self._parts])
-        self.covariance_ = positive(found, best.units)
-        self.covariance_interval_ = _around(found, self._width * errors)
-        if len(self._parts) == 1 and not shaped:
-            ends = variance_interval(np.diag(found), np.diag(best.noise), np.diag(best.rows), self._width)
+    def _estimate_covariance(self) -> None:
+        """Estimate the covariance matrix; the interval of a variance also holds for few rows."""
+        proportional, best = self.proportional_noise, self._best
+        parts = [
+            (
+                part.covariance(proportional_noise=proportional)[0],
+                part.entry_standard_errors(proportional_noise=proportional),
+            )
+            for part in self._summaries
+        ]
+        estimate, errors = _precision_weighted(parts)
+        self.covariance_ = nearest_covariance(estimate, best.units)
+        self.covariance_interval_ = _intervals(estimate, self._critical_value * errors)
+        if len(self._summaries) == 1 and not proportional:
+            rows = np.diag(best.rows)
+            ends = variance_interval(np.diag(estimate), np.diag(best.noise), rows, self._critical_value)
             np.einsum("iik->ik", self.covariance_interval_)[:] = np.stack(ends, axis=-1)
 
-    def _correlate(self) -> None:
-        """Correlations over the records that show both, with intervals on Fisher's scale: errors are nearly normal."""
-        found, errors = self._best.correlation(shaped=self.shaped)
-        self.correlation_ = found
-        inner = np.clip(found, -1 + 1e-12, 1 - 1e-12)
-        self.correlation_interval_ = np.tanh(_around(np.arctanh(inner), self._width * errors / (1 - inner**2)))
+    def _estimate_correlation(self) -> None:
+        """Estimate correlations over complete pairs, with intervals on Fisher's z scale, where errors are normal."""
+        self.correlation_, errors = self._best.correlation(proportional_noise=self.proportional_noise)
+        inner = np.clip(self.correlation_, -1 + 1e-12, 1 - 1e-12)
+        reach = self._critical_value * errors / (1 - inner**2)
+        self.correlation_interval_ = np.tanh(_intervals(np.arctanh(inner), reach))
 
-    def quantile(self, column: str, shares: Sequence[float]) -> list[Interval]:
-        """The points below which those shares of a column lie, for a column without heaps or sudden ends."""
+    def quantile(self, column: str, probabilities: Sequence[float]) -> list[Interval]:
+        """The quantiles of a column, whose density must be smooth: without heaped values or abrupt ends."""
         if column not in self.columns_:
-            raise MiningError(f"{column!r} was not read; {nearest(column, self.columns_)}")
-        if not all(0 < share < 1 for share in shares):
-            raise MiningError(f"shares must lie between 0 and 1, got {list(shares)}")
-        found, ends = self._best.shares(column), self._best.ends(column)
-        return [found.quantile(share, self._width).within(*ends) for share in shares]
+            raise MiningError(f"{column!r} must be one of the fitted columns; {nearest(column, self.columns_)}")
+        if not all(0 < probability < 1 for probability in probabilities):
+            raise MiningError(f"probabilities must lie between 0 and 1, got {list(probabilities)}; 0.5 is the median")
+        cdf, bounds = self._best.cdf(column), self._best.copy.clip_bounds(column) or (-math.inf, math.inf)
+        return [cdf.quantile(probability, self._critical_value).within(*bounds) for probability in probabilities]
 
 
-def _summary(copy: Copy, asked: Sequence[str] | None) -> Summary:
-    """Of the columns asked for, else of all that have values."""
-    found = Summary.of(copy, copy.numbers(asked))
-    there = [name for name, rows in zip(found.names, np.diag(found.rows), strict=True) if rows >= 2]
-    if len(there) == len(found.names):
-        return found
-    if asked is not None or not there:
-        raise MiningError(f"moments need at least two values of each of {', '.join(found.names)}; the copy has fewer")
-    return Summary.of(copy, there)
+def _summary(copy: Copy, requested: Sequence[str] | None) -> Summary:
+    """The summary of the requested columns, else of all columns that have at least two values."""
+    summary = Summary.of(copy, copy.numeric_columns(requested))
+    usable = [name for name, rows in zip(summary.names, np.diag(summary.rows), strict=True) if rows >= 2]
+    if len(usable) == len(summary.names):
+        return summary
+    if requested is not None or not usable:
+        raise MiningError(
+            f"moments need at least two values in each of {', '.join(summary.names)}, and the copy has fewer; leave "
+            "out columns without values"
+        )
+    return Summary.of(copy, usable)
 
 
-def _weighed(found: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
-    """Estimates from independent copies as one, and their standard errors: by precision."""
-    if len(found) == 1:
-        return found[0]
-    weights = np.stack([1 / np.maximum(errors, 1e-300) ** 2 for _, errors in found])
+def _precision_weighted(estimates: list[tuple[Floats, Floats]]) -> tuple[Floats, Floats]:
+    """The mean of independent estimates weighted by their precision, and its standard errors."""
+    if len(estimates) == 1:
+        return estimates[0]
+    weights = np.stack([1 / np.maximum(errors, 1e-300) ** 2 for _, errors in estimates])
     total = weights.sum(axis=0)
-    mean: Floats = (weights * np.stack([values for values, _ in found])).sum(axis=0) / total
+    mean: Floats = (weights * np.stack([values for values, _ in estimates])).sum(axis=0) / total
     return mean, np.sqrt(1 / total)
 
 
-def _around(middle: Floats, reach: Floats) -> Floats:
-    ends: Floats = np.stack([middle - reach, middle + reach], axis=-1)
+def _intervals(estimates: Floats, reach: Floats) -> Floats:
+    ends: Floats = np.stack([estimates - reach, estimates + reach], axis=-1)
     return ends

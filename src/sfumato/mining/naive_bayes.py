@@ -1,4 +1,4 @@
-"""Naive Bayes from reconstructed distributions."""
+"""Naive Bayes classifier for the original, from reconstructed class-conditional densities."""
 
 from __future__ import annotations
 
@@ -8,68 +8,69 @@ import numpy as np
 from sklearn.base import ClassifierMixin
 from sklearn.utils.validation import check_is_fitted
 
-from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining.features.class_counts import in_files, tally_in_memory, tally_of
-from sfumato.mining.features.class_densities import chances_from, class_shares
-from sfumato.mining.features.features import lesson
+from sfumato.mining.features.class_counts import counts_in_memory, counts_of_files, partitioned_copy
+from sfumato.mining.features.class_densities import densities_from_counts, inverse_class_matrix
+from sfumato.mining.features.features import check_prediction_target, training_set
 from sfumato.release.manifest import Manifest
 
 
 class NaiveBayes(ClassifierMixin, Miner):
-    """Naive Bayes with the distribution of each column in each class, reconstructed from the copy.
+    """Naive Bayes with the density of each column in each class, reconstructed from the copy.
 
     The class column may be perturbed as well: then the counts of the classes are inverted first.
     """
 
     reference = "zhang2005, section 2; distributions as in Agrawal and Srikant 2000"
+    example = {"on": "copy"}
 
     def __init__(self, *, manifest: Manifest | None = None, on: str = "original") -> None:
-        """Say what to learn from.
+        """Set the parameters.
 
         Args:
-            manifest: of the copy, where records come as a data frame, which has no room for it.
-            on: whether to predict for records as they are (`original`) or as the copy shows them (`copy`).
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            on: whether to predict for unperturbed records (`original`) or for records of the copy (`copy`).
 
         """
         self.manifest = manifest
         self.on = on
 
     def fit(self, X: Any, y: Any) -> NaiveBayes:
-        """Learn from a copy: a table with its manifest and the name of its class column, or a table and the classes.
+        """Fit the classifier to a copy and the name of its class column, or to a table and the classes.
 
-        A copy in many files is counted as it lies, in memory that does not grow with it.
+        A copy of many files is counted file by file, in memory that does not grow with the copy.
         """
-        if self.on not in {"original", "copy"}:
-            raise MiningError(f"`on` must be 'original' or 'copy', got {self.on!r}")
-        folder = in_files(X)
-        tally = tally_of(self, folder, y) if folder else tally_in_memory(lesson(self, X, y))
-        shares = class_shares(len(tally.classes), tally.retention) if tally.retention < 1 else None
-        prior = np.maximum(tally.seen if shares is None else tally.seen @ shares, 0.5)
-        self.classes_ = tally.classes
-        self.features_ = tally.features
+        check_prediction_target(self.on)
+        files = partitioned_copy(X)
+        counts = counts_of_files(self, files, y) if files else counts_in_memory(training_set(self, X, y))
+        inverse = inverse_class_matrix(len(counts.classes), counts.retention) if counts.retention < 1 else None
+        prior = np.maximum(counts.class_totals if inverse is None else counts.class_totals @ inverse, 0.5)
+        self.classes_ = counts.classes
+        self.features_ = counts.features
         self.prior_ = prior / prior.sum()
-        parts = zip(tally.features.columns, tally.counts, tally.grids, strict=True)
-        self.chances_ = [chances_from(feature, counts, grid, shares) for feature, counts, grid in parts]
+        parts = zip(counts.features.columns, counts.feature_counts, counts.grids, strict=True)
+        self.class_densities_ = [densities_from_counts(feature, table, grid, inverse) for feature, table, grid in parts]
         return self
 
     def predict_log_proba(self, X: Any) -> Floats:
-        """The logarithm of each class's probability, a row a record."""
+        """The logarithm of the probability of each class, one row per record."""
         check_is_fitted(self)
         values = self.features_.read(self, X)
-        total = np.log(self.prior_) + sum(
-            np.log(part.of_records(values[:, i], blurred=self.on == "copy")) for i, part in enumerate(self.chances_)
+        perturbed = self.on == "copy"
+        joint = np.log(self.prior_) + sum(
+            np.log(densities.of_records(values[:, i], perturbed=perturbed))
+            for i, densities in enumerate(self.class_densities_)
         )
-        top = total.max(axis=1, keepdims=True)
-        logs: Floats = total - top - np.log(np.exp(total - top).sum(axis=1, keepdims=True))
+        largest = joint.max(axis=1, keepdims=True)
+        logs: Floats = joint - largest - np.log(np.exp(joint - largest).sum(axis=1, keepdims=True))
         return logs
 
     def predict_proba(self, X: Any) -> Floats:
-        """The probability of each class, a row a record."""
+        """The probability of each class, one row per record."""
         return np.exp(self.predict_log_proba(X))
 
     def predict(self, X: Any) -> Any:
-        """The likeliest class of each record."""
-        likeliest = self.predict_log_proba(X).argmax(axis=1)
-        return self.classes_[likeliest]
+        """The most probable class of each record."""
+        most_probable = self.predict_log_proba(X).argmax(axis=1)
+        return self.classes_[most_probable]

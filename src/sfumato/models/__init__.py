@@ -76,6 +76,10 @@ class Model(abc.ABC):
     def narrowed(self, names: Sequence[str]) -> Self:
         """The model of a copy that shows only these of the columns."""
 
+    def unshuffled(self) -> Self:
+        """The model of rows that are in the order of the table."""
+        return self
+
     def validate(self) -> None:  # noqa: B027 - most models need no more than their fields
         """Raise `TypeError` for a model whose fields do not fit each other."""
 
@@ -122,7 +126,9 @@ def decode(data: dict[str, Any]) -> Model:
     try:
         record: type[Model] = MODELS[str(kind)]
     except UnknownMember:
-        raise ManifestError(f"this version knows no model called {kind!r}, only {', '.join(MODELS)}; upgrade sfumato")
+        raise ManifestError(
+            f"this version knows no model called {kind!r}, only {', '.join(MODELS)}; upgrade sfumato"
+        ) from None
     try:
         model = record(**{name: _frozen(value) for name, value in fields.items()})
         model.validate()

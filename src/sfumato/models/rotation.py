@@ -94,6 +94,9 @@ class Rotation(Model):
         noise = ", after noise" if self.noise else ""
         return f"a linear combination of {len(self.sources)} columns ({self.kind}{noise})"
 
+    def unshuffled(self) -> Self:
+        return dataclasses.replace(self, shuffled=False)
+
     def narrowed(self, names: Sequence[str]) -> Self:
         kept = self._kept(names)
         if len(kept) == len(self.columns):

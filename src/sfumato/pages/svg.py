@@ -1,4 +1,4 @@
-"""Pictures as SVG, all in one style."""
+"""SVG figures by matplotlib, all in one style, for HTML reports."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.errors import ReleaseError
 
-# Okabe and Ito's colours, which colour-blind people can tell apart
+# Okabe and Ito's palette, which remains distinguishable with colour vision deficiency
 INK, BLUE, ORANGE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
 
 STYLE = {
@@ -22,18 +22,20 @@ STYLE = {
 
 
 def figure_class() -> Any:
-    """Matplotlib's figure, which is an extra."""
+    """Matplotlib's `Figure` class; matplotlib is an optional dependency."""
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        raise ReleaseError("pictures need matplotlib; run `pip install 'sfumato[plot]'`") from None
+        raise ReleaseError(
+            "figures need matplotlib, which is not installed; run `pip install 'sfumato[plot]'`"
+        ) from None
     return Figure
 
 
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> str:
-    """What `draw` draws on an axis, that many inches wide and high."""
+    """The SVG text of what `draw` plots on one set of axes; `size` is width and height in inches."""
     figure = figure_class()(figsize=size, layout="constrained")
-    import matplotlib as mpl  # noqa: PLC0415 - an extra
+    import matplotlib as mpl  # noqa: PLC0415 - an optional dependency
 
     with mpl.rc_context(STYLE):
         draw(figure.subplots())

@@ -1,4 +1,4 @@
-"""The columns of a table and of its copies: which there must be, and how they are shown."""
+"""Columns of a table against its policy: which there must be, and how a copy shows them."""
 
 from __future__ import annotations
 
@@ -9,36 +9,37 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError, nearest
-from sfumato.policy.document import Policy
+from sfumato.policy.document import PolicyDocument
+from sfumato.policy.roles import DROP
 
 
-def in_place(columns: Sequence[str], fields: list[pa.Field], source: pa.Schema) -> dict[str, list[pa.Field]]:
-    """The fields of a copy by the column of the source in whose place they stand; all in the first, if renamed."""
+def fields_by_source(columns: Sequence[str], fields: list[pa.Field], source: pa.Schema) -> dict[str, list[pa.Field]]:
+    """The fields of a copy by the column of the source that they replace; renamed ones all replace the first."""
     if [field.name for field in fields] == list(columns):
         return {field.name: [field] for field in fields}
     first = min(columns, key=source.names.index)
     return {name: fields if name == first else [] for name in columns}
 
 
-def bare_type(kind: pa.DataType) -> pa.DataType:
-    """The type of a public column in a copy."""
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """The type of a public column in a copy: dictionaries are decoded."""
     return kind.value_type if types.is_dictionary(kind) else kind
 
 
-def bare(array: pa.Array) -> pa.Array:
-    """A public column without what only its buffers show: values under nulls, and entries that no row uses."""
+def without_buffers(array: pa.Array) -> pa.Array:
+    """A public column without what only its buffers show: values under nulls, and dictionary entries of no row."""
     array = array.dictionary_decode() if types.is_dictionary(array.type) else array
     return array.take(pa.array(np.arange(len(array)))) if array.null_count else array
 
 
-def check_columns(policy: Policy, schema: pa.Schema) -> None:
-    """Refuse a table that lacks a column of the policy, or has one that the policy does not speak of."""
+def check_columns(policy: PolicyDocument, schema: pa.Schema) -> None:
+    """Refuse a table that lacks a column of the policy, or has one that the policy does not mention."""
     for name, column in policy.columns.items():
-        if name not in schema.names and column.role != "drop":
+        if name not in schema.names and column.role != DROP:
             raise SourceError(f"the table must have the policy's column {name!r}; {nearest(name, schema.names)}")
-    strange = [name for name in schema.names if name not in policy.columns]
-    if strange and policy.default is None:
+    unknown = [name for name in schema.names if name not in policy.columns]
+    if unknown and policy.default is None:
         raise PolicyError(
-            f"the policy must say what becomes of every column, and is silent on {', '.join(map(repr, strange))}; give "
-            'each a role, or set `default = "drop"`'
+            f"the policy must give every column a role, and does not mention {', '.join(map(repr, unknown))}; give "
+            f'each a role, or set `default = "{DROP}"`'
         )

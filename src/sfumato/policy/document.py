@@ -1,4 +1,4 @@
-"""The policy: what the owner says about a dataset, in TOML.
+"""Policy documents: what an owner states about a dataset, in TOML, read, validated and written.
 
 dataset = "clinic"
 
@@ -16,31 +16,25 @@ clip = [0, 250_000]
 from __future__ import annotations
 
 import hashlib
-import importlib
 import json
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import tomli_w
 
 from sfumato.errors import LevelError, PolicyError, nearest
-from sfumato.family import Family
 from sfumato.levels import Ladder, Level
+from sfumato.mechanisms import MECHANISMS, Mechanism
+from sfumato.models.unchanged import PUBLIC
+from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
+from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
 
-if TYPE_CHECKING:  # a policy is the door to fitting, which lives in a lower layer
-    from sfumato.mechanisms import Mechanism
-    from sfumato.release.scheme import TableScheme
-
-PLAIN_ROLES = {"id": frozenset({"publish"}), "keep": frozenset[str](), "drop": frozenset[str]()}
-"""The roles that blur nothing, with their options."""
-
 _KEYS = ("dataset", "digits", "default", "levels", "columns", "audit")
-MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
 
 
 @dataclass(frozen=True)
@@ -57,72 +51,62 @@ class Column:
         return Column, (self.role, dict(self.options))
 
 
-@dataclass(frozen=True)
-class Policy:
-    """A dataset's name, its ladder of levels, and the role of each of its columns.
+@dataclass(frozen=True, eq=False)
+class PolicyDocument:
+    """The content of a policy: a dataset's name, its ladder of levels, and the role of each of its columns.
 
-    Roles: `id` names a record, `keep` shows a column as it is, `drop` leaves it out, `gaussian` adds noise to numbers
-    and times, `uniform` replaces categories at random, `rotation` and `projection` turn numbers so that distances stay.
-
-        policy = Policy.loads('''
-        dataset = "clinic"
-        [levels]
-        partner = 0.5
-        [columns]
-        age = "gaussian"
-        ward = { role = "uniform", domain = ["A", "B"] }
-        ''')
-        scheme = policy.fit(table)
+    `release.policy.Policy` adds fitting.
     """
 
     dataset: str
     ladder: Ladder
     columns: Mapping[str, Column]
     digits: int = 8
-    """How finely a level between two declared ones can be chosen: `2^digits` steps a gap."""
+    """How finely a level between two declared ones can be chosen: `2^digits` steps per gap."""
     default: str | None = None
-    """The role, `keep` or `drop`, of columns that the policy does not name; without one they are refused."""
+    """The role, `keep` or `drop`, of columns that the policy does not mention; without one they are refused."""
     targets: tuple[Target, ...] = ()
-    """What no attack may do better than; a copy on which one does is refused."""
+    """What no attack may achieve; a copy on which one does is refused."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What is said of all columns of a role together, in a table named after it."""
+    """Settings of all columns of a role together, in a table named after the role."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.dataset, str) or not self.dataset:
-            raise PolicyError(f'a policy must name its dataset, as in `dataset = "clinic"`, got {self.dataset!r}')
-        if isinstance(self.digits, bool) or not isinstance(self.digits, int) or not 1 <= self.digits <= 32:
-            raise PolicyError(f"`digits` must be a whole number from 1 to 32, got {self.digits!r}")
-        if self.default not in (None, "keep", "drop"):
-            raise PolicyError(f"`default` must be 'keep' or 'drop', got {self.default!r}")
+        self._check_head()
         for name, column in self.columns.items():
             _check(name, column)
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
-        for role, said in self.settings.items():
-            if not isinstance(said, Mapping):
-                raise PolicyError(f"[{role}] must be a table, as in `[{role}]` with a line for each key, got {said!r}")
+        for role, keys in self.settings.items():
+            _check_settings(role, keys, self.roles())
         object.__setattr__(self, "settings", MappingProxyType({role: dict(s) for role, s in self.settings.items()}))
-        for role, said in self.settings.items():
-            _check_settings(role, said, self.roles())
-        if {"rotation", "projection"} <= set(self.roles()):
-            raise PolicyError("a table is turned once, by rotation or by projection, and this policy has both")
+        maps = [role for role in self.roles() if MECHANISMS[role].is_linear_map]
+        if len(maps) > 1:
+            raise PolicyError(f"a table has one linear map, and this policy has {' and '.join(maps)}; choose one")
         self.mechanisms()
         for target in self.targets:
             self.check_target(target)
 
+    def _check_head(self) -> None:
+        """Refuse an invalid name, number of digits or default role."""
+        if not isinstance(self.dataset, str) or not self.dataset:
+            raise PolicyError(f'a policy must name its dataset, as in `dataset = "clinic"`, got {self.dataset!r}')
+        if isinstance(self.digits, bool) or not isinstance(self.digits, int) or not 1 <= self.digits <= 32:
+            raise PolicyError(f"`digits` must be a whole number from 1 to 32, got {self.digits!r}")
+        if self.default not in (None, PUBLIC, DROP):
+            raise PolicyError(f"`default` must be 'keep' or 'drop', got {self.default!r}")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PolicyDocument) and self.digest() == other.digest()
+
+    def __hash__(self) -> int:
+        return hash(self.digest())
+
     def __reduce__(self) -> tuple[object, ...]:
-        settings = {role: dict(said) for role, said in self.settings.items()}
-        return Policy, (
-            self.dataset,
-            self.ladder,
-            dict(self.columns),
-            self.digits,
-            self.default,
-            self.targets,
-            settings,
-        )
+        settings = {role: dict(keys) for role, keys in self.settings.items()}
+        columns = dict(self.columns)
+        return type(self), (self.dataset, self.ladder, columns, self.digits, self.default, self.targets, settings)
 
     @classmethod
-    def load(cls, path: str | Path) -> Policy:
+    def load(cls, path: str | Path) -> Self:
         """Read a policy file."""
         try:
             text = Path(path).read_text(encoding="utf-8")
@@ -132,34 +116,33 @@ class Policy:
         return cls.loads(text)
 
     @classmethod
-    def loads(cls, text: str) -> Policy:
+    def loads(cls, text: str) -> Self:
         """Read a policy."""
         if not isinstance(text, str):
             raise PolicyError(f"a policy must be TOML text, got {type(text).__name__}; read a file with Policy.load")
         try:
-            said = tomllib.loads(text)
+            content = tomllib.loads(text)
         except tomllib.TOMLDecodeError as error:
             raise PolicyError(f"a policy must be valid TOML: {error}") from None
-        groups = [name for name in MECHANISMS.names() if name in said]
-        for key in said:
+        groups = [name for name in MECHANISMS if name in content]
+        for key in content:
             if key not in (*_KEYS, *groups):
-                turned = [name for name in MECHANISMS.names() if MECHANISMS[name].settings]
-                raise PolicyError(f"a policy has no key {key!r}; {nearest(key, (*_KEYS, *turned))}")
-        levels, columns = (_table(said, key) for key in ("levels", "columns"))
+                tables = [name for name, member in MECHANISMS.members().items() if member.settings]
+                raise PolicyError(f"a policy has no key {key!r}; {nearest(key, (*_KEYS, *tables))}")
+        levels, columns = (_table(content, key) for key in ("levels", "columns"))
         return cls(
-            dataset=said.get("dataset", ""),
+            dataset=content.get("dataset", ""),
             ladder=Ladder({name: _level(name, value) for name, value in levels.items()}),
             columns={name: _column(name, value) for name, value in columns.items()},
-            digits=said.get("digits", 8),
-            default=said.get("default"),
-            targets=tuple(Target.of(name, value) for name, value in _targets(said).items()),
-            settings={name: said[name] for name in groups},
+            digits=content.get("digits", 8),
+            default=content.get("default"),
+            targets=tuple(Target.of(name, value) for name, value in _targets(content).items()),
+            settings={name: content[name] for name in groups},
         )
 
     @classmethod
-    def suggest(cls, table: Any, *, dataset: str = "table") -> Policy:
+    def suggest(cls, table: Any, *, dataset: str = "table") -> Self:
         """Draft a policy from a table; `sfumato suggest` writes the same draft with comments."""
-        draft = importlib.import_module("sfumato.policy.suggest").draft
         return cls.loads(draft(table, dataset=dataset))
 
     def dumps(self) -> str:
@@ -171,36 +154,19 @@ class Policy:
         content = json.dumps(self._content(), sort_keys=True, default=str)
         return hashlib.sha256(content.encode()).hexdigest()
 
-    def fit(
-        self,
-        table: Any,
-        *,
-        threads: int | None = None,
-        progress: Callable[[int], None] | None = None,
-        engine: Any = None,
-    ) -> TableScheme:
-        """Measure a table, and fix with it the shape of the noise for all its levels; on an `engine`, if it is said."""
-        fitting = importlib.import_module("sfumato.release.fitting")
-        fitted: TableScheme = fitting.fit(self, table, threads=threads, progress=progress, engine=engine)
-        return fitted
-
-    def fit_spark(self, frame: Any) -> TableScheme:
-        """The same for a Spark data frame, measured where it lies."""
-        fitted: TableScheme = importlib.import_module("sfumato.release.spark").fit_dataframe(self, frame)
-        return fitted
-
     def check_target(self, target: Target) -> None:
         """Refuse a target that does not fit its column's role."""
         column = self.columns.get(target.column)
         role = column and column.options.get("of", column.role)
-        fit = {"rmse": "gaussian", "error": "gaussian", "success": "uniform"}[target.measure]
-        if role != fit:
+        fitting = [name for name, member in MECHANISMS.members().items() if target.measure in member.measures]
+        if role not in fitting:
             missing = f"there is no column {target.column!r}; {nearest(target.column, self.columns)}"
             got = f"{target.column!r} has the role {role}" if role else missing
-            raise PolicyError(f"a target on {target.measure} needs a column with the role {fit}, and {got}")
+            roles = " or ".join(fitting)
+            raise PolicyError(f"a target on {target.measure} needs a column with the role {roles}, and {got}")
 
     def mechanisms(self) -> list[Mechanism]:
-        """What blurs the columns, role by role."""
+        """The mechanisms that perturb the columns, role by role."""
         return [
             mechanism
             for role in self.roles()
@@ -208,11 +174,11 @@ class Policy:
         ]
 
     def roles(self) -> list[str]:
-        """The roles of blurred columns, sorted."""
+        """The roles of perturbed columns, sorted."""
         return sorted({column.role for column in self.columns.values()} - set(PLAIN_ROLES))
 
     def options(self, role: str) -> dict[str, Mapping[str, Any]]:
-        """The columns of a role with their options, sorted: the order in which they are written says nothing."""
+        """The columns of a role with their options, sorted by name, so that the order in the file does not matter."""
         return {name: column.options for name, column in sorted(self.columns.items()) if column.role == role}
 
     def _content(self) -> dict[str, Any]:
@@ -225,19 +191,19 @@ class Policy:
         }
         levels = {name: level.fidelity for name, level in self.ladder.levels.items()}
         audit = {target.column: target.requirement() for target in self.targets}
-        settings = {role: dict(said) for role, said in sorted(self.settings.items()) if said}
+        settings = {role: dict(keys) for role, keys in sorted(self.settings.items()) if keys}
         return {**head, "levels": levels, "columns": columns} | ({"audit": audit} if audit else {}) | settings
 
 
-def _table(said: dict[str, Any], key: str) -> dict[str, Any]:
-    table = said.get(key)
+def _table(content: dict[str, Any], key: str) -> dict[str, Any]:
+    table = content.get(key)
     if not isinstance(table, dict) or not table:
         raise PolicyError(f"a policy must have a table [{key}] with at least one entry; add it")
     return table
 
 
-def _targets(said: dict[str, Any]) -> dict[str, Any]:
-    table = said.get("audit", {})
+def _targets(content: dict[str, Any]) -> dict[str, Any]:
+    table = content.get("audit", {})
     if not isinstance(table, dict):
         raise PolicyError(f'[audit] must be a table of targets, as in `income = "rmse >= 5000"`, got {table!r}')
     return table
@@ -250,20 +216,20 @@ def _level(name: str, value: Any) -> Level:
         raise LevelError(f"level {name!r}: {error}") from None
 
 
-def _column(name: str, said: Any) -> Column:
-    if isinstance(said, str):
-        return Column(said)
-    if isinstance(said, dict) and isinstance(said.get("role"), str):
-        return Column(said["role"], {key: value for key, value in said.items() if key != "role"})
-    raise PolicyError(f'column {name!r} must have a role, as in `{name} = "keep"`, got {said!r}')
+def _column(name: str, stated: Any) -> Column:
+    if isinstance(stated, str):
+        return Column(stated)
+    if isinstance(stated, dict) and isinstance(stated.get("role"), str):
+        return Column(stated["role"], {key: value for key, value in stated.items() if key != "role"})
+    raise PolicyError(f'column {name!r} must have a role, as in `{name} = "keep"`, got {stated!r}')
 
 
 def _check(name: str, column: Column) -> None:
     """Refuse an unknown role or option."""
-    roles = [*PLAIN_ROLES, *MECHANISMS.names()]
+    roles = all_roles()
     if column.role not in roles:
         raise PolicyError(f"column {name!r} has no known role: {column.role!r}; {nearest(column.role, roles)}")
-    known = _options(column.role)
+    known = options_of(column.role)
     for option, value in column.options.items():
         if option not in known:
             raise PolicyError(
@@ -274,19 +240,14 @@ def _check(name: str, column: Column) -> None:
             raise PolicyError(f"`publish` of column {name!r} must be true or false, got {value!r}")
 
 
-def _check_settings(role: str, said: Mapping[str, Any], roles: list[str]) -> None:
+def _check_settings(role: str, keys: Any, roles: list[str]) -> None:
     """Refuse a table for a role that no column has, or with a key that is none of its own."""
+    if not isinstance(keys, Mapping):
+        raise PolicyError(f"[{role}] must be a table, as in `[{role}]` with a line for each key, got {keys!r}")
     if role not in roles:
-        raise PolicyError(f"the table [{role}] speaks of columns with the role {role}, and there is none; leave it out")
+        raise PolicyError(f"the table [{role}] is about columns with the role {role}, and there is none; leave it out")
     known = MECHANISMS[role].settings
-    for key in said:
+    for key in keys:
         if key not in known:
             more = nearest(key, sorted(known)) if known else "this role has none"
             raise PolicyError(f"the table [{role}] has no key {key!r}; {more}")
-
-
-def _options(role: str) -> frozenset[str]:
-    if role in PLAIN_ROLES:
-        return PLAIN_ROLES[role]
-    options: frozenset[str] = MECHANISMS[role].options
-    return options

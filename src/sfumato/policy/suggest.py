@@ -1,4 +1,4 @@
-"""A first draft of a policy, from a look at the table: to be read and corrected by somebody who knows the data."""
+"""Policy suggestions: a commented draft from a look at the table, to be corrected by somebody who knows the data."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sfumato.tables import numeric
 from sfumato.tables.domain import observed
 from sfumato.tables.source import Source
 
-LOOK = 1_000_000
-"""Rows that are looked at."""
+EXAMINED = 1_000_000
+"""The number of rows that are examined."""
 
 FEW = 20
-"""Whole numbers with at most so many distinct values are taken for codes."""
+"""Integers with at most this number of distinct values are taken for codes."""
 
 LISTED = 60
-"""Domains of at most so many values are written out."""
+"""Domains of at most this number of values are written out."""
 
 _DIRECT = re.compile(
     r"(^|_)(name|surname|forename|e?mail|phone|tel|mobile|address|street|ssn|iban|passport)($|_)", re.IGNORECASE
@@ -35,95 +35,101 @@ _IDENTITY = re.compile(
 )
 
 _HEAD = """\
-# A draft, from a look at {looked} rows. Read every line before you release anything.{ids}
+# A draft, from a look at {examined} rows. Read every line before you release anything.{ids}
 
 dataset = {dataset}
 
-# Trust levels, from the most to the least trusted. A fidelity of 0.8 leaves the best linear attacker an error of
-# 20 % of a numeric column's variance, and retains a category with probability 0.8. The ladder is fixed for the
-# dataset's life; any level between, above or below can be asked for on demand. `sfumato level 0.8` tells more.
-{kept}[levels]
+# Trust levels, from the most to the least trusted. At a fidelity of 0.8 the best linear attacker has a residual error
+# of 20 % of a numeric column's variance, and a category is retained with probability 0.8. The ladder is fixed for the
+# dataset's life; any level between, above or below can be requested on demand. `sfumato level 0.8` shows more.
+{attacked}[levels]
 internal = {levels[0]:g}
 partner = {levels[1]:g}
 public = {levels[2]:g}
 
-# Roles: id (names a record), keep (shown as it is), drop (left out), gaussian (noise), uniform (random replacement).
-# Categories that tell about each other should share a `joint` group.
+# Roles: id (identifies a record), keep (released unchanged), drop (left out), gaussian (noise), uniform (random
+# replacement). Correlated categories should share a `joint` group.
 [columns]
 """
 
 _NO_ID = (
-    "\n# No column seems to name a record, so the row's position does: add an id if rows may move between versions."
+    "\n# No column seems to identify a record, so its row number does: add an id if rows may move between versions."
 )
 
-Judgement = tuple[str, dict[str, Any], str]
+Suggestion = tuple[str, dict[str, Any], str]
 """A role, its options, and the reason."""
 
 
-def draft(table: Any, *, dataset: str = "table", kept: Sequence[tuple[float, Target]] = ()) -> str:
+def draft(table: Any, *, dataset: str = "table", calibrated: Sequence[tuple[float, Target]] = ()) -> str:
     """The draft in TOML, with a comment for each choice.
 
     Args:
-        kept: targets, and the highest fidelity that keeps each.
+        table: the table.
+        dataset: the name of the dataset.
+        calibrated: targets, each with the highest fidelity at which it holds.
 
     """
     source = Source.of(table)
-    seen, rows = [], 0
+    batches, rows = [], 0
     for batch in source.batches():
-        seen.append(batch)
+        batches.append(batch)
         rows += batch.num_rows
-        if rows >= LOOK:
+        if rows >= EXAMINED:
             break
-    looked = pa.Table.from_batches(seen, schema=source.schema)
+    examined = pa.Table.from_batches(batches, schema=source.schema)
     lines, has_id = [], False
-    for name in looked.column_names:
-        role, options, why = _judge(name, looked.column(name), has_id=has_id)
+    for name in examined.column_names:
+        role, options, why = _suggestion(name, examined.column(name), has_id=has_id)
         has_id = has_id or role == "id"
-        said = _value({"role": role, **options}) if options else _value(role)
-        lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {said}\n")
+        value = _value({"role": role, **options}) if options else _value(role)
+        lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {value}\n")
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
-    highest = min((fidelity for fidelity, _ in kept), default=0.8)
+    highest = min((fidelity for fidelity, _ in calibrated), default=0.8)
     head = _HEAD.format(
-        looked=share,
+        examined=share,
         dataset=_value(dataset),
         ids="" if has_id else _NO_ID,
-        kept=f"# No attack that sfumato knows breaks the targets below up to {highest:g}.\n" if kept else "",
+        attacked=f"# No attack that sfumato knows breaks the targets below up to {highest:g}.\n" if calibrated else "",
         levels=[round(highest * share, 3) for share in (1, 0.625, 0.25)],
     )
-    targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in kept]
-    audit = ["# What no attack may do better than; else no copy is made.\n[audit]", *targets] if kept else []
+    targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in calibrated]
+    audit = ["# What no attack may achieve; else no copy is made.\n[audit]", *targets] if calibrated else []
     return "\n".join([head, *lines, *audit])
 
 
-def _judge(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Judgement:
+def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggestion:
     kind = column.type
     plain = kind.value_type if types.is_dictionary(kind) else kind
     if types.is_nested(plain) or types.is_null(plain):
-        return "drop", {}, f"{kind}, which no mechanism blurs; left out."
+        return "drop", {}, f"{kind}, which no mechanism can perturb; left out."
     if _DIRECT.search(name):
-        return "drop", {}, "names a person directly; left out."
+        return "drop", {}, "a direct identifier of a person; left out."
     whole = column.combine_chunks()
     array = whole.dictionary_decode() if types.is_dictionary(kind) else whole
     distinct = pc.count_distinct(array).as_py()
-    if _names_a_record(name, array, distinct):
+    if _is_identifier(name, array, distinct):
         if has_id:
-            return "drop", {}, "a different value in every row, as an identifier has; left out."
-        return "id", {}, "a different value in every row: names the record, and is shown unless `publish = false`."
+            return "drop", {}, "a different value in every row, like another identifier; left out."
+        return (
+            "id",
+            {},
+            "a different value in every row: identifies the record, and is released unless `publish = false`.",
+        )
     if types.is_floating(plain) or types.is_decimal(plain):
-        return _noisy(array, "amounts")
-    if numeric.is_moment(plain):
-        return "gaussian", {}, f"times ({kind}), which come back in the same type."
+        return _numbers(array, "amounts")
+    if numeric.is_temporal(plain):
+        return "gaussian", {}, f"times ({kind}), which keep their type."
     if types.is_integer(plain):
         if distinct <= FEW:
             return _categories(array, distinct, "codes")
         hint = "; if they are codes rather than amounts, use uniform" if distinct <= 100 * FEW else ""
-        return _noisy(array, f"whole numbers with {distinct:,} values{hint}")
+        return _numbers(array, f"whole numbers with {distinct:,} values{hint}")
     if distinct > max(LISTED, len(array) // 20):
         return "drop", {}, f"text with {distinct:,} values, too many to be categories; left out."
     return _categories(array, distinct, "categories")
 
 
-def _names_a_record(name: str, array: pa.Array, distinct: int) -> bool:
+def _is_identifier(name: str, array: pa.Array, distinct: int) -> bool:
     """Whether a column that is different in every row looks like an identifier rather than an amount or a free text."""
     if len(array) < 2 or distinct < len(array) or array.null_count:
         return False
@@ -137,13 +143,13 @@ def _names_a_record(name: str, array: pa.Array, distinct: int) -> bool:
     return False
 
 
-def _noisy(array: pa.Array, what: str) -> Judgement:
-    """Noise, with a clip where some values lie far outside the rest."""
+def _numbers(array: pa.Array, what: str) -> Suggestion:
+    """Noise, with a clip where some values are outliers."""
     values, null = numeric.read(array)
     values = values[~null] if null.size else values
     values = values[np.isfinite(values)]
     if not values.size:
-        return "gaussian", {}, f"{what}, without any value."
+        return "gaussian", {}, f"{what}, all missing."
     if types.is_integer(array.type) and values.std() >= 8:
         what += "; add `integer = true` to keep them whole"
     least, low, quarter, three, high, most = np.quantile(values, [0, 0.001, 0.25, 0.75, 0.999, 1])
@@ -157,8 +163,8 @@ def _noisy(array: pa.Array, what: str) -> Judgement:
     return (
         "gaussian",
         {"clip": ends},
-        f"{what}. Some lie far outside the rest, as far as {furthest:,.10g}, where no noise would hide them: clipped "
-        f"at the 0.1 % and 99.9 % quantiles, which moves {cut:,} values.",
+        f"{what}. Some are outliers, up to {furthest:,.10g}, which noise would not hide: clipped at the 0.1 % and "
+        f"99.9 % quantiles, which changes {cut:,} values.",
     )
 
 
@@ -169,10 +175,10 @@ def _round(low: float, high: float) -> list[float]:
     return [int(end) if end.is_integer() else end for end in ends]
 
 
-def _categories(array: pa.Array, distinct: int, what: str) -> Judgement:
+def _categories(array: pa.Array, distinct: int, what: str) -> Suggestion:
     """Random replacement over a domain that is written out where it is short."""
     if distinct > LISTED or not distinct:
-        return "uniform", {}, f"{distinct:,} {what}; the domain is what the table holds, better state it."
+        return "uniform", {}, f"{distinct:,} {what}; the domain is what occurs in the table; better state it."
     values = observed(array)
     return "uniform", {"domain": values}, f"{distinct} {what}; add values that could occur but do not."
 

@@ -1,8 +1,8 @@
-"""Targets: what no attack may do better than, in one grammar for policies and for calibration.
+"""Risk targets: what no attack may achieve on a column, in one grammar for policies and for calibration.
 
-income: rmse >= 5000          the root mean square error of the best guess, in the column's units
-age: error >= 0.3             the same, squared, as a share of the column's variance
-diagnosis: success <= 0.6     how often the likeliest category is the true one
+income: rmse >= 5000          the root mean square error of the best estimate, in the column's units
+age: error >= 0.3             the residual error: its square, as a share of the column's variance
+diagnosis: success <= 0.6     the accuracy: how often the most probable category is the true one
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _FORM = re.compile(r"\s*(?P<measure>\w+)\s*(?P<sign>[<>]=?|=)\s*(?P<bound>[-+.\w
 
 @dataclass(frozen=True)
 class Target:
-    """What must hold for one column, whoever attacks."""
+    """What must hold for one column against every attack."""
 
     column: str
     measure: str
@@ -27,23 +27,23 @@ class Target:
 
     @classmethod
     def parse(cls, text: str) -> Target:
-        """From `column: measure >= bound`."""
+        """The target in a text like `column: measure >= bound`."""
         column, colon, rest = text.rpartition(":")
         if not colon or not column.strip():
             raise PolicyError(f"a target must read like 'income: rmse >= 5000', got {text!r}")
         return cls.of(column.strip(), rest.strip())
 
     @classmethod
-    def of(cls, column: str, said: object) -> Target:
-        """From what is said of a column, as in `rmse >= 5000`."""
-        found = _FORM.fullmatch(said) if isinstance(said, str) else None
+    def of(cls, column: str, stated: object) -> Target:
+        """The target that is stated for a column, as in `rmse >= 5000`."""
+        found = _FORM.fullmatch(stated) if isinstance(stated, str) else None
         if found is None:
-            raise PolicyError(f"a target of {column!r} must read like 'rmse >= 5000', got {said!r}")
+            raise PolicyError(f"a target of {column!r} must read like 'rmse >= 5000', got {stated!r}")
         measure, sign = found["measure"], found["sign"]
         if measure not in SIGNS:
             raise PolicyError(f"a target has no measure {measure!r}; {nearest(measure, SIGNS)}")
         if sign != SIGNS[measure]:
-            raise PolicyError(f"a target of {column!r} must say `{measure} {SIGNS[measure]}` a bound, got {said!r}")
+            raise PolicyError(f"a target of {column!r} must say `{measure} {SIGNS[measure]}` a bound, got {stated!r}")
         try:
             bound = float(found["bound"])
         except ValueError:
@@ -56,11 +56,11 @@ class Target:
         return cls(column, measure, bound)
 
     def met(self, value: float) -> bool:
-        """Whether an attack that reached this value is within the bound."""
+        """Whether an attack that achieved this value is within the bound."""
         return value >= self.bound if SIGNS[self.measure] == ">=" else value <= self.bound
 
     def requirement(self) -> str:
-        """As it is written in a policy."""
+        """The target as it is written in a policy."""
         return f"{self.measure} {SIGNS[self.measure]} {self.bound:.10g}"
 
     def __str__(self) -> str:

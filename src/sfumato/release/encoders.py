@@ -1,4 +1,4 @@
-"""Copies as bytes: one encoder a format, each with the manifest inside where the format has room for it.
+"""Encoders of copies (Parquet, CSV, gzipped CSV, Arrow), each with the manifest inside where the format has room.
 
 Batches go in and bytes come out, so that a copy can be written to a file or sent while it is made. The manifest ends
 with the copy's row count and digest, which are known only when all rows are written. Parquet keeps its metadata at the
@@ -29,13 +29,13 @@ from sfumato.release.manifest import METADATA, Manifest
 from sfumato.tables.readers import BATCH
 
 _GROUP = 16 * BATCH
-"""Rows a row group of a Parquet copy."""
+"""Rows per row group of a Parquet copy."""
 
 _NOT_IN_CSV = (types.is_nested, types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
 
 
-class _Outlet(io.RawIOBase):
-    """A file that keeps what is written to it until it is taken."""
+class _Buffer(io.RawIOBase):
+    """A file object that keeps what is written to it until it is taken."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -59,10 +59,10 @@ class _Outlet(io.RawIOBase):
 
 
 class Encoder(abc.ABC):
-    """Takes batches of `BATCH` rows, then the finished manifest; returns the bytes that came of it."""
+    """Takes batches of `BATCH` rows, then the finished manifest; returns the bytes of the file so far."""
 
     def __init__(self) -> None:
-        self._out = _Outlet()
+        self._out = _Buffer()
 
     def write(self, batch: pa.RecordBatch) -> bytes:
         """Append a batch."""
@@ -71,25 +71,25 @@ class Encoder(abc.ABC):
 
     @abc.abstractmethod
     def _write(self, batch: pa.RecordBatch) -> None:
-        """Append a batch to the outlet."""
+        """Append a batch to the buffer."""
 
     @abc.abstractmethod
     def close(self, manifest: Manifest) -> bytes:
         """The end of the copy."""
 
-    def mend(self, part: Path, manifest: Manifest) -> None:  # noqa: B027 - most formats need nothing
+    def insert_manifest(self, part: Path, manifest: Manifest) -> None:  # noqa: B027 - most formats need nothing
         """Put the manifest into a finished file, where the format has it in front."""
 
 
-def encoder(form: str, schema: pa.Schema, draft: Manifest) -> Encoder:
+def encoder(file_format: str, schema: pa.Schema, draft: Manifest) -> Encoder:
     """The encoder of a format; `draft` is the manifest as far as it is known."""
-    if form == "csv":
+    if file_format == "csv":
         return _Csv(schema)
-    if form == "csv.gz":
+    if file_format == "csv.gz":
         return _Gzip(schema)
-    if form == "arrows":
+    if file_format == "arrows":
         return _ArrowStream(schema)
-    return _Parquet(schema, draft) if form == "parquet" else _Arrow(schema, draft)
+    return _Parquet(schema, draft) if file_format == "parquet" else _Arrow(schema, draft)
 
 
 class _Slot:
@@ -109,7 +109,7 @@ class _Parquet(Encoder):
         super().__init__()
         self._slot = _Slot(draft)
         self._schema = schema.with_metadata({METADATA: self._slot.text})
-        # Noise does not repeat, so a dictionary only costs; on the lattice its low bytes do, once they lie together.
+        # Noise does not repeat, so a dictionary only costs; on the lattice its low bytes do, once stored together.
         noisy = [field.name for field in schema if types.is_float64(field.type)]
         self._file = pyarrow.parquet.ParquetWriter(
             self._out,
@@ -120,11 +120,11 @@ class _Parquet(Encoder):
             column_encoding=dict.fromkeys(noisy, "BYTE_STREAM_SPLIT"),
             write_statistics=False,
         )
-        self._held: list[pa.RecordBatch] = []
+        self._pending: list[pa.RecordBatch] = []
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        self._held.append(batch)
-        if len(self._held) * BATCH >= _GROUP:
+        self._pending.append(batch)
+        if len(self._pending) * BATCH >= _GROUP:
             self._flush()
 
     def close(self, manifest: Manifest) -> bytes:
@@ -134,17 +134,18 @@ class _Parquet(Encoder):
         return rows + self._footer(self._out.take(), self._slot.filled(manifest))
 
     def _footer(self, footer: bytes, final: bytes) -> bytes:
-        """All metadata lie at the end: as plain text, and within the Arrow schema in base64."""
+        """All metadata are at the end: as plain text, and within the Arrow schema in base64."""
         schema = base64.b64encode(self._schema.serialize().to_pybytes())
         ours = base64.b64encode(base64.b64decode(schema).replace(self._slot.text, final))
         return footer.replace(schema, ours).replace(self._slot.text, final)
 
     def _flush(self) -> None:
-        if self._held:
+        if self._pending:
             self._file.write_table(
-                pa.Table.from_batches(self._held).replace_schema_metadata(self._schema.metadata), row_group_size=_GROUP
+                pa.Table.from_batches(self._pending).replace_schema_metadata(self._schema.metadata),
+                row_group_size=_GROUP,
             )
-            self._held = []
+            self._pending = []
 
 
 class _Arrow(Encoder):
@@ -158,11 +159,11 @@ class _Arrow(Encoder):
     def _write(self, batch: pa.RecordBatch) -> None:
         self._file.write_batch(batch)
 
-    def close(self, manifest: Manifest) -> bytes:  # noqa: ARG002 - it is put in when the file is there
+    def close(self, manifest: Manifest) -> bytes:  # noqa: ARG002 - it is inserted when the file is complete
         self._file.close()
         return self._out.take()
 
-    def mend(self, part: Path, manifest: Manifest) -> None:
+    def insert_manifest(self, part: Path, manifest: Manifest) -> None:
         final = self._slot.filled(manifest)
         with part.open("r+b") as file, mmap.mmap(file.fileno(), 0) as content:
             for at in (content.find(self._slot.text), content.rfind(self._slot.text)):
@@ -207,7 +208,7 @@ class _Csv(Encoder):
 
 
 class _Gzip(_Csv):
-    """The same, compressed; a gzip file without a time or a name, so that the same copy has the same bytes."""
+    """Compressed CSV: a gzip file without a time or a name, so that equal copies have equal bytes."""
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__(schema)

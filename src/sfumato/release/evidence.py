@@ -1,4 +1,4 @@
-"""Copies as evidence: what attacks see of a copy and its manifest, and the original in the same terms."""
+"""Evidence from copies: what attacks see of a copy and its manifest, and the original in the same terms."""
 
 from __future__ import annotations
 
@@ -12,180 +12,150 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.attacks import Categories, Evidence, Knowledge, MappedRows, Numbers, Records
+from sfumato.attacks import Categories, Evidence, Knowledge, Lazy, MappedRows, Numbers, Records
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
-from sfumato.models import Model
+from sfumato.models import Model, of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables import numeric
-from sfumato.tables.domain import Domain
+from sfumato.tables.columns import codes_of, contiguous, numbers_of
+
+TableLoader = Callable[[], pa.Table]
 
 
 def copy_evidence(table: pa.Table, manifest: Manifest) -> Evidence:
-    """What one copy shows."""
-    return exhibit_later(table.num_rows, lambda: table, manifest)
+    """The evidence that one copy gives."""
+    return lazy_evidence(table.num_rows, lambda: table, manifest)
 
 
-def exhibit_later(rows: int, table: Callable[[], pa.Table], manifest: Manifest) -> Evidence:
-    """What one copy shows, read when an attack looks at it."""
-    numbers, categories, turned = [], [], []
-    shown: list[str] = []
-    for model in manifest.models:
-        if isinstance(model, GaussianNoise):
-            numbers.append(Numbers(model, path_of(manifest, model), partial(_read_numbers, table, model)))
-        elif isinstance(model, UniformReplacement):
-            if model.size:
-                categories.append(Categories(model, path_of(manifest, model), partial(_read_codes, table, model)))
-        elif isinstance(model, Rotation):
-            turned.append(MappedRows(model, f"{manifest.scheme}/{manifest.key}", partial(_read_numbers, table, model)))
-        elif isinstance(model, Unchanged) and not model.is_identifier:
-            shown += model.columns
-    public = partial(_read_public, table, shown) if shown else None
-    return Evidence(rows, tuple(numbers), tuple(categories), public, turned=tuple(turned))
+def lazy_evidence(rows: int, table: TableLoader, manifest: Manifest) -> Evidence:
+    """The evidence that one copy gives, read when an attack looks at it."""
+    numbers = [
+        Numbers(model, manifest.path_identity(model), Lazy(partial(_read_numbers, table, model)))
+        for model in of_type(manifest.models, GaussianNoise)
+    ]
+    categories = [
+        Categories(model, manifest.path_identity(model), Lazy(partial(_read_codes, table, model)))
+        for model in of_type(manifest.models, UniformReplacement)
+        if model.size
+    ]
+    mapped = [
+        MappedRows(model, manifest.path_identity(model), Lazy(partial(_read_numbers, table, model)))
+        for model in of_type(manifest.models, Rotation)
+    ]
+    unchanged = [model for model in of_type(manifest.models, Unchanged) if not model.is_identifier]
+    names = [name for model in unchanged for name in model.columns]
+    public = Lazy(partial(_read_public, table, names)) if names else None
+    return Evidence(rows, tuple(numbers), tuple(categories), public, linear_maps=tuple(mapped))
 
 
-def together(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> Evidence:
-    """The copies of some holders of the same records, pooled."""
+def pooled_evidence(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> Evidence:
+    """The evidence of colluding recipients who combine their copies of the same records."""
     if len({part.rows for part in parts}) != 1:
-        raise AttackError("copies that are pooled must hold the same records; match them by their ids first")
+        raise AttackError("copies that are combined must hold the same records; match them by their ids first")
 
     def public() -> Floats | None:
-        shown = [part.public for part in parts if part.public is not None]
-        return max(shown, key=lambda columns: columns.shape[1]) if shown else None
+        columns = [part.public for part in parts if part.public is not None]
+        return max(columns, key=lambda matrix: matrix.shape[1]) if columns else None
 
     return Evidence(
         parts[0].rows,
         tuple(number for part in parts for number in part.numbers),
         tuple(category for part in parts for category in part.categories),
-        public,
+        Lazy(public),
         knowledge or Knowledge(),
-        tuple(turn for part in parts for turn in part.turned),
+        tuple(mapped for part in parts for mapped in part.linear_maps),
     )
 
 
-def records(table: pa.Table, models: Iterable[Model]) -> Records:
-    """The original, in the terms of these models: what an estimate is held against.
+def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
+    """The original, in the terms of these models: what an estimate is compared with.
 
-    A clipped column is taken as clipped. What lies outside is not in any copy, and would swamp every mean.
+    A clipped column is taken as clipped. Values outside are in no copy, and would dominate every mean.
     """
-    noisy: dict[str, tuple[Any, Any] | None] = {}
-    attributes = []
-    for model in models:
-        if isinstance(model, GaussianNoise):
-            noisy |= dict(zip(model.columns, model.clip, strict=True))
-        elif isinstance(model, Rotation):
-            noisy |= dict(zip(model.sources, model.clip, strict=True))
-        elif isinstance(model, UniformReplacement) and model.size:
-            attributes.append(model)
-    lost = {name for name in (*noisy, *(n for m in attributes for n in m.columns)) if name not in table.column_names}
-    if lost:
-        raise AttackError(f"a table of real records must have the copies' columns, and lacks {', '.join(sorted(lost))}")
-    values = numbers_of(table, list(noisy)) if noisy else np.empty((table.num_rows, 0))
-    for i, (name, clip) in enumerate(noisy.items()):
+    models = list(models)
+    clips: dict[str, tuple[Any, Any] | None] = {}
+    for noise in of_type(models, GaussianNoise):
+        clips |= dict(zip(noise.columns, noise.clip, strict=True))
+    for mapped in of_type(models, Rotation):
+        clips |= dict(zip(mapped.sources, mapped.clip, strict=True))
+    attributes = [model for model in of_type(models, UniformReplacement) if model.size]
+    needed = (*clips, *(name for model in attributes for name in model.columns))
+    missing = {name for name in needed if name not in table.column_names}
+    if missing:
+        raise AttackError(
+            f"a table of original records must have the copies' columns, and lacks {', '.join(sorted(missing))}"
+        )
+    values = numbers_of(table, list(clips)) if clips else np.empty((table.num_rows, 0))
+    for i, (name, clip) in enumerate(clips.items()):
         if clip is not None:
-            values[:, i] = np.clip(values[:, i], *_ends(clip, table.schema.field(name).type))
-    return Records(tuple(noisy), values, {model.columns: codes_of(table, model) for model in attributes})
+            values[:, i] = np.clip(values[:, i], *_bounds(clip, table.schema.field(name).type))
+    return Records(tuple(clips), values, {model.columns: codes_of(table, model) for model in attributes})
 
 
-def placed(table: pa.Table, model: GaussianNoise) -> Floats:
-    """The original as noise is added to it: clipped, and on the lattice."""
+def original_on_lattice(table: pa.Table, model: GaussianNoise) -> Floats:
+    """The original as noise is added to it: clipped, and rounded to the lattice."""
     values = numbers_of(table, model.columns)
     for i, (name, clip, step) in enumerate(zip(model.columns, model.clip, model.step, strict=True)):
         if clip is not None:
-            low, high = _ends(clip, table.schema.field(name).type)
+            low, high = _bounds(clip, table.schema.field(name).type)
             values[:, i] = np.clip(values[:, i], low, high)
         values[:, i] = np.rint(values[:, i] / step) * step
     return values
 
 
-def before_turning(table: pa.Table, model: Rotation) -> Floats:
-    """The records of the original as they are before they are turned, without those that miss a number."""
-    known = records(table, [model])
-    placed = MappedRows(model, "", np.empty((0, 0))).placed(known.numbers(model.sources))
-    whole: Floats = placed[~np.isnan(placed).any(axis=1)]
-    return whole
+def original_before_map(table: pa.Table, model: Rotation) -> Floats:
+    """The complete records of the original as they are before the linear map is applied."""
+    if not table.num_rows:
+        return np.empty((0, len(model.sources)))
+    known = original_records(table, [model])
+    standardised = MappedRows(model, "", np.empty((0, 0))).standardised(known.numbers(model.sources))
+    complete: Floats = standardised[~np.isnan(standardised).any(axis=1)]
+    return complete
 
 
-def names_of(manifest: Manifest) -> list[str]:
-    """The columns of a copy that name its records."""
-    shown = [model for model in manifest.models if isinstance(model, Unchanged) and model.is_identifier]
-    return [name for model in shown for name in model.columns]
+def identifiers_of(manifest: Manifest) -> list[str]:
+    """The columns of a copy that identify its records."""
+    return [name for model in of_type(manifest.models, Unchanged) if model.is_identifier for name in model.columns]
 
 
-def path_of(manifest: Manifest, model: GaussianNoise | UniformReplacement) -> str:
-    """Names the path that a copy lies on; noise that is not collusion_resistant has one for every level."""
-    whole = f"{manifest.scheme}/{manifest.key}"
-    return whole if model.collusion_resistant else f"{whole}/{manifest.fidelity!r}"
-
-
-def _read_numbers(table: Callable[[], pa.Table], model: GaussianNoise | Rotation) -> Floats:
+def _read_numbers(table: TableLoader, model: GaussianNoise | Rotation) -> Floats:
     return numbers_of(table(), model.columns)
 
 
-def _read_codes(table: Callable[[], pa.Table], model: UniformReplacement) -> Rows:
+def _read_codes(table: TableLoader, model: UniformReplacement) -> Rows:
     return codes_of(table(), model)
 
 
-def _read_public(table: Callable[[], pa.Table], columns: Sequence[str]) -> Floats:
+def _read_public(table: TableLoader, columns: Sequence[str]) -> Floats:
     whole = table()
-    return np.column_stack([_public(whole.column(name)) for name in columns])
+    return np.column_stack([_public_numbers(whole.column(name)) for name in columns])
 
 
-def numbers_of(table: pa.Table, columns: Sequence[str]) -> Floats:
-    """Some columns as doubles, a record a row; NaN where missing."""
-    out = np.empty((len(columns), table.num_rows)).T  # column by column in memory, as Arrow has it
-    for i, name in enumerate(columns):
-        values, null = numeric.read(_whole(table.column(name)))
-        out[:, i] = np.where(null, np.nan, values) if null.size else values
-    return out
-
-
-def codes_of(table: pa.Table, model: UniformReplacement) -> Rows:
-    """One number over the product of the domains; -1 where a value is missing and stays so."""
-    if len(model.columns) == 1:
-        domain = Domain.decode(model.domains[0])
-        codes = domain.codes(_whole(table.column(model.columns[0])), model.columns[0])
-        return np.where(codes < 0, domain.count, codes) if model.perturbs_null else codes
-    total, missing = np.zeros(table.num_rows, np.int64), np.zeros(table.num_rows, np.bool_)
-    for name, said in zip(model.columns, model.domains, strict=True):
-        domain = Domain.decode(said)
-        codes = domain.codes(_whole(table.column(name)), name)
-        missing |= codes < 0
-        total = total * (domain.count + model.perturbs_null) + np.where(codes < 0, domain.count, codes)
-    return total if model.perturbs_null else np.where(missing, -1, total)
-
-
-def _public(column: pa.ChunkedArray) -> Floats:
-    """A public column as numbers: codes for text, which tell values apart and no more."""
-    array = _whole(column)
+def _public_numbers(column: pa.ChunkedArray) -> Floats:
+    """A public column as numbers: hashes for text, which distinguish values and no more."""
+    array = contiguous(column)
     kind = array.type.value_type if types.is_dictionary(array.type) else array.type
-    if (numeric.is_number(kind) or numeric.is_moment(kind)) and not types.is_dictionary(array.type):
+    if (numeric.is_number(kind) or numeric.is_temporal(kind)) and not types.is_dictionary(array.type):
         values, null = numeric.read(array)
         return np.where(null, np.nan, values) if null.size else values
     if types.is_nested(kind):
         return np.zeros(len(array))
     encoded = array if types.is_dictionary(array.type) else array.dictionary_encode()
-    marks = np.array([zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()] + [0], np.float64)
-    places = encoded.indices.cast(pa.int64()).fill_null(len(marks) - 1).to_numpy(zero_copy_only=False)
-    coded: Floats = marks[places]
+    hashes = np.array([zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()] + [0], np.float64)
+    indices = encoded.indices.cast(pa.int64()).fill_null(len(hashes) - 1).to_numpy(zero_copy_only=False)
+    coded: Floats = hashes[indices]
     return coded
 
 
-def _ends(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
+def _bounds(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
     if isinstance(clip[0], int | float):
         return float(clip[0]), float(clip[1])
     moments = [datetime.fromisoformat(end) for end in clip]
-    ends = numeric.read(
-        pa.array(moments, pa.timestamp("us", tz=None if moments[0].tzinfo is None else "UTC")).cast(kind)
-    )
-    return float(ends[0][0]), float(ends[0][1])
-
-
-def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    if isinstance(column, pa.ChunkedArray):
-        return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()  # which copies
-    return column
+    zone = None if moments[0].tzinfo is None else "UTC"
+    ends, _ = numeric.read(pa.array(moments, pa.timestamp("us", tz=zone)).cast(kind))
+    return float(ends[0]), float(ends[1])

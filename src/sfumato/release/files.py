@@ -1,8 +1,7 @@
-"""Running a release from file to file: constant memory, all cores, and an output that appears whole or not at all."""
+"""Releases from file to file: constant memory, all cores, and a copy that appears whole or not at all."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -11,16 +10,17 @@ import pyarrow as pa
 from sfumato.errors import ReleaseError
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.release.copying import Copying, Issuer, Progress
+from sfumato.release.copying import CopyStream, Progress
+from sfumato.release.gate import Clearance, Request, clear
+from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest, attach, sidecar
-from sfumato.release.scheme import TableScheme
-from sfumato.tables.atomic import replace_text, replacing
+from sfumato.tables.atomic import atomic_path, write_text
 from sfumato.tables.readers import format_of
 from sfumato.tables.source import Source
 
 
 def release_file(
-    scheme: TableScheme,
+    scheme: TableLayout,
     table: Any,
     target: str | Path,
     level: Level | float | str,
@@ -28,27 +28,25 @@ def release_file(
     *,
     threads: int | None = None,
     progress: Progress | None = None,
-    seal: Issuer | None = None,
-    beside: Sequence[tuple[Level, Key]] = (),
 ) -> Manifest:
     """Write a copy of a table, and its manifest beside it.
 
     The same request gives the same bytes, so an interrupted run is finished by running it again.
-
-    Args:
-        beside: copies that were given under other keys; the policy's thresholds are tested on all of them together.
-
     """
     source, target = Source.of(table), Path(target)
-    _check_target(source, target)
-    asked = scheme.policy.ladder.level(level)
-    scheme.check(source, key)
-    scheme.check_motion(source)
-    scheme.check_targets(source, [asked], key, beside)
-    copying = Copying(scheme, source, format_of(target), asked, key, seal=seal, threads=threads, progress=progress)
-    with replacing(target) as part:
-        manifest = copying.write(part)
-        replace_text(sidecar(target), manifest.dumps() + "\n")  # first, so that a copy never lacks it
+    check_target(source, target)
+    cleared = clear(Request.of(scheme, source, key), [scheme.policy.ladder.level(level)], key)
+    return write_copy(cleared, target, threads=threads, progress=progress)
+
+
+def write_copy(
+    clearance: Clearance[Source], target: Path, *, threads: int | None = None, progress: Progress | None = None
+) -> Manifest:
+    """Write a cleared copy to a file, and its manifest beside it."""
+    stream = CopyStream(clearance, format_of(target), threads=threads, progress=progress)
+    with atomic_path(target) as part:
+        manifest = stream.write(part)
+        write_text(sidecar(target), manifest.dumps() + "\n")  # first, so that a copy never lacks it
     return manifest
 
 
@@ -59,7 +57,8 @@ def read_copy(path: str | Path) -> pa.Table:
     return attach(pa.Table.from_batches(source.batches(), schema=source.schema), manifest)
 
 
-def _check_target(source: Source, target: Path) -> None:
+def check_target(source: Source, target: Path) -> None:
+    """Refuse a target that is no file, or the source itself."""
     format_of(target)
     if not target.parent.is_dir() or target.is_dir():
         raise ReleaseError(

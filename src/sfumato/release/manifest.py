@@ -1,7 +1,7 @@
-"""The manifest: what a copy is, how it was made, what is promised and what is not.
+"""Manifests: what a copy is, how it was made, what it promises and what it does not.
 
-It travels inside the file and beside it, and holds nothing secret: with it, a copy can be mined and attacked by anyone
-who has it, as well as it ever can be.
+A manifest travels inside the file and beside it, and contains nothing secret: with it, anyone who has the copy can
+mine and attack it as well as it can be done.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from sfumato.engines.local import Local
 from sfumato.errors import ManifestError
 from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
-from sfumato.tables import content_digest as digest
-from sfumato.tables.filesystem import below, is_file, is_folder, opened
+from sfumato.tables import content_digest
+from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.partitioned import Part
 from sfumato.tables.source import Source
 
@@ -32,13 +32,13 @@ METADATA = b"sfumato"
 """The key of the manifest in the metadata of an Arrow schema or a Parquet file."""
 
 FOLDER = "_sfumato.manifest.json"
-"""The manifest in the folder of a copy that is one."""
+"""The name of the manifest of a copy that is a folder of files."""
 
 FORMAT = 2
 """The format that is written; format 1, of version 0.1, is still read."""
 
 _OF_VAULTS = ("recipient", "version", "signer", "signature")
-"""Left out where they say nothing: a signature stays valid when a later format has more such fields."""
+"""Left out where they are empty: a signature stays valid when a later format has more such fields."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +47,10 @@ class Manifest:
 
     dataset: str
     policy: str
-    """Digest of the policy, which is the owner's word and tells nothing of the data."""
+    """Digest of the policy, which is the owner's statement and contains nothing of the data."""
     scheme: str
-    """Names the fitted scheme and the key: copies that share it lie on one path. It is keyed, so that nobody who knows
-    almost all records can test guesses of the last one against it."""
+    """Names the fitted scheme and the key: copies that share it lie on one path. It is keyed, so that an
+    attacker who knows all records but one cannot test guesses of the last one against it."""
     key: str
     """Fingerprint of the key."""
     level: str | None
@@ -59,9 +59,9 @@ class Manifest:
     fidelity: float
     """The fidelity of the copy: never higher than requested."""
     columns: tuple[tuple[str, str], ...]
-    """Names and types, to be read."""
+    """Names and types, for people to read."""
     schema: str
-    """The same as an Arrow schema in base64, for formats that keep no types."""
+    """Names and types as an Arrow schema in base64, for formats that keep no types."""
     models: tuple[Model, ...]
     promises: tuple[str, ...]
     warnings: tuple[str, ...]
@@ -71,10 +71,11 @@ class Manifest:
     rows: int = 0
     digest: str = ""
     recipient: str = ""
-    """Who it was made for, and below from which version of the dataset, if a vault made it."""
+    """The recipient, if a vault made the copy."""
     version: int = 0
+    """The version of the dataset, if a vault made the copy."""
     signer: str = ""
-    """The public key of the vault that vouches for all of this, and below its signature: see `certificate`."""
+    """The public key of the vault that signed the manifest: see `certificate`."""
     signature: str = ""
     earlier: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
     """The manifest as it was written, if that was in an earlier format: what its signature covers."""
@@ -91,13 +92,13 @@ class Manifest:
         return cls.loads(found)
 
     @classmethod
-    def _of_folder(cls, place: str) -> Manifest:
-        if not is_file(below(place, FOLDER)):
+    def _of_folder(cls, uri: str) -> Manifest:
+        if not is_file(join(uri, FOLDER)):
             raise ManifestError(
-                f"a copy in a folder must have its manifest in it, and {place} has no {FOLDER}; if you make it, run "
+                f"a copy in a folder must have its manifest in it, and {uri} has no {FOLDER}; if you make it, run "
                 "the same command again to finish it, else ask for it again"
             )
-        with opened(below(place, FOLDER)) as file:
+        with open_file(join(uri, FOLDER)) as file:
             return cls.loads(file.read())
 
     @classmethod
@@ -120,7 +121,9 @@ class Manifest:
             data = json.loads(text)
             written = data.pop("sfumato")
             if written not in (1, FORMAT):
-                raise ManifestError(f"this version reads manifests up to format {FORMAT}, got {written}; upgrade sfumato")
+                raise ManifestError(
+                    f"this version reads manifests up to format {FORMAT}, got {written}; upgrade sfumato"
+                )
             data = from_format_1(data) if written == 1 else data
             data["models"] = tuple(models.decode(model) for model in data["models"])
             data["columns"] = tuple((name, kind) for name, kind in data["columns"])
@@ -157,7 +160,7 @@ class Manifest:
 
     def filled(self, rows: int, digests: list[bytes]) -> Manifest:
         """This manifest, for a copy that has now been made."""
-        return dataclasses.replace(self, rows=rows, digest=digest.of_batches(digests))
+        return dataclasses.replace(self, rows=rows, digest=content_digest.of_batches(digests))
 
     def source(self, copy: Any) -> Source:
         """The copy, a table or a file, with the types it was released with."""
@@ -170,7 +173,7 @@ class Manifest:
         """Refuse a copy that is not the one this manifest was made for; one in many files is read by an engine."""
         source = self.source(copy)
         rows, digests = digested_parts(source.parts, engine) if source.parts else _digested(source)
-        if rows != self.rows or digest.of_batches(digests) != self.digest:
+        if rows != self.rows or content_digest.of_batches(digests) != self.digest:
             raise ManifestError(
                 f"the copy must be as it was released, {self.rows:,} rows with digest {self.digest[:12]}…, and it has "
                 "been changed; ask for it again"
@@ -185,19 +188,19 @@ def digested_parts(parts: tuple[Part, ...], engine: Engine | None) -> tuple[int,
 
 def _digested_part(part: Part) -> tuple[int, bytes]:
     rows, digests = _digested(Source.of(part), [name for name in part.schema.names if name not in dict(part.fixed)])
-    return rows, bytes.fromhex(digest.of_batches(digests))
+    return rows, bytes.fromhex(content_digest.of_batches(digests))
 
 
 def _digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
     rows, digests = 0, []
     for batch in source.batches(columns):
         rows += batch.num_rows
-        digests.append(digest.of_batch(batch))
+        digests.append(content_digest.of_batch(batch))
     return rows, digests
 
 
 def sidecar(path: Path) -> Path:
-    """Where the manifest of a copy lies beside it."""
+    """The path of the manifest beside a copy."""
     return path.with_name(path.name + ".manifest.json")
 
 

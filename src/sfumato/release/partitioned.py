@@ -1,8 +1,8 @@
-"""Copies of tables in many files: a folder to a folder, a file to a file, by any engine.
+"""Copies of partitioned tables: a folder of files becomes a folder of files, file by file, on any engine.
 
-A copy has the files of its source under the same names, each whole or not there, and is whole once its manifest is.
-Beside each finished file lies a receipt until then, so that who is killed goes on at the file where it was; its mark is
-keyed, and says that this very file was made from that very one on this very request.
+A copy has the files of its source under the same names, each whole or not there, and is complete once its manifest is
+there. Until then a receipt is kept for each finished file, so that an interrupted release continues at the file where
+it was; the receipt's tag is a message authentication code over the source file, the request and the software.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from sfumato.engines import Engine, Secret
+from sfumato.engines import Engine
 from sfumato.engines.local import Local
 from sfumato.errors import PolicyError, ReleaseError
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.release.copying import Copying, Progress
+from sfumato.models.unchanged import IDENTIFIER, PUBLIC
+from sfumato.release.copying import CopyStream, Progress
+from sfumato.release.gate import Clearance, Request, clear
+from sfumato.release.layout import SOFTWARE, TableLayout
 from sfumato.release.manifest import FOLDER, Manifest
-from sfumato.release.partition_checks import ensure_named, taking
-from sfumato.release.scheme import SOFTWARE, TableScheme
-from sfumato.tables.filesystem import below, is_file, is_folder, is_remote, listed
+from sfumato.release.partition_checks import check_partition_ids, partition_sampler
+from sfumato.tables.atomic import atomic_upload, read_text, remove, upload_text
+from sfumato.tables.filesystem import is_file, is_folder, is_remote, join, list_files
 from sfumato.tables.partitioned import Part
 from sfumato.tables.source import Source
-from sfumato.tables.storing import remove, store_text, stored_text, storing
 from sfumato.tables.view import View
 
 _RECEIPTS = "_sfumato"
 
 
 def release_folder(
-    scheme: TableScheme,
+    scheme: TableLayout,
     table: Any,
     target: str | Path,
     level: Level | float | str,
@@ -48,100 +50,121 @@ def release_folder(
     making it again: files that are done are not done again.
 
     Args:
-        engine: where the work is done; on this machine, if none is said.
+        scheme: the fitted scheme.
+        table: the folder, or its URL.
+        target: the folder to write, or its URL.
+        level: of the copy.
+        key: of the owner.
+        engine: where the work is done; this machine by default.
+        progress: called with the rows of each finished file.
 
     """
     source, where = Source.of(table), engine or Local()
     target = str(target) if is_remote(target) else str(Path(target).absolute())
-    _check_places(source, target)
-    asked = scheme.policy.ladder.level(level)
-    scheme.check_schema(source.schema, key)
-    _check_layout(scheme, source)
+    _check_target(source, target)
+    requested = scheme.policy.ladder.level(level)
     with where.shared_key(key) as secret:
-        ensure_named(scheme, source, where, secret)
-        some = taking(scheme, source, where)
-        scheme.check_motion(source, some)
-        scheme.check_targets(source, [asked], key, taking=some)
+        request = Request(
+            scheme,
+            source,
+            source.schema,
+            partition_sampler(scheme, source, where),
+            lambda: check_partition_ids(scheme, source, where, secret),
+        )
+        scheme.check_schema(source.schema, key)
+        _check_partition_columns(scheme, source)
+        cleared = clear(request, [requested], key, secret=secret)
         _begin(target)
         # one machine shares out the batches of a file, a cluster the files
-        outer, threads = (Local(1), where.threads) if isinstance(where, Local) else (where, 1)
-        copier = _Copier(scheme, asked, target, secret, threads)
+        outer = where if where.is_distributed else Local(1)
         receipts = []
-        for receipt in outer.map(copier, source.parts):
+        for receipt in outer.map(_CopyFile(cleared.for_workers(), target, where.threads), source.parts):
             receipts.append(receipt)
             if progress:
                 progress(receipt.rows)
-    return _finish(scheme.manifest(source.schema, asked, key), target, receipts)
+    return _finish(scheme.manifest(source.schema, requested, key), target, receipts)
 
 
 @dataclass(frozen=True)
 class Receipt:
-    """Says that a file of a copy is there."""
+    """A record that a file of a copy is finished."""
 
     name: str
     rows: int
     digest: str
-    mark: str
+    tag: str
 
 
 @dataclass(frozen=True)
-class _Copier:
-    """Makes one file of a copy, wherever it is called."""
+class _CopyFile:
+    """Makes one file of a copy, on whichever worker it is called."""
 
-    scheme: TableScheme
-    level: Level
+    clearance: Clearance[None]
     target: str
-    secret: Secret
     threads: int
 
     def __call__(self, part: Part) -> Receipt:
-        name, key = copied_name(part.name), self.secret()
-        place, slip = below(self.target, name), below(self.target, f"{_RECEIPTS}/{name}.json")
-        mark = self._mark(part, key)
-        told = stored_text(slip)
-        if told is not None and json.loads(told)["mark"] == mark and is_file(place):
-            return Receipt(**json.loads(told))
-        copying = Copying(self._shown(part), Source.of(part), "parquet", self.level, key, threads=self.threads)
-        with storing(place) as file:
-            file.writelines(copying)
-        receipt = Receipt(name, copying.manifest.rows, copying.manifest.digest, mark)
-        store_text(slip, json.dumps(asdict(receipt)))
+        name, key = copied_name(part.name), self.clearance.secret()
+        uri, receipt_uri = join(self.target, name), join(self.target, f"{_RECEIPTS}/{name}.json")
+        tag = self._tag(part, key)
+        written = read_text(receipt_uri)
+        if written is not None and json.loads(written).get("tag") == tag and is_file(uri):
+            return Receipt(**json.loads(written))
+        stream = CopyStream(self.clearance.for_part(part, self._layout(part)), "parquet", threads=self.threads)
+        with atomic_upload(uri) as file:
+            file.writelines(stream)
+        receipt = Receipt(name, stream.manifest.rows, stream.manifest.digest, tag)
+        upload_text(receipt_uri, json.dumps(asdict(receipt)))
         return receipt
 
-    def _shown(self, part: Part) -> TableScheme:
-        """What a folder's name tells is not told again in the file, as is the custom."""
+    def _layout(self, part: Part) -> TableLayout:
+        """The layout of the file: columns whose values are in the names of folders are not repeated in it."""
+        layout = self.clearance.layout
         if not part.fixed:
-            return self.scheme
-        told, view = dict(part.fixed), self.scheme.view
-        names = [name for name in self.scheme.schema(part.schema).names if name not in told]
-        return self.scheme.seen(View(tuple(names), view.where))
+            return layout
+        names = [name for name in layout.schema(part.schema).names if name not in dict(part.fixed)]
+        return layout.with_view(View(tuple(names), layout.view.where))
 
-    def _mark(self, part: Part, key: Key) -> str:
-        said = [part.name, part.stamp, self.scheme.digest(), str(self.scheme.view), self.level.fidelity, SOFTWARE]
-        return hmac.digest(key.derive("receipts").expose(), json.dumps(said).encode(), "sha256").hex()
+    def _tag(self, part: Part, key: Key) -> str:
+        layout, level = self.clearance.layout, self.clearance.level
+        content = [part.name, part.stamp, layout.digest(), str(layout.view), level.fidelity, SOFTWARE]
+        return hmac.digest(key.derive("receipts").expose(), json.dumps(content).encode(), "sha256").hex()
 
 
 def copied_name(name: str) -> str:
-    """The name of a file's copy: copies in folders are Parquet."""
+    """The name of a file's copy: copies of partitioned tables are Parquet files."""
     return str(PurePosixPath(name).with_suffix(".parquet"))
 
 
-def _check_places(source: Source, target: str) -> None:
+def _check_target(source: Source, target: str) -> None:
+    """Refuse a source that is no folder, and a target that is not a folder of its own."""
     if not source.parts:
         raise ReleaseError(
-            f"a copy in a folder is made of a table in a folder, and {source.place or 'this table'} is none; name a "
+            f"a copy in a folder is made from a table in a folder, and {source.uri or 'this table'} is none; name a "
             "file to write to, or put the table into a folder"
         )
-    here, there = (below(place if is_remote(place) else Path(place).resolve(), "") for place in (target, source.place))
+    here, there = (join(uri if is_remote(uri) else Path(uri).resolve(), "") for uri in (target, source.uri))
     if here.startswith(there) or there.startswith(here):
-        raise ReleaseError(f"a copy must lie apart from its source {source.place}; choose another folder than {target}")
+        raise ReleaseError(f"a copy must be outside of its source {source.uri}; choose another folder than {target}")
     if not is_remote(target) and Path(target).exists() and not Path(target).is_dir():
         raise ReleaseError(f"a copy of a folder needs a folder, and {target} is a file; choose another name")
+    _check_names(source)
+    _check_existing(target)
+
+
+def _check_names(source: Source) -> None:
+    """Refuse files whose copies would have the same name."""
     names = [copied_name(part.name) for part in source.parts]
-    twice = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
-    if twice:
-        raise ReleaseError(f"files need different names but for their endings, and two would be {twice[0]}; rename one")
-    found = listed(target) if is_folder(target) else []
+    repeated = [name for name in names if names.count(name) > 1] if len(set(names)) < len(names) else []
+    if repeated:
+        raise ReleaseError(
+            f"files need different names apart from their suffixes, and two would be {repeated[0]}; rename one"
+        )
+
+
+def _check_existing(target: str) -> None:
+    """Refuse a folder that holds something other than an earlier copy."""
+    found = list_files(target) if is_folder(target) else []
     ours = any(file.name == FOLDER or file.name.startswith(f"{_RECEIPTS}/") for file in found)
     if found and not ours:
         raise ReleaseError(
@@ -149,32 +172,32 @@ def _check_places(source: Source, target: str) -> None:
         )
 
 
-def _check_layout(scheme: TableScheme, source: Source) -> None:
-    """Refuse to blur or hide what the names of folders tell."""
-    shown = scheme.schema(source.schema).names
-    plain = {name for name, _ in source.parts[0].fixed if scheme.role(name) in ("keep", "id") and name in shown}
-    hidden = [name for name, _ in source.parts[0].fixed if name not in plain]
+def _check_partition_columns(layout: TableLayout, source: Source) -> None:
+    """Refuse to perturb or hide columns whose values are in the names of folders."""
+    released = layout.schema(source.schema).names
+    fixed = [name for name, _ in source.parts[0].fixed]
+    hidden = [name for name in fixed if layout.role(name) not in (IDENTIFIER, PUBLIC) or name not in released]
     if hidden:
         raise PolicyError(
-            f"the names of folders are shown in a copy, and tell {hidden[0]!r}, which the policy does not keep; keep "
-            "it, or write the table without that partition"
+            f"the names of folders are released with a copy and disclose {hidden[0]!r}, which the policy does not "
+            "keep; keep it, or write the table without that partition"
         )
 
 
 def _begin(target: str) -> None:
-    """From now on the folder is known to be ours, and the copy not to be whole."""
-    store_text(below(target, f"{_RECEIPTS}/begun"), "")
-    if is_file(below(target, FOLDER)):
-        remove([below(target, FOLDER)])
+    """From now on the folder is known to be ours, and the copy not to be complete."""
+    upload_text(join(target, f"{_RECEIPTS}/begun"), "")
+    if is_file(join(target, FOLDER)):
+        remove([join(target, FOLDER)])
 
 
 def _finish(draft: Manifest, target: str, receipts: Iterable[Receipt]) -> Manifest:
-    """Remove what an earlier copy had and this one has not, and the receipts; the manifest comes last."""
+    """Remove files that only an earlier copy had, and the receipts; the manifest comes last."""
     done = sorted(receipts, key=lambda receipt: receipt.name)
     names = {receipt.name for receipt in done}
     manifest = draft.filled(sum(r.rows for r in done), [bytes.fromhex(r.digest) for r in done])
-    stale = [file.place for file in listed(target) if file.name not in names]
-    remove([place for place in stale if f"/{_RECEIPTS}/" not in place])
-    store_text(below(target, FOLDER), manifest.dumps() + "\n")
-    remove([place for place in stale if f"/{_RECEIPTS}/" in place])
+    stale = [file.uri for file in list_files(target) if file.name not in names]
+    remove([uri for uri in stale if f"/{_RECEIPTS}/" not in uri])
+    upload_text(join(target, FOLDER), manifest.dumps() + "\n")
+    remove([uri for uri in stale if f"/{_RECEIPTS}/" in uri])
     return manifest

@@ -17,7 +17,7 @@ _UNSAFE = (
     "more than from the best one. For comparison only."
 )
 _NOTHING = "NOTHING IS PERTURBED in this copy."
-_SECRET_MAP = "NOTHING IS PERTURBED: copies of all levels are equal, and safe only while the linear map is secret."
+_MAPPED = "NOTHING IS PERTURBED: copies of all levels are equal, and safe only while the linear map is secret."
 
 _MEMBERSHIP = Limit("Membership is not protected: a copy shows that a record is in the table")
 _VERSIONS = Limit("A record that changes between versions of the table is released again, with independent noise")
@@ -38,7 +38,7 @@ def warnings(models: Sequence[Model]) -> tuple[str, ...]:
     """What an owner must read before such a copy leaves."""
     if not any(model.is_perturbed for model in models):
         mapped = any(model.original_columns != model.columns for model in models)
-        return (_SECRET_MAP if mapped else _NOTHING,)
+        return (_MAPPED if mapped else _NOTHING,)
     return () if all(model.is_collusion_resistant for model in models) else (_UNSAFE,)
 
 

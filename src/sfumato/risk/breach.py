@@ -1,4 +1,8 @@
-"""Advice on turned copies: how many known records undo how much of them, before any leaves (giannella2010, IV-D)."""
+"""Known-record risk of rotated and projected copies: the probability of a privacy breach (giannella2010, section IV-D).
+
+An attacker who knows some records of the original finds their images among the released rows, solves for the secret
+linear map on the space that they span, and estimates the other records. The risk is computed before any release.
+"""
 
 from __future__ import annotations
 
@@ -8,116 +12,125 @@ import numpy as np
 
 from sfumato.errors import ReleaseError
 from sfumato.kernels import Floats, Mask, Rows
-from sfumato.kernels.hypersphere import best_breach, uniform_breach
+from sfumato.kernels.hypersphere import best_breach_probability, uniform_breach_probability
 from sfumato.models.rotation import Rotation
-from sfumato.tables.sampling import order
+from sfumato.tables.sampling import pseudo_random_order
 
 ROWS = 10_000
-"""Records that the advice is worked out on, at most."""
+"""The largest number of records that the risk is computed on."""
 
 EPSILONS = (0.05, 0.15)
-SHARE = 0.1
-"""A table is broken when this share of its records is found within the larger epsilon."""
+"""A record is breached if its estimate is off by at most this share of its norm (giannella2010, Definition 3.1)."""
+
+BREACHED_SHARE = 0.1
+"""A table counts as breached if this share of its records is estimated within the larger epsilon."""
 
 _DRAWS = 12
+"""Random choices of known records that the risk is averaged over."""
+
 _POINTS = 24
-"""For how many numbers of known records the danger is worked out, at most."""
+"""The largest number of points on the curve of risk against known records."""
 
 
 @dataclass(frozen=True)
-class Danger:
-    """What an attacker who knows so many records finds of the others, on average over who they are."""
+class BreachRisk:
+    """The risk to all other records if an attacker knows a number of them, averaged over which ones it knows."""
 
-    known: int
-    rho: tuple[float, ...]
-    """`ρ(x, ε)` of the record most in danger, by the paper's random guess, for each of `EPSILONS`."""
-    share: tuple[float, ...]
-    """The share of records that the best guess finds within each."""
+    known_records: int
+    max_probability: tuple[float, ...]
+    """`ρ(x, ε)` of the record most at risk under the paper's random estimate, for each of `EPSILONS`."""
+    breached_share: tuple[float, ...]
+    """The expected share of records that the best estimate breaches, for each of `EPSILONS`."""
 
 
 @dataclass(frozen=True)
-class Advice:
-    """How dangerous it is to give a turned copy of a table."""
+class KnownRecordRisk:
+    """The risk of releasing a rotated or projected copy of a table, for a growing number of known records."""
 
     dimensions: int
     baseline: tuple[float, ...]
-    """The share of records that the mean finds, without any copy."""
-    dangers: tuple[Danger, ...]
+    """The share of records that the mean of the table breaches without any copy, for each of `EPSILONS`."""
+    curve: tuple[BreachRisk, ...]
 
-    def enough(self) -> int | None:
-        """The least number of known records that breaks the table, if any that was tried does."""
-        return next((danger.known for danger in self.dangers if breaks(danger.share, self.baseline)), None)
+    def fewest_known(self) -> int | None:
+        """The smallest number of known records that breaches the table; nothing if none that was tried does."""
+        return next((p.known_records for p in self.curve if is_breached(p.breached_share, self.baseline)), None)
 
-    def hold_back(self, withstand: int, role: str) -> None:
-        """Refuse a copy that fewer known records break than the policy says it must withstand."""
-        enough = self.enough()
-        if enough is not None and enough < withstand:
+    def require_resistance(self, withstand: int, role: str) -> None:
+        """Refuse a copy that fewer known records breach than the policy requires it to withstand."""
+        fewest = self.fewest_known()
+        if fewest is not None and fewest < withstand:
             raise ReleaseError(
-                f"no turned copy may leave: {counted(enough)} enough to find {SHARE:.0%} of the others within "
-                f"{EPSILONS[-1]:.0%} of their size, and it must withstand {withstand}. Turn more columns together, add "
-                f"`noise = true` to [{role}], or take the risk with `accept` and a reason; see `sfumato advise`"
+                f"a copy with the role {role} must withstand {withstand} known records, and {enough(fewest)} enough to "
+                f"estimate {BREACHED_SHARE:.0%} of the others within {EPSILONS[-1]:.0%} of their norm. Transform more "
+                f"columns together, add `noise = true` to [{role}], or accept the risk with `accept` and a reason; see "
+                "`sfumato advise`"
             )
 
 
-def counted(known: int) -> str:
-    """So many known records are."""
+def enough(known: int) -> str:
+    """The subject of a sentence that says that so many known records are enough."""
     return "1 known record is" if known == 1 else f"{known} known records are"
 
 
-def breaks(share: tuple[float, ...], baseline: tuple[float, ...]) -> bool:
-    """Whether so much is found, of what a guess without any copy would not find, that a table counts as broken."""
-    return share[-1] - baseline[-1] >= SHARE * (1 - baseline[-1])
+def is_breached(share: tuple[float, ...], baseline: tuple[float, ...]) -> bool:
+    """Whether an attack breaches enough of the records that the mean alone does not breach."""
+    return share[-1] - baseline[-1] >= BREACHED_SHARE * (1 - baseline[-1])
 
 
-def advise(records: Floats, model: Rotation) -> Advice:
-    """The danger of giving a copy of some records, for a growing number of known ones.
+def assess_known_record_risk(records: Floats, model: Rotation) -> KnownRecordRisk:
+    """The breach risk of a copy of some records, for a growing number of known ones.
 
-    It is assumed that known records are found among the turned ones, as they nearly always are: with exact distances,
-    a handful is enough for that.
+    The attacker is assumed to find the images of its known records among the released rows. With exact distances, a
+    handful of records is nearly always enough for that.
 
     Args:
-        records: as they are before they are turned, without missing values.
-        model: of the copy.
+        records: the inputs of the linear map: centred, scaled and without missing values.
+        model: the public model of the copy.
 
     """
     size = records.shape[1]
-    base = without_a_copy(records)
-    if len(records) < 3:  # whoever knows one of two knows half of the table
+    base = baseline_breach(records)
+    if len(records) < 3:  # an attacker who knows one of two records knows half of the table
         worst = (1.0,) * len(EPSILONS)
-        return Advice(size, (0.0,) * len(EPSILONS), (Danger(1, worst, worst),) if len(records) else ())
+        return KnownRecordRisk(size, (0.0,) * len(EPSILONS), (BreachRisk(1, worst, worst),) if len(records) else ())
     most = min(size + model.translated + 2, len(records) - 1)
-    draws = [_Draw.of(records, order(len(records), i)[:most], translated=model.translated) for i in range(_DRAWS)]
+    draws = [
+        _Draw.of(records, pseudo_random_order(len(records), i)[:most], translated=model.translated)
+        for i in range(_DRAWS)
+    ]
 
-    def danger(count: int) -> Danger:
-        rho, share = np.mean([draw.found(count) for draw in draws], axis=0)
-        return Danger(count, tuple(map(float, rho)), tuple(map(float, share)))
+    def risk(count: int) -> BreachRisk:
+        probability, share = np.mean([draw.risk(count) for draw in draws], axis=0)
+        return BreachRisk(count, tuple(map(float, probability)), tuple(map(float, share)))
 
-    found = {count: danger(count) for count in _counts(most)}
-    low, high = _bracket(found, base)
-    while high - low > 1:  # the least number that is enough is found exactly
+    curve = {count: risk(count) for count in _counts(most)}
+    low, high = _bracket(curve, base)
+    while high - low > 1:  # bisect, so that the smallest number that is enough is exact
         middle = (low + high) // 2
-        found[middle] = danger(middle)
-        low, high = _bracket(found, base)
-    return Advice(size, base, tuple(found[count] for count in sorted(found)))
+        curve[middle] = risk(middle)
+        low, high = _bracket(curve, base)
+    return KnownRecordRisk(size, base, tuple(curve[count] for count in sorted(curve)))
 
 
-def without_a_copy(records: Floats) -> tuple[float, ...]:
-    """The share of records that their mean is near enough to, for each epsilon."""
+def baseline_breach(records: Floats) -> tuple[float, ...]:
+    """The share of records that the mean of the table breaches without any copy, for each of `EPSILONS`."""
     if not len(records):
         return (0.0,) * len(EPSILONS)
-    away = np.linalg.norm(records - records.mean(axis=0), axis=1)
-    return tuple(float((away <= epsilon * np.linalg.norm(records, axis=1)).mean()) for epsilon in EPSILONS)
+    distance = np.linalg.norm(records - records.mean(axis=0), axis=1)
+    return tuple(float((distance <= epsilon * np.linalg.norm(records, axis=1)).mean()) for epsilon in EPSILONS)
 
 
-def _bracket(found: dict[int, Danger], base: tuple[float, ...]) -> tuple[int, int]:
-    """The largest number of known records that is not enough, and the next one, which is."""
-    enough = [count for count in sorted(found) if breaks(found[count].share, base)]
-    if not enough:
+def _bracket(curve: dict[int, BreachRisk], base: tuple[float, ...]) -> tuple[int, int]:
+    """The largest number of known records on the curve that is not enough, and the next one, which is."""
+    breaching = [count for count in sorted(curve) if is_breached(curve[count].breached_share, base)]
+    if not breaching:
         return 0, 0
-    return max((count for count in found if count < enough[0]), default=0), enough[0]
+    return max((count for count in curve if count < breaching[0]), default=0), breaching[0]
 
 
 def _counts(most: int) -> list[int]:
+    """The numbers of known records that the curve starts with."""
     if most <= _POINTS:
         return list(range(1, most + 1))
     return sorted({int(x) for x in np.linspace(1, most, _POINTS)})
@@ -125,16 +138,17 @@ def _counts(most: int) -> list[int]:
 
 @dataclass(frozen=True)
 class _Draw:
-    """Some records, in the order in which they become known, and the others."""
+    """One random choice of known records, in the order in which they become known, and the geometry of the others."""
 
     size: int
-    lengths: Floats
-    """Of the others."""
+    norms: Floats
+    """The norms of the other records."""
     along: Floats
-    """Their squared coordinates along what each further known record adds to the span; the rest is what is left."""
+    """Their squared coordinates along the direction that each further known record adds to the span."""
     rest: Floats
-    new: Mask
-    """Whether it adds anything."""
+    """Their distance from the span of all known records."""
+    is_new: Mask
+    """Whether a known record adds a direction to the span."""
     translated: bool
 
     @classmethod
@@ -143,20 +157,20 @@ class _Draw:
         base = records[known[0]] if translated else np.zeros(records.shape[1])
         spanning = (records[known[1:]] if translated else records[known]) - base
         axes, sizes = np.linalg.qr(spanning.T)
-        new = np.abs(np.diag(sizes)) > 1e-9 * max(np.abs(sizes).max(initial=0.0), 1e-300)
-        apart = others - base
-        along = (apart @ axes) * new[: axes.shape[1]]
-        rest = np.linalg.norm(apart - along @ axes.T, axis=1)
-        rest[rest < 1e-9 * np.linalg.norm(apart, axis=1).max(initial=0.0)] = 0.0
-        return cls(records.shape[1], np.linalg.norm(others, axis=1), along**2, rest, new, translated)
+        is_new = np.abs(np.diag(sizes)) > 1e-9 * max(np.abs(sizes).max(initial=0.0), 1e-300)
+        shifted = others - base
+        along = (shifted @ axes) * is_new[: axes.shape[1]]
+        rest = np.linalg.norm(shifted - along @ axes.T, axis=1)
+        rest[rest < 1e-9 * np.linalg.norm(shifted, axis=1).max(initial=0.0)] = 0.0
+        return cls(records.shape[1], np.linalg.norm(others, axis=1), along**2, rest, is_new, translated)
 
-    def found(self, count: int) -> Floats:
-        """The largest ρ and the share found, for each epsilon, with so many known records."""
-        reach = min(count - self.translated, self.along.shape[1])
-        away = np.sqrt(self.along[:, reach:].sum(axis=1) + self.rest**2)
-        unknown = self.size - int(self.new[:reach].sum())
+    def risk(self, count: int) -> Floats:
+        """The largest breach probability and the breached share with `count` known records, for each epsilon."""
+        spanned = min(count - self.translated, self.along.shape[1])
+        distance = np.sqrt(self.along[:, spanned:].sum(axis=1) + self.rest**2)
+        unknown = self.size - int(self.is_new[:spanned].sum())
         out = np.empty((2, len(EPSILONS)))
         for j, epsilon in enumerate(EPSILONS):
-            out[0, j] = uniform_breach(unknown, away, epsilon * self.lengths).max(initial=0.0)
-            out[1, j] = best_breach(unknown, away, epsilon * self.lengths).mean()
+            out[0, j] = uniform_breach_probability(unknown, distance, epsilon * self.norms).max(initial=0.0)
+            out[1, j] = best_breach_probability(unknown, distance, epsilon * self.norms).mean()
         return out

@@ -1,4 +1,8 @@
-"""Thresholds: attack a copy before it leaves, and hold it back if an attack does better than the policy allows."""
+"""Disclosure-risk thresholds: attacks on a copy before its release, which is refused if one of them does too well.
+
+A policy states thresholds as targets, such as a smallest root mean square error. Every attack that applies is run on a
+sample of the copy, and the end of its confidence interval that favours the attacker is compared with the threshold.
+"""
 
 from __future__ import annotations
 
@@ -14,107 +18,117 @@ from sfumato.policy.targets import Target
 from sfumato.tables.sampling import one_in
 
 ROWS = 20_000
-"""Records that a threshold is tested on, at most."""
+"""The largest number of records that a threshold is tested on."""
 
-KNOWN = 10
-"""An attacker is assumed to know one record in so many."""
+KNOWN_ONE_IN = 10
+"""The attacker is assumed to know one record in this many."""
 
 
 @dataclass(frozen=True)
-class Reached:
-    """What the best attack on a column reached."""
+class ThresholdResult:
+    """What the best attack on a column achieves, compared with the threshold of that column."""
 
     target: Target
     attack: str
+    """The name of the best attack."""
     value: float
-    """At the end of its confidence interval that favours the attacker."""
+    """The end of the attack's confidence interval that favours the attacker."""
 
     @property
     def met(self) -> bool:
-        """Whether the target holds."""
+        """Whether the threshold is met."""
         return self.target.met(self.value)
 
     def __str__(self) -> str:
         return f"{self.target.column}: the attack {self.attack} may reach {self.target.measure} {self.value:,.4g}"
 
 
-def suite(evidence: Evidence) -> list[Attack]:
-    """All attacks that can be made on this evidence."""
-    found = []
-    for name in ATTACKS.names():
-        attack: Attack = ATTACKS[name]()
+def require_thresholds(targets: Sequence[Target], evidence: Evidence, truth: Records) -> None:
+    """Refuse a copy on which an attack does better than a threshold allows, or whose thresholds cannot be tested."""
+    try:
+        violated = [result for result in evaluate_thresholds(targets, evidence, truth) if not result.met]
+    except AttackError as error:
+        raise ReleaseError(f"the policy's thresholds could not be tested, so nothing was released: {error}") from None
+    if violated:
+        reasons = "; ".join(f"{result}, and the policy requires {result.target.requirement()}" for result in violated)
+        raise ReleaseError(
+            f"no copy may be released at this level: {reasons}. Lower the level, or raise the `scale` of the column"
+        )
+
+
+def evaluate_thresholds(
+    targets: Sequence[Target], evidence: Evidence, truth: Records, confidence: float = 0.95
+) -> list[ThresholdResult]:
+    """Run all attacks on a copy, and compare the best one with each target."""
+    results: list[ThresholdResult] = []
+    for measures in ({"rmse", "error"}, {"success"}):
+        chosen = [target for target in targets if target.measure in measures]
+        if chosen:
+            scores = run_all_attacks(restricted_to(evidence, chosen[0].measure), truth, confidence)
+            results += best_results(chosen, scores)
+    return results
+
+
+def run_all_attacks(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:
+    """The scores of all attacks that apply, by an attacker who knows one record in ten, on the other records."""
+    known = one_in(KNOWN_ONE_IN, evidence.rows)
+    others = np.delete(np.arange(evidence.rows), known)
+    evidence = replace(evidence, knowledge=Knowledge(known=truth.take(known), known_rows=known))
+    real = truth.take(others)
+    return [
+        score(attack.estimate(evidence).take(others), real, confidence=confidence)
+        for attack in applicable_attacks(evidence)
+    ]
+
+
+def applicable_attacks(evidence: Evidence) -> list[Attack]:
+    """All attacks that can be made on this evidence, with their default parameters."""
+    applicable: list[Attack] = []
+    for attack_class in ATTACKS.members().values():
+        attack = attack_class()
         try:
             attack.check(evidence)
         except AttackError:
             continue
-        found.append(attack)
-    return found
+        applicable.append(attack)
+    return applicable
 
 
-def reached(targets: Iterable[Target], scores: Sequence[Score]) -> list[Reached]:
-    """What the best of some attacks reached of each target."""
-    out = []
+def restricted_to(evidence: Evidence, measure: str) -> Evidence:
+    """The evidence for attacks on numbers, or on categories; columns of the other kind become public covariates."""
+    if measure == "success":
+        covariates, evidence = [part.values for part in evidence.numbers], replace(evidence, numbers=())
+    else:
+        covariates = [part.codes[:, None].astype(np.float64) for part in evidence.categories]
+        evidence = replace(evidence, categories=())
+    public = [] if evidence.public is None else [evidence.public]
+    return replace(evidence, public_data=np.hstack([*public, *covariates]) if public or covariates else None)
+
+
+def best_results(targets: Iterable[Target], scores: Sequence[Score]) -> list[ThresholdResult]:
+    """The best of some attacks on each target; a column without any value has no result, and discloses nothing."""
+    results = []
     for target in targets:
-        if not speaks_of(scores, target):
-            raise AttackError(f"no attack speaks of {target.column!r} by its {target.measure}; see the column's role")
-        found = [Reached(target, one.attack, value) for one in scores for value in _values(target, one)]
-        there = [one for one in found if not math.isnan(one.value)]
-        best = min if target.measure != "success" else max
-        out += [best(there, key=lambda one: one.value)] if there else []  # a column without any value hides nothing
-    return out
+        if not is_measured(scores, target):
+            raise AttackError(
+                f"a target needs an attack that measures it, and none measures the {target.measure} of "
+                f"{target.column!r}; check the role of the column"
+            )
+        found = [ThresholdResult(target, one.attack, value) for one in scores for value in _values(target, one)]
+        defined = [result for result in found if not math.isnan(result.value)]
+        best = max if target.measure == "success" else min
+        results += [best(defined, key=lambda result: result.value)] if defined else []
+    return results
 
 
-def speaks_of(scores: Sequence[Score], target: Target) -> bool:
-    """Whether some attack says anything about a target."""
+def is_measured(scores: Sequence[Score], target: Target) -> bool:
+    """Whether some attack measures what a target is about."""
     return any(_values(target, one) for one in scores)
 
 
 def _values(target: Target, found: Score) -> list[float]:
-    """What an attack reached of a target, at the end of its confidence interval that favours the attacker."""
+    """What an attack achieves on a target, at the end of its confidence interval that favours the attacker."""
     if target.measure == "success":
         return [c.success.attack.high for c in found.categories if c.columns == (target.column,)]
     numbers = [number for number in found.numbers if number.column == target.column]
     return [(number.rmse if target.measure == "rmse" else number.error).attack.low for number in numbers]
-
-
-def focused(evidence: Evidence, measure: str) -> Evidence:
-    """The evidence for attacks on numbers, or on categories: the others are only told, not guessed."""
-    if measure == "success":
-        told, evidence = [part.values for part in evidence.numbers], replace(evidence, numbers=())
-    else:
-        told = [part.codes[:, None].astype(np.float64) for part in evidence.categories]
-        evidence = replace(evidence, categories=())
-    shown = [] if evidence.public is None else [evidence.public]
-    return replace(evidence, public=np.hstack([*shown, *told]) if shown or told else None)
-
-
-def best_reached(
-    targets: Sequence[Target], evidence: Evidence, truth: Records, confidence: float = 0.95
-) -> list[Reached]:
-    """What the best of all attacks reaches of each target."""
-    found: list[Reached] = []
-    for kind in ({"rmse", "error"}, {"success"}):
-        asked = [target for target in targets if target.measure in kind]
-        if asked:
-            found += reached(asked, tried(focused(evidence, asked[0].measure), truth, confidence))
-    return found
-
-
-def tried(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:
-    """The scores of all attacks that can be made, by attackers who know one record in ten, on the others."""
-    places = one_in(KNOWN, evidence.rows)
-    rest = np.delete(np.arange(evidence.rows), places)
-    evidence = replace(evidence, knowledge=Knowledge(known=truth.take(places), places=places))
-    real = truth.take(rest)
-    return [score(attack.estimate(evidence).take(rest), real, confidence=confidence) for attack in suite(evidence)]
-
-
-def hold_back(targets: Sequence[Target], evidence: Evidence, truth: Records) -> None:
-    """Refuse a copy on which an attack does better than allowed, or cannot be tried."""
-    try:
-        broken = [one for one in best_reached(targets, evidence, truth) if not one.met]
-    except AttackError as error:
-        raise ReleaseError(f"the policy's thresholds could not be tested, so no copy may leave: {error}") from None
-    if broken:
-        said = "; ".join(f"{one}, and the policy demands {one.target.requirement()}" for one in broken)
-        raise ReleaseError(f"no copy at this level may leave: {said}. Lower the level, or raise the column's scale")

@@ -1,1 +1,1 @@
-"""The service: a vault over HTTP, for recipients who fetch their copies and owners who manage them in a browser."""
+"""HTTP service for a vault: an API from which recipients download their copies, and a web console for data owners."""

@@ -1,4 +1,4 @@
-"""The intake: answers to surveys that come in together are written together, and confirmed when they are on disk."""
+"""Queue that writes survey answers to the database in batches, and confirms each one when it is on disk."""
 
 from __future__ import annotations
 
@@ -10,89 +10,92 @@ import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 
-from sfumato.service.cache import Memory
-from sfumato.service.problems import Refused
+from sfumato.service.cache import LedgerCache
+from sfumato.service.problems import HTTPProblem
 from sfumato.survey.rows import Submission
-from sfumato.survey.surveys import Known, Surveys
+from sfumato.survey.surveys import RegisteredSurvey, Surveys
 
-_TOGETHER = 500
-"""Answers in one transaction."""
+_BATCH_SIZE = 500
+"""Maximum number of answers in one transaction."""
 
-CLOSED = "This survey is closed: it takes no answers any more. Nothing was stored."
+_MAX_QUEUED = 5000
+"""Maximum number of answers that wait to be written."""
 
-_BUSY = "Too many answers are waiting to be written; send this one again. A ticket counts once."
-
-_PATIENCE = 30
+_TIMEOUT = 30
 """Seconds to wait for the database."""
 
-_WAITING = 5000
-"""Answers that may wait to be written."""
+CLOSED = "This survey is closed and accepts no more answers. Nothing was stored."
+
+_OVERLOADED = "Too many answers are waiting to be written; send this one again. Each ticket counts once."
 
 
 @dataclass
-class _Waiting:
-    known: Known
-    sent: Submission
+class _Pending:
+    """An answer that waits to be written, and the future that reports whether it counts."""
+
+    survey: RegisteredSurvey
+    submission: Submission
     done: Future[bool | None] = field(default_factory=Future)
 
 
-class Intake:
-    """One writer a worker: whatever comes in while it writes is written next, in one transaction."""
+class AnswerQueue:
+    """One writer thread per server worker: all answers that arrive during a write share the next transaction."""
 
-    def __init__(self, surveys: Surveys, memory: Memory[Known]) -> None:
-        self._surveys, self._memory = surveys, memory
-        self._queue: queue.SimpleQueue[_Waiting | None] = queue.SimpleQueue()
+    def __init__(self, surveys: Surveys, cache: LedgerCache[RegisteredSurvey]) -> None:
+        self._surveys, self._cache = surveys, cache
+        self._queue: queue.SimpleQueue[_Pending | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._lock, self._closed = threading.Lock(), False
 
-    async def put(self, known: Known, sent: Submission) -> bool | None:
-        """Keep an answer; returns when it is on disk whether it counts (see `Collector.take`)."""
-        if self._closed or self._queue.qsize() > _WAITING:
-            raise Refused(503, _BUSY, Retry_After="2")
+    async def submit(self, survey: RegisteredSurvey, submission: Submission) -> bool | None:
+        """Store an answer; returns, once it is on disk, whether it counts (see `Collector.store`)."""
+        if self._closed or self._queue.qsize() > _MAX_QUEUED:
+            raise HTTPProblem(503, _OVERLOADED, Retry_After="2")
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="intake", daemon=True)
+                self._thread = threading.Thread(target=self._run, name="answer-queue", daemon=True)
                 self._thread.start()
-        waiting = _Waiting(known, sent)
-        self._queue.put(waiting)
+        pending = _Pending(survey, submission)
+        self._queue.put(pending)
         try:
-            return await asyncio.wait_for(asyncio.wrap_future(waiting.done), _PATIENCE)
+            return await asyncio.wait_for(asyncio.wrap_future(pending.done), _TIMEOUT)
         except TimeoutError:
-            raise Refused(503, _BUSY, Retry_After="5") from None
+            raise HTTPProblem(503, _OVERLOADED, Retry_After="5") from None
 
     def close(self) -> None:
-        """Write what is there, and take no more."""
+        """Write all queued answers, and accept no more."""
         self._closed = True
         if self._thread is not None:
             self._queue.put(None)
-            self._thread.join(_PATIENCE)
+            self._thread.join(_TIMEOUT)
 
-    def _work(self) -> None:
+    def _run(self) -> None:
         last = False
         while not last and (first := self._queue.get()) is not None:
             batch = [first]
             with contextlib.suppress(queue.Empty):
-                while len(batch) < _TOGETHER and not last:
-                    more = self._queue.get_nowait()
-                    last = more is None
-                    batch += [more] if more is not None else []
-            batch.sort(key=lambda one: one.known.name)
-            for _, group in itertools.groupby(batch, key=lambda one: one.known.name):
+                while len(batch) < _BATCH_SIZE and not last:
+                    following = self._queue.get_nowait()
+                    last = following is None
+                    batch += [following] if following is not None else []
+            batch.sort(key=lambda pending: pending.survey.name)
+            for _, group in itertools.groupby(batch, key=lambda pending: pending.survey.name):
                 self._write(list(group))
 
-    def _write(self, batch: list[_Waiting]) -> None:
-        known = batch[0].known
+    def _write(self, batch: list[_Pending]) -> None:
+        """Write the answers to one survey in one transaction."""
+        survey = batch[0].survey
         try:
-            now = self._memory.ask(known.name, lambda: self._surveys.known(known.name))
-            if self._surveys.state(now) != "open":
-                raise Refused(409, CLOSED)
-            sent = [one.sent for one in batch]
-            found = self._surveys.collector.take(known.name, known.survey, sent, invited=known.invited)
+            current = self._cache.get(survey.name, lambda: self._surveys.get(survey.name))
+            if self._surveys.state(current) != "open":
+                raise HTTPProblem(409, CLOSED)
+            submissions = [pending.submission for pending in batch]
+            counted = self._surveys.collector.store(survey.name, survey.survey, submissions, invited=survey.invited)
         except Exception as error:
-            for one in batch:
-                if one.done.set_running_or_notify_cancel():
-                    one.done.set_exception(error)
+            for pending in batch:
+                if pending.done.set_running_or_notify_cancel():
+                    pending.done.set_exception(error)
         else:
-            for one, counts in zip(batch, found, strict=True):
-                if one.done.set_running_or_notify_cancel():  # whoever hung up meanwhile tries again
-                    one.done.set_result(counts)
+            for pending, counts in zip(batch, counted, strict=True):
+                if pending.done.set_running_or_notify_cancel():  # false if the client disconnected; it will retry
+                    pending.done.set_result(counts)

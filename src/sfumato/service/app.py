@@ -1,59 +1,66 @@
-"""The application: the API and the console, behind one edge."""
+"""FastAPI application: the HTTP API and the web console behind one middleware."""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from importlib.metadata import version
 
 from fastapi import FastAPI
 
 from sfumato.service import problems
-from sfumato.service.api import copies, datasets, jobs, ledger, surveys
-from sfumato.service.api import recipients as sharing
-from sfumato.service.api import status as about
-from sfumato.service.api import survey_answers as respond
+from sfumato.service.api import copies, datasets, jobs, ledger, recipients, status, survey_answers, surveys
 from sfumato.service.context import ServiceContext
-from sfumato.service.middleware import Edge
+from sfumato.service.middleware import ServiceMiddleware
 from sfumato.service.settings import Settings
-from sfumato.service.web import console
-from sfumato.service.web import recipient as mine
-from sfumato.service.web import sign_in as entrance
+from sfumato.service.web import console, recipient, sign_in
 from sfumato.service.web import surveys as survey_pages
-from sfumato.service.worker_pool import Maker
+from sfumato.service.worker_pool import WorkerPool
 from sfumato.vault import Vault
 
-_ABOUT = (
-    "Copies of one table at many trust levels. A recipient fetches its own copy with a token; an owner manages "
-    "datasets, recipients and grants. Every error is an application/problem+json."
+_DESCRIPTION = (
+    "Perturbed copies of one table at many trust levels. Recipients download their own copies with a token; data "
+    "owners manage datasets, recipients and grants. All errors are returned as application/problem+json (RFC 9457)."
 )
 
+_TAGS = {
+    "service": "Health, readiness, metrics and the identity of the caller.",
+    "copies": "Download the copies that a recipient has been granted, with their manifests.",
+    "datasets": "Add and update datasets, upload tables, preview levels and simulate collusion.",
+    "recipients": "Manage recipients, their tokens and their grants.",
+    "ledger": "Read and verify the ledger, and trace leaked copies.",
+    "jobs": "Start audits, and follow the progress of long-running jobs.",
+    "surveys": "Create surveys, invite respondents and read results.",
+    "respondents": "Public endpoints for respondents' browsers: survey definitions, guidance and answers.",
+}
 
-def application(vault: Vault, settings: Settings, makers: Sequence[Maker]) -> FastAPI:
-    """The service of a vault, as an ASGI application."""
-    desk = ServiceContext(vault, settings, makers)
+
+def application(vault: Vault, settings: Settings, pool: WorkerPool) -> FastAPI:
+    """Create the ASGI application that serves a vault."""
+    context = ServiceContext(vault, settings, pool)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         yield
-        desk.close()
+        context.close()
 
     app = FastAPI(
         title="Sfumato",
         version=version("sfumato"),
-        description=_ABOUT,
+        description=_DESCRIPTION,
         openapi_url="/api/v1/openapi.json",
+        openapi_tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
-    app.state.desk = desk
-    problems.install(app)
-    for api in (about, copies, datasets, sharing, ledger, jobs, surveys, respond):
+    app.state.context = context
+    problems.install_handlers(app)
+    for api in (status, copies, datasets, recipients, ledger, jobs, surveys, survey_answers):
         app.include_router(api.router)
-    for pages in (entrance, console, mine, survey_pages):
+    for pages in (sign_in, console, recipient, survey_pages):
         app.include_router(pages.router, include_in_schema=False)
-    entrance.mount(app)
+    sign_in.mount(app)
     survey_pages.mount(app)
-    app.add_middleware(Edge, desk=desk)
+    app.add_middleware(ServiceMiddleware, context=context)
     return app

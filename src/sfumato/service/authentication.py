@@ -1,4 +1,4 @@
-"""Who asks: somebody with a token, a signed-in browser, or nobody; and what they may do."""
+"""Authentication and authorisation of requests, by bearer token or by the session cookie of a signed-in browser."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
-from sfumato.service.context import ServiceContext, desk_of
-from sfumato.service.problems import Refused
+from sfumato.service.context import ServiceContext, context_of
+from sfumato.service.problems import HTTPProblem
 from sfumato.service.state import Session, hash_of
 from sfumato.vault import operators, tokens
 
 COOKIE = "sfumato_session"
 
-_SAFE = ("GET", "HEAD", "OPTIONS")
-_bearer = HTTPBearer(auto_error=False, description="A token, as `sfumato token` hands it out.")
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="A signed-in browser.")
+_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+_bearer = HTTPBearer(auto_error=False, description="A token issued with `sfumato token add`.")
+_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="The session cookie of a signed-in browser.")
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Somebody who is known."""
+    """An authenticated caller."""
 
     role: str
     """`owner` or `recipient`."""
@@ -35,78 +35,78 @@ class Caller:
 
     @property
     def actor(self) -> str:
-        """Who the ledger says it was."""
+        """The caller's name as recorded in the ledger."""
         return f"{self.role} {self.name}"
 
 
-Shown = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-Kept = Annotated[str | None, Depends(_cookie)]
+BearerToken = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
+SessionCookie = Annotated[str | None, Depends(_cookie)]
 
 
-def caller(request: Request, shown: Shown, kept: Kept) -> Caller:
-    """Who asks; refused if nobody knows."""
-    desk = desk_of(request)
-    if shown is not None:
-        found = by_token(desk, shown.credentials)
+def authenticate(request: Request, bearer: BearerToken, cookie: SessionCookie) -> Caller:
+    """The caller of a request; raises 401 if there is no valid token or session."""
+    context = context_of(request)
+    if bearer is not None:
+        caller = caller_by_token(context, bearer.credentials)
     else:
-        found = by_session(desk, kept) if kept else None
-        if found is not None:
-            check_own_page(request, found)
-    if found is None:
-        desk.gate.failed(request)
-        raise Refused(
+        caller = caller_by_session(context, cookie) if cookie else None
+        if caller is not None:
+            check_csrf(request, caller)
+    if caller is None:
+        context.limiter.record_failure(request)
+        raise HTTPProblem(
             401,
-            "A token that is in force, or a signed-in browser, is needed.",
+            "A valid token or a signed-in browser session is required; get a token that is in force, or sign in.",
             WWW_Authenticate='Bearer realm="sfumato"',
         )
-    desk.gate.admit(found.actor)
-    request.scope["caller"] = found
-    return found
+    context.limiter.check_caller(caller.actor)
+    request.scope["caller"] = caller
+    return caller
 
 
-Known = Annotated[Caller, Depends(caller)]
+Authenticated = Annotated[Caller, Depends(authenticate)]
 
 
-def by_token(desk: ServiceContext, shown: str) -> Caller | None:
-    """Whose token this is."""
-    token = desk.bearers.ask(hash_of(shown), lambda: tokens.bearer(desk.vault, shown))
-    if token is None or not token.in_force(desk.vault.now()):
+def caller_by_token(context: ServiceContext, text: str) -> Caller | None:
+    """The holder of a bearer token, if the token is in force."""
+    token = context.token_cache.get(hash_of(text), lambda: tokens.authenticate(context.vault, text))
+    if token is None or not token.is_active(context.vault.now()):
         return None
     name = token.holder or f"token {token.id}"
     return Caller("recipient" if token.holder else "owner", name, frozenset(token.scopes))
 
 
-def by_session(desk: ServiceContext, secret: str) -> Caller | None:
-    """Whose browser this is; a recipient's as long as its token, an operator's as long as its account is in force."""
-    session = desk.state.session(secret)
+def caller_by_session(context: ServiceContext, secret: str) -> Caller | None:
+    """The user of a signed-in browser, as long as the recipient's token or the operator's account is in force."""
+    session = context.state.session(secret)
     if session is None:
         return None
     if session.operator:
-        same = str(operators.enrolment(desk.vault, session.operator)) == session.token
+        same = str(operators.enrolment(context.vault, session.operator)) == session.token
         return Caller("owner", session.operator, frozenset(tokens.OWNER), session) if same else None
-    token = tokens.named(desk.vault, session.token)
+    token = tokens.find(context.vault, session.token)
     return None if token is None else Caller("recipient", token.holder, frozenset(token.scopes), session)
 
 
-def check_own_page(request: Request, found: Caller) -> None:
-    """Refuse a change that a page of somebody else asks the browser for."""
-    if request.method in _SAFE or found.session is None:
+def check_csrf(request: Request, caller: Caller) -> None:
+    """Refuse a state-changing browser request without the session's CSRF token."""
+    if request.method in _SAFE_METHODS or caller.session is None:
         return
-    shown = request.headers.get("x-csrf-token", "")
-    if not hmac.compare_digest(shown.encode(), found.session.csrf.encode()):
-        raise Refused(403, "A change from a browser must come from a page of this service; load the page again.")
+    token = request.headers.get("x-csrf-token", "")
+    if not hmac.compare_digest(token.encode(), caller.session.csrf.encode()):
+        raise HTTPProblem(403, "The CSRF token is missing or wrong; reload the page and try again.")
 
 
-def allowed(role: str, scope: str) -> Callable[[Caller], Caller]:
-    """Let only callers of a role with a scope pass."""
+def require(role: str, scope: str) -> Callable[[Caller], Caller]:
+    """A dependency that admits only callers with a role and a scope."""
 
-    def check(found: Known) -> Caller:
-        if found.role != role or scope not in found.scopes:
-            raise Refused(403, f"This needs a token of the {role}'s with the scope {scope}.")
-        return found
+    def check(caller: Authenticated) -> Caller:
+        if caller.role != role or scope not in caller.scopes:
+            raise HTTPProblem(403, f"This endpoint requires a token of the {role} with the scope {scope}.")
+        return caller
 
     return check
 
 
-Reader = Annotated[Caller, Depends(allowed("owner", "read"))]
-Writer = Annotated[Caller, Depends(allowed("owner", "write"))]
+Reader = Annotated[Caller, Depends(require("owner", "read"))]
+Writer = Annotated[Caller, Depends(require("owner", "write"))]

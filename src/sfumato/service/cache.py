@@ -1,4 +1,4 @@
-"""Answers from the ledger that hold as long as it says nothing new: to see that it does not is one short question."""
+"""Caches for values read from the ledger, which are valid until the ledger's head changes."""
 
 from __future__ import annotations
 
@@ -13,55 +13,55 @@ import sqlalchemy as sa
 from sfumato.ledger.tables import VAULT
 from sfumato.vault import Vault
 
-_MOST = 10_000
-"""Answers that are kept."""
+_MAX_ENTRIES = 10_000
+"""Maximum number of cached values."""
 
-Answer = TypeVar("Answer")
+Value = TypeVar("Value")
 
 _HEAD = sa.select(VAULT.c.head)
 
 
-class Memory(Generic[Answer]):
-    """Some answers, forgotten when the ledger's head moves."""
+class LedgerCache(Generic[Value]):
+    """Values that are dropped when the ledger's head changes; each lookup reads the head, which is one short query."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault, self._lock = vault, threading.Lock()
-        self._head, self._kept = "", dict[Hashable, Answer]()
+        self._head, self._values = "", dict[Hashable, Value]()
 
-    def ask(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
-        """The answer that is kept, else a new one."""
-        head = self._now()
+    def get(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """The cached value of a key; computed if there is none."""
+        head = self._read_head()
         with self._lock:
-            if head != self._head or len(self._kept) >= _MOST:
-                self._head, self._kept = head, {}
-            if question in self._kept:
-                return self._kept[question]
-        found = answer()
+            if head != self._head or len(self._values) >= _MAX_ENTRIES:
+                self._head, self._values = head, {}
+            if key in self._values:
+                return self._values[key]
+        value = compute()
         with self._lock:
-            if head == self._head:  # an answer that is older than the head may still be right, but is not kept
-                self._kept[question] = found
-        return found
+            if head == self._head:  # a value computed under an earlier head may be right, but is not cached
+                self._values[key] = value
+        return value
 
-    def _now(self) -> str:
+    def _read_head(self) -> str:
         with self._vault.ledger.database.transaction(writes=False) as connection:
             return str(connection.execute(_HEAD).scalar())
 
 
-class Recent(Generic[Answer]):
-    """The same for coroutines, without even the short question if it was asked a moment ago."""
+class RecentCache(Generic[Value]):
+    """A `LedgerCache` for coroutines that reuses a value for a short time without reading the ledger's head."""
 
-    def __init__(self, memory: Memory[Answer], seconds: float) -> None:
-        self._memory, self._seconds = memory, seconds
-        self._kept = dict[Hashable, tuple[float, Answer]]()
+    def __init__(self, cache: LedgerCache[Value], seconds: float) -> None:
+        self._cache, self._seconds = cache, seconds
+        self._values = dict[Hashable, tuple[float, Value]]()
 
-    async def ask(self, question: Hashable, answer: Callable[[], Answer]) -> Answer:
-        """An answer that was right not long ago."""
+    async def get(self, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """The value of a key, at most the given number of seconds old."""
         now = time.monotonic()
-        asked, found = self._kept.get(question, (-1.0, None))
-        if found is not None and now - asked < self._seconds:
-            return found
-        fresh = await asyncio.to_thread(self._memory.ask, question, answer)
-        if len(self._kept) >= _MOST:
-            self._kept.clear()
-        self._kept[question] = now, fresh
+        read_at, value = self._values.get(key, (-1.0, None))
+        if value is not None and now - read_at < self._seconds:
+            return value
+        fresh = await asyncio.to_thread(self._cache.get, key, compute)
+        if len(self._values) >= _MAX_ENTRIES:
+            self._values.clear()
+        self._values[key] = now, fresh
         return fresh

@@ -1,68 +1,67 @@
-"""The desk: the vault as a service uses it, with what belongs to the running service beside it."""
+"""Service context: the vault, and all objects that the requests of one server worker share."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from fastapi import Request
 
-from sfumato.service.answer_queue import Intake
-from sfumato.service.cache import Memory, Recent
-from sfumato.service.jobs import Jobs
+from sfumato.service.answer_queue import AnswerQueue
+from sfumato.service.cache import LedgerCache, RecentCache
+from sfumato.service.jobs import JobRunner
 from sfumato.service.metrics import Metrics
-from sfumato.service.problems import Refused
-from sfumato.service.rate_limiter import Gate
+from sfumato.service.problems import HTTPProblem
+from sfumato.service.rate_limiter import RateLimiter
 from sfumato.service.settings import Settings
 from sfumato.service.state import State
-from sfumato.service.worker_pool import Maker
-from sfumato.survey.surveys import Known, Surveys
+from sfumato.service.worker_pool import WorkerPool
+from sfumato.survey.surveys import RegisteredSurvey, Surveys
 from sfumato.vault import Vault
 from sfumato.vault.tokens import Token
 
 
 class ServiceContext:
-    """All that requests share in one worker."""
+    """The objects that all requests to one server worker share."""
 
-    def __init__(self, vault: Vault, settings: Settings, makers: Sequence[Maker]) -> None:
-        self.vault, self.settings, self.makers = vault, settings, makers
+    def __init__(self, vault: Vault, settings: Settings, pool: WorkerPool) -> None:
+        self.vault, self.settings, self.pool = vault, settings, pool
         self.state = State(vault)
         self.metrics = Metrics()
-        self.gate = Gate(settings)
-        self._on_the_way: Counter[str] = Counter()
-        self.jobs = Jobs(self.state, settings.waiting)
-        self.bearers: Memory[Token | None] = Memory(vault)
-        self.surveys, known = Surveys(vault), Memory[Known](vault)
-        self.known_surveys = Recent(known, settings.recent)
-        self.intake = Intake(self.surveys, known)
+        self.limiter = RateLimiter(settings)
+        self._streams: Counter[str] = Counter()
+        self.jobs = JobRunner(self.state, settings.max_queued_jobs)
+        self.token_cache: LedgerCache[Token | None] = LedgerCache(vault)
+        self.surveys, surveys = Surveys(vault), LedgerCache[RegisteredSurvey](vault)
+        self.survey_cache = RecentCache(surveys, settings.survey_cache_seconds)
+        self.answer_queue = AnswerQueue(self.surveys, surveys)
 
     @contextlib.contextmanager
-    def place(self, caller: str) -> Iterator[None]:
-        """A place for one more copy on the way to somebody; refused where there are too many."""
-        if self._on_the_way[caller] >= self.settings.streams:
-            raise Refused(429, "Too many copies are on their way to you; wait for one.", Retry_After="10")
-        self._on_the_way[caller] += 1
+    def stream_slot(self, caller: str) -> Iterator[None]:
+        """Count one more concurrent download of a caller; refused if the caller has too many already."""
+        if self._streams[caller] >= self.settings.max_streams:
+            raise HTTPProblem(
+                429,
+                f"At most {self.settings.max_streams} copies can be downloaded at the same time; wait for one to end.",
+                Retry_After="10",
+            )
+        self._streams[caller] += 1
         try:
             yield
         finally:
-            self._on_the_way[caller] -= 1
-            if not self._on_the_way[caller]:
-                del self._on_the_way[caller]
-
-    def maker(self) -> Maker:
-        """The maker that has least to do."""
-        return min(self.makers, key=lambda one: one.under_way)
+            self._streams[caller] -= 1
+            if not self._streams[caller]:
+                del self._streams[caller]
 
     def close(self) -> None:
-        """Take no more work."""
-        for maker in self.makers:
-            maker.close()
+        """Stop the copy workers and the job runner, and write all queued survey answers."""
+        self.pool.close()
         self.jobs.close()
-        self.intake.close()
+        self.answer_queue.close()
 
 
-def desk_of(request: Request) -> ServiceContext:
-    """The desk of the worker that answers."""
-    desk: ServiceContext = request.app.state.desk
-    return desk
+def context_of(request: Request) -> ServiceContext:
+    """The context of the server worker that handles a request."""
+    context: ServiceContext = request.app.state.context
+    return context

@@ -1,4 +1,4 @@
-"""`sfumato serve --check`: what is missing before a service can go into the world."""
+"""Deployment check (`sfumato serve --check`): what is missing before a service can be put into production."""
 
 from __future__ import annotations
 
@@ -16,67 +16,79 @@ _LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 @dataclass(frozen=True)
 class Finding:
-    """One point, and what to do about it."""
+    """The result of one check, with what to do if it failed."""
 
     good: bool
     text: str
     needed: bool = True
-    """Whether the service cannot do without."""
+    """Whether the service cannot start without it."""
 
 
 def check(vault: Vault, settings: Settings, host: str, workers: int) -> Iterator[Finding]:
-    """All points, in the order in which they are put right."""
+    """All findings, in the order in which they should be fixed."""
     try:
         vault.keys()
-        yield Finding(good=True, text="the vault opens with its secret")
+        yield Finding(good=True, text="the vault opens with its secret key")
     except SfumatoError as error:
         yield Finding(good=False, text=str(error))
         return
     yield _store(vault)
-    named = operators.names(vault)
+    yield from _accounts(vault)
+    yield _database(vault, workers)
+    yield _transport(settings, host)
+    yield _plotting()
+
+
+def _accounts(vault: Vault) -> Iterator[Finding]:
+    names = operators.names(vault)
     yield Finding(
-        bool(named),
-        f"operators who may sign in: {', '.join(named) or 'none; run `sfumato operator add NAME`'}",
+        bool(names),
+        f"operators who may sign in: {', '.join(names) or 'none; run `sfumato operator add NAME`'}",
         needed=False,
     )
-    live = [token for token in tokens.listed(vault) if token.in_force(vault.now())]
+    live = [token for token in tokens.list_tokens(vault) if token.is_active(vault.now())]
     yield Finding(
         bool(live), f"tokens in force: {len(live)}{'' if live else '; run `sfumato token add RECIPIENT`'}", needed=False
     )
+
+
+def _database(vault: Vault, workers: int) -> Finding:
     shared = is_url(vault.location)
-    yield Finding(
+    return Finding(
         shared or workers == 1,
         f"{workers} worker{'s' if workers > 1 else ''} on {'PostgreSQL' if shared else 'SQLite'}"
         + ("" if shared or workers == 1 else "; several workers need a vault in PostgreSQL"),
     )
-    yield _transport(settings, host)
-    yield _pictures()
 
 
 def _store(vault: Vault) -> Finding:
     try:
         vault.store.names("uploads")
-        said = vault.store.put_text("uploads/00000000-check/part-00001-{}", "check")
-        vault.store.drop(said["name"])
+        stored = vault.store.put_text("uploads/00000000-check/part-00001-{}", "check")
+        vault.store.drop(stored["name"])
     except (SfumatoError, OSError) as error:
         return Finding(good=False, text=f"the store must be writable: {error}")
-    return Finding(good=True, text="the store can be written to")
+    return Finding(good=True, text="the store is writable")
 
 
 def _transport(settings: Settings, host: str) -> Finding:
-    near = host in _LOOPBACK
     if settings.secure:
         return Finding(
             good=True,
-            text="cookies go over TLS only: put a proxy with TLS in front, or use --insecure to try it on this machine",
+            text="cookies are sent over TLS only: put a TLS proxy in front, or try it on this machine with --insecure",
         )
+    local = host in _LOOPBACK
     return Finding(
-        near, "plain HTTP" + ("; on this machine only" if near else " to the world: leave --insecure out"), needed=True
+        local,
+        "plain HTTP, on this machine only" if local else "plain HTTP on a public address: remove --insecure",
+        needed=True,
     )
 
 
-def _pictures() -> Finding:
-    there = importlib.util.find_spec("matplotlib") is not None
+def _plotting() -> Finding:
+    installed = importlib.util.find_spec("matplotlib") is not None
     return Finding(
-        there, "audits draw their reports" if there else "audits need `pip install 'sfumato[plot]'`", needed=False
+        installed,
+        "audit reports can be plotted" if installed else "audit reports need `pip install 'sfumato[plot]'`",
+        needed=False,
     )

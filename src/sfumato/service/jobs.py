@@ -1,4 +1,4 @@
-"""Jobs: work that takes longer than a request should, done in the background one after the other."""
+"""Background jobs: work that takes longer than a request, run one at a time with progress and heartbeats."""
 
 from __future__ import annotations
 
@@ -15,91 +15,97 @@ import pyarrow as pa
 import structlog
 
 from sfumato.errors import SfumatoError
-from sfumato.service.problems import ODD, Refused, odd
+from sfumato.service.problems import TABLE_ERRORS, HTTPProblem, table_error_message
 from sfumato.service.state import State
 
-_OFTEN = 0.3
-"""Seconds between two reports of progress."""
+_PROGRESS_INTERVAL = 0.3
+"""Seconds between two updates of a job's progress."""
 
-_HEARTBEAT = 10.0
+_HEARTBEAT_INTERVAL = 10.0
+"""Seconds between two heartbeats of the running jobs."""
 
 
-class Running:
-    """A job's way to say how far it is."""
+class JobProgress:
+    """Reports the progress of a running job."""
 
-    def __init__(self, state: State, name: str) -> None:
-        self._state, self._name = state, name
+    def __init__(self, state: State, job: str) -> None:
+        self._state, self._job = state, job
         self._rows, self._last = 0, 0.0
 
     def stage(self, text: str) -> None:
-        """Begin a stage."""
-        self._state.beat(self._name, stage=text)
+        """Enter the next stage of the job."""
+        self._state.update_job(self._job, stage=text)
 
     def advance(self, rows: int) -> None:
-        """Some rows more are done."""
+        """Add to the number of processed rows."""
         self._rows += rows
-        if time.monotonic() - self._last > _OFTEN:
+        if time.monotonic() - self._last > _PROGRESS_INTERVAL:
             self._last = time.monotonic()
-            self._state.beat(self._name, rows=self._rows)
+            self._state.update_job(self._job, rows=self._rows)
 
 
-def _give_back() -> None:
-    """Give the memory of a job back: a service lives for months, and the C library would keep it."""
+def _release_memory() -> None:
+    """Return a job's memory to the operating system, which the C library of a long-running process would keep."""
     gc.collect()
     pa.default_memory_pool().release_unused()
     with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
 
 
-Work = Callable[[Running], tuple[dict[str, Any], str]]
-"""Returns the result, with a `verdict` if there is one, and a page if there is one."""
+Work = Callable[[JobProgress], tuple[dict[str, Any], str]]
+"""The function of a job: returns the result, with an optional `verdict`, and the report as HTML, or an empty string."""
 
 
-class Jobs:
-    """One worker's jobs."""
+class JobRunner:
+    """Runs the jobs of one server worker, one after the other."""
 
-    def __init__(self, state: State, waiting: int) -> None:
-        self._state, self._most = state, waiting
+    def __init__(self, state: State, max_queued: int) -> None:
+        self._state, self._max_queued = state, max_queued
         self._pool = ThreadPoolExecutor(1, "jobs")
-        self._alive: set[str] = set()
+        self._active: set[str] = set()
         self._closing = threading.Event()
-        threading.Thread(target=self._live, daemon=True, name="heartbeat").start()
+        threading.Thread(target=self._send_heartbeats, daemon=True, name="heartbeat").start()
 
     def start(self, kind: str, dataset: str, actor: str, work: Work) -> str:
-        """Put a job in the queue; returns its id."""
-        if len(self._alive) >= self._most:
-            raise Refused(429, "Too many jobs are waiting already; wait until some are done.", Retry_After="30")
-        name = self._state.add(kind, dataset, actor)
-        self._alive.add(name)
-        self._pool.submit(self._run, name, kind, work)
-        return name
+        """Queue a job; returns its id."""
+        if len(self._active) >= self._max_queued:
+            raise HTTPProblem(
+                429,
+                f"At most {self._max_queued} jobs can be queued; wait until some are done.",
+                Retry_After="30",
+            )
+        job = self._state.add_job(kind, dataset, actor)
+        self._active.add(job)
+        self._pool.submit(self._run, job, kind, work)
+        return job
 
     def close(self) -> None:
-        """Begin no more jobs."""
+        """Cancel all queued jobs, and start no more."""
         self._closing.set()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, name: str, kind: str, work: Work) -> None:
+    def _run(self, job: str, kind: str, work: Work) -> None:
         try:
-            self._state.beat(name, state="running", stage="starting")
-            result, report = work(Running(self._state, name))
-            self._state.beat(name, state="done", stage=result.get("verdict", "done"), result=result, report=report)
+            self._state.update_job(job, state="running", stage="starting")
+            result, report = work(JobProgress(self._state, job))
+            stage = result.get("verdict", "done")
+            self._state.update_job(job, state="done", stage=stage, result=result, report=report)
         except SfumatoError as error:
-            self._state.beat(name, state="failed", stage=str(error))
-        except ODD as error:
-            self._state.beat(name, state="failed", stage=odd(error))
+            self._state.update_job(job, state="failed", stage=str(error))
+        except TABLE_ERRORS as error:
+            self._state.update_job(job, state="failed", stage=table_error_message(error))
         except Exception as error:
-            structlog.get_logger().error("job failed", job=name, kind=kind, exc_info=error)
-            self._state.beat(name, state="failed", stage="The service's log says why this job failed.")
+            structlog.get_logger().error("job failed", job=job, kind=kind, exc_info=error)
+            self._state.update_job(job, state="failed", stage="This job failed; the service's log has the reason.")
         finally:
-            self._alive.discard(name)
-            _give_back()
+            self._active.discard(job)
+            _release_memory()
 
-    def _live(self) -> None:
-        """Say that jobs are alive, even while they say nothing themselves."""
-        while not self._closing.wait(_HEARTBEAT):
-            for name in list(self._alive):
+    def _send_heartbeats(self) -> None:
+        """Update the time stamps of all active jobs, including those that report no progress for a while."""
+        while not self._closing.wait(_HEARTBEAT_INTERVAL):
+            for job in list(self._active):
                 try:
-                    self._state.beat(name)
+                    self._state.update_job(job)
                 except SfumatoError as error:
-                    structlog.get_logger().error("heartbeat", reason=str(error))
+                    structlog.get_logger().error("heartbeat failed", reason=str(error))

@@ -1,4 +1,4 @@
-"""The log: one JSON line an event, on standard error, with nothing in it that a request held."""
+"""Logging configuration: one JSON line per event on standard error, without request contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import structlog
 
 
 def configure() -> None:
-    """Let everything be written this way; other libraries' warnings too."""
+    """Send the events of the service, and the warnings of other libraries, to standard error as JSON lines."""
     structlog.configure(
         processors=[
             structlog.processors.TimeStamper(fmt="iso", utc=True),
@@ -21,5 +21,5 @@ def configure() -> None:
         logger_factory=structlog.PrintLoggerFactory(sys.stderr),
         cache_logger_on_first_use=True,
     )
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # what it would say of errors, ours have said
+    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # our own handlers have logged the errors already
     logging.basicConfig(level=logging.WARNING, stream=sys.stderr, format='{"event": "%(name)s: %(message)s"}')

@@ -1,4 +1,4 @@
-"""Figures for Prometheus; with several workers, of all of them together."""
+"""Prometheus metrics of the service, summed over all server workers."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ import os
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
 
-from sfumato.service.settings import SHARED
+from sfumato.service.settings import METRICS_DIRECTORY_VARIABLE
 
 
 class Metrics:
-    """What a service counts."""
+    """The counters and histograms of the service."""
 
     def __init__(self) -> None:
         self._own = CollectorRegistry()
         self.seconds = Histogram(
-            "sfumato_request_seconds", "How long requests took.", ["route", "method", "status"], registry=self._own
+            "sfumato_request_seconds", "Duration of requests.", ["route", "method", "status"], registry=self._own
         )
-        self.sent = Counter("sfumato_copy_bytes", "Bytes of copies that were sent.", registry=self._own)
-        self.copies = Counter("sfumato_copies", "Copies that were sent to their end.", ["format"], registry=self._own)
-        self.jobs = Counter("sfumato_jobs", "Jobs that ended.", ["kind", "state"], registry=self._own)
+        self.sent = Counter("sfumato_copy_bytes", "Bytes of copies sent.", registry=self._own)
+        self.copies = Counter("sfumato_copies", "Copies sent completely.", ["format"], registry=self._own)
+        self.jobs = Counter("sfumato_jobs", "Jobs finished.", ["kind", "state"], registry=self._own)
 
     def text(self) -> bytes:
-        """All figures, in Prometheus's format."""
+        """All metrics in the Prometheus text format."""
         registry = self._own
-        if SHARED in os.environ:
+        if METRICS_DIRECTORY_VARIABLE in os.environ:
             registry = CollectorRegistry()
             MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry)

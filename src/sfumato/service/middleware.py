@@ -1,4 +1,4 @@
-"""The edge, which every request passes: limits on the way in, headers on the way out, and a line in the log."""
+"""ASGI middleware around all requests: rate and body limits, security headers, metrics and the access log."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from fastapi import Request
 from starlette.datastructures import MutableHeaders
 
 from sfumato.service.context import ServiceContext
-from sfumato.service.problems import Refused, refusal
+from sfumato.service.problems import HTTPProblem, problem_from_exception
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-PART = "/api/v1/uploads/"
+_UPLOAD_PATH = "/api/v1/uploads/"
 
-_PUBLIC = ("/api/v1/respond/", "/survey/")
-"""What pages of any site may use, without cookies: surveys can be answered anywhere."""
+_PUBLIC_PATHS = ("/api/v1/respond/", "/survey/")
+"""Paths that pages of any origin may request, without cookies: a survey can be embedded in any site."""
 
-_POLICY = (
+_CONTENT_SECURITY_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 
 _HEADERS = {
-    "Content-Security-Policy": _POLICY,
+    "Content-Security-Policy": _CONTENT_SECURITY_POLICY,
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
     "Referrer-Policy": "no-referrer",
@@ -43,75 +43,76 @@ _HEADERS = {
 }
 
 
-class Edge:
-    """Wraps the application."""
+class ServiceMiddleware:
+    """Limits each request, adds security headers to its response, and logs and counts it."""
 
-    def __init__(self, app: App, desk: ServiceContext) -> None:
-        self._app, self._desk = app, desk
+    def __init__(self, app: App, context: ServiceContext) -> None:
+        self._app, self._context = app, context
 
     async def __call__(self, scope: MutableMapping[str, Any], receive: Receive, send: Send) -> None:
-        """Answer a request."""
+        """Handle one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        begun, request = time.perf_counter(), Request(scope, receive)
+        started, request = time.perf_counter(), Request(scope, receive)
         scope["request_id"] = secrets.token_hex(8)
         status = 500
 
-        async def sending(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                self._dress(MutableHeaders(raw=message["headers"]), scope)
-            await asyncio.wait_for(send(message), self._desk.settings.patience)
+                self._add_headers(MutableHeaders(raw=message["headers"]), scope)
+            await asyncio.wait_for(send(message), self._context.settings.send_timeout)
 
         try:
             try:
-                self._desk.gate.enter(request)
-                limited = self._limited(request, receive)
-            except Refused as error:
-                await refusal(request, error)(scope, receive, sending)
+                self._context.limiter.check_address(request)
+                limited = self._limit_body(request, receive)
+            except HTTPProblem as error:
+                await problem_from_exception(request, error)(scope, receive, send_with_headers)
             else:
-                await self._app(scope, limited, sending)
+                await self._app(scope, limited, send_with_headers)
         finally:
-            self._note(scope, status, time.perf_counter() - begun)
+            self._log(scope, status, time.perf_counter() - started)
 
-    def _limited(self, request: Request, receive: Receive) -> Receive:
-        """The request's body, refused where it is too long."""
-        settings = self._desk.settings
-        most = settings.part if request.url.path.startswith(PART) else settings.body
-        too_long = Refused(413, f"The body of this request may have {most:,} bytes; send less.")
-        said = request.headers.get("content-length", "0")
-        if not said.isdigit() or int(said) > most:
-            raise too_long
-        got = 0
+    def _limit_body(self, request: Request, receive: Receive) -> Receive:
+        """A `receive` that refuses a request body above the maximum size."""
+        settings = self._context.settings
+        is_upload = request.url.path.startswith(_UPLOAD_PATH)
+        limit = settings.max_part_bytes if is_upload else settings.max_body_bytes
+        too_large = HTTPProblem(413, f"The body of this request may have at most {limit:,} bytes; send a smaller one.")
+        length = request.headers.get("content-length", "0")
+        if not length.isdigit() or int(length) > limit:
+            raise too_large
+        received = 0
 
-        async def receiving() -> Message:
-            nonlocal got
+        async def receive_limited() -> Message:
+            nonlocal received
             message = await receive()
-            got += len(message.get("body", b""))
-            if got > most:
-                raise too_long
+            received += len(message.get("body", b""))
+            if received > limit:
+                raise too_large
             return message
 
-        return receiving
+        return receive_limited
 
-    def _dress(self, headers: MutableHeaders, scope: MutableMapping[str, Any]) -> None:
+    def _add_headers(self, headers: MutableHeaders, scope: MutableMapping[str, Any]) -> None:
         headers["X-Request-Id"] = scope["request_id"]
-        if scope["path"].startswith(_PUBLIC):
+        if scope["path"].startswith(_PUBLIC_PATHS):
             headers["Access-Control-Allow-Origin"] = "*"
             headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         for name, value in _HEADERS.items():
             headers.setdefault(name, value)
-        if self._desk.settings.secure:
+        if self._context.settings.secure:
             headers["Strict-Transport-Security"] = "max-age=31536000"
 
-    def _note(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
-        """One line, without anything that the request held."""
+    def _log(self, scope: MutableMapping[str, Any], status: int, seconds: float) -> None:
+        """Write one access-log line, without any contents of the request."""
         route = getattr(scope.get("route"), "path", "other")
         method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE") else "other"
-        who = scope.get("caller")
-        self._desk.metrics.seconds.labels(route, method, str(status)).observe(seconds)
+        caller = scope.get("caller")
+        self._context.metrics.seconds.labels(route, method, str(status)).observe(seconds)
         structlog.get_logger().info(
             "request",
             id=scope["request_id"],
@@ -120,5 +121,5 @@ class Edge:
             method=method,
             status=status,
             seconds=round(seconds, 4),
-            caller=who.actor if who else "nobody",
+            caller=caller.actor if caller else "anonymous",
         )

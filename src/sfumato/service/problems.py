@@ -1,4 +1,4 @@
-"""One shape for every error: `application/problem+json` (RFC 9457), in one sentence that says what to do."""
+"""Error responses in one format: problem details as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -15,96 +15,101 @@ from starlette.exceptions import HTTPException
 
 from sfumato import errors
 
-MEDIA = "application/problem+json"
+MEDIA_TYPE = "application/problem+json"
 
 _STATUS: tuple[tuple[type[Exception], int], ...] = (
     (errors.NotGranted, 404),
     (errors.UnknownSubject, 404),
     (errors.GrantError, 403),
-    (errors.NotWanted, 410),
+    (errors.BootstrapComplete, 410),
     (errors.Unavailable, 503),
     (errors.TamperedError, 503),
     (errors.CustodyError, 503),
     (errors.SfumatoError, 422),
 )
 
-_HIDDEN = "The service cannot answer this now. Its log says why, under the request's id."
+_INTERNAL = "The service cannot handle this request now. Its log has the reason, under this request's id."
 
 
 class Problem(BaseModel):
-    """What went wrong."""
+    """Problem details of an error (RFC 9457)."""
 
     title: str
     status: int
     detail: str
     request: str
-    """The request's id, for the service's log."""
+    """The request's id, by which it is found in the service's log."""
 
 
-class Refused(HTTPException):
-    """A request that is turned down, with the status and the reason."""
+class HTTPProblem(HTTPException):
+    """An error response with a status, a reason and optional headers."""
 
     def __init__(self, status: int, detail: str, **headers: str) -> None:
         super().__init__(status, detail, {name.replace("_", "-"): value for name, value in headers.items()})
 
 
-def documented(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The problems that an endpoint may answer with, for OpenAPI."""
+def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The error responses of an endpoint, for its OpenAPI description."""
     always = (400, 401, 403, 413, 422, 429, 503)
     return {
-        status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": {MEDIA: {}}}
+        status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {}}}
         for status in sorted({*always, *statuses})
     }
 
 
-def problem(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """The answer."""
+def problem_response(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
+    """An error response to a request."""
     content = Problem(
         title=HTTPStatus(status).phrase, status=status, detail=detail, request=request.scope.get("request_id", "")
     )
-    return JSONResponse(content.model_dump(), status, headers, media_type=MEDIA)
+    return JSONResponse(content.model_dump(), status, headers, media_type=MEDIA_TYPE)
 
 
-ODD = (pa.ArrowException, UnicodeDecodeError)
-"""What Arrow raises at data that no check of ours foresaw."""
+TABLE_ERRORS = (pa.ArrowException, UnicodeDecodeError)
+"""Exceptions that Arrow raises for malformed tables which passed our own checks."""
 
 
-def odd(error: Exception) -> str:
-    """The same in words."""
-    return f"the table could not be handled: {(str(error).splitlines() or [''])[0][:300]}"
+def table_error_message(error: Exception) -> str:
+    """The message for one of `TABLE_ERRORS`."""
+    return f"the table could not be read: {(str(error).splitlines() or [''])[0][:300]}"
 
 
-def refusal(request: Request, error: HTTPException) -> JSONResponse:
-    """The answer to a request that is turned down."""
-    return problem(request, error.status_code, str(error.detail), dict(error.headers or {}))
+def problem_from_exception(request: Request, error: HTTPException) -> JSONResponse:
+    """The error response for an HTTP exception."""
+    return problem_response(request, error.status_code, str(error.detail), dict(error.headers or {}))
 
 
-def install(app: FastAPI) -> None:
-    """Let every error take this shape."""
+def install_handlers(app: FastAPI) -> None:
+    """Turn every exception of an application into an error response in this format."""
     log = structlog.get_logger()
 
     @app.exception_handler(HTTPException)
-    async def turned_down(request: Request, error: HTTPException) -> JSONResponse:
-        return refusal(request, error)
+    async def http_exception(request: Request, error: HTTPException) -> JSONResponse:
+        return problem_from_exception(request, error)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid(request: Request, error: RequestValidationError) -> JSONResponse:
-        where = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
-        return problem(request, 422, "The request is not as it must be: " + "; ".join(where)[:2000])
+    async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
+        fields = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
+        return problem_response(request, 422, "The request is invalid: " + "; ".join(fields)[:2000])
 
     @app.exception_handler(errors.SfumatoError)
-    async def ours(request: Request, error: errors.SfumatoError) -> JSONResponse:
+    async def sfumato_error(request: Request, error: errors.SfumatoError) -> JSONResponse:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
         if status == 503:
             log.error("unavailable", request=request.scope.get("request_id"), reason=str(error))
-        return problem(request, status, _HIDDEN if status == 503 else str(error))
+        return problem_response(request, status, _INTERNAL if status == 503 else str(error))
 
     @app.exception_handler(pa.ArrowException)
     @app.exception_handler(UnicodeDecodeError)
-    async def odd_table(request: Request, error: Exception) -> JSONResponse:
-        return problem(request, 422, odd(error))
+    async def malformed_table(request: Request, error: Exception) -> JSONResponse:
+        return problem_response(request, 422, table_error_message(error))
 
     @app.exception_handler(Exception)
-    async def unforeseen(request: Request, error: Exception) -> JSONResponse:
-        log.error("unforeseen", request=request.scope.get("request_id"), kind=type(error).__name__, exc_info=error)
-        return problem(request, 500, _HIDDEN)
+    async def unhandled(request: Request, error: Exception) -> JSONResponse:
+        log.error(
+            "unhandled exception",
+            request=request.scope.get("request_id"),
+            kind=type(error).__name__,
+            exc_info=error,
+        )
+        return problem_response(request, 500, _INTERNAL)

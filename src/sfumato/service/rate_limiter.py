@@ -1,4 +1,4 @@
-"""The gate: how often somebody may ask, and how often an address may fail to say who it is."""
+"""Rate limiter: token buckets for requests per caller, requests per address and failed sign-ins per address."""
 
 from __future__ import annotations
 
@@ -9,67 +9,69 @@ from collections import OrderedDict
 
 from starlette.requests import HTTPConnection
 
-from sfumato.service.problems import Refused
+from sfumato.service.problems import HTTPProblem
 from sfumato.service.settings import Settings
 
-_TOGETHER = 10
-"""How many callers' worth of requests may come from one address, behind which there may be many."""
+_CALLERS_PER_ADDRESS = 10
+"""How many callers' worth of requests one address may send: many callers can share one address behind a proxy."""
 
-_REMEMBERED = 100_000
-"""Callers that are kept in mind; the longest silent one is forgotten first."""
+_MAX_BUCKETS = 100_000
+"""Maximum number of buckets in memory; the least recently used one is dropped first."""
 
 
-class Buckets:
-    """One bucket of permissions a caller, which fills steadily."""
+class TokenBuckets:
+    """One token bucket per key, refilled at a constant rate."""
 
-    def __init__(self, a_minute: int) -> None:
-        self._size, self._speed = float(a_minute), a_minute / 60
-        self._held: OrderedDict[str, tuple[float, float]] = OrderedDict()
+    def __init__(self, per_minute: int) -> None:
+        self._capacity, self._refill_rate = float(per_minute), per_minute / 60
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, who: str, count: float = 1.0) -> float:
-        """Take a permission; returns the seconds to wait if there is none. Nothing is taken with a count of 0."""
+    def take(self, key: str, count: float = 1.0) -> float:
+        """Take tokens, or none with a count of 0; returns the seconds to wait if the bucket is empty."""
         with self._lock:
             now = time.monotonic()
-            left, then = self._held.pop(who, (self._size, now))
-            left = min(self._size, left + (now - then) * self._speed)
-            enough = left >= 1
-            self._held[who] = (left - count if enough else left, now)
-            if len(self._held) > _REMEMBERED:
-                self._held.popitem(last=False)
-            return 0.0 if enough else (1 - left) / self._speed
+            level, updated = self._buckets.pop(key, (self._capacity, now))
+            level = min(self._capacity, level + (now - updated) * self._refill_rate)
+            allowed = level >= 1
+            self._buckets[key] = (level - count if allowed else level, now)
+            if len(self._buckets) > _MAX_BUCKETS:
+                self._buckets.popitem(last=False)
+            return 0.0 if allowed else (1 - level) / self._refill_rate
 
 
-class Gate:
-    """The buckets of a worker."""
+class RateLimiter:
+    """The rate limits of one server worker."""
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._callers, self._failures = Buckets(settings.rate), Buckets(settings.tries)
-        self._addresses = Buckets(_TOGETHER * settings.rate)
+        self._callers = TokenBuckets(settings.requests_per_minute)
+        self._failures = TokenBuckets(settings.failures_per_minute)
+        self._addresses = TokenBuckets(_CALLERS_PER_ADDRESS * settings.requests_per_minute)
 
-    def address(self, request: HTTPConnection) -> str:
-        """Where a request comes from; the last proxy's word counts, if there is one."""
-        said = request.headers.get("x-forwarded-for", "") if self._settings.proxied else ""
-        return said.rpartition(",")[2].strip() or (request.client.host if request.client else "")
+    def client_address(self, request: HTTPConnection) -> str:
+        """The address that a request comes from, as reported by the last proxy if there is one."""
+        forwarded = request.headers.get("x-forwarded-for", "") if self._settings.proxied else ""
+        return forwarded.rpartition(",")[2].strip() or (request.client.host if request.client else "")
 
-    def enter(self, request: HTTPConnection) -> None:
-        """Refuse an address from which too much is asked, whoever asks."""
-        _refuse(self._addresses.take(self.address(request)))
+    def check_address(self, request: HTTPConnection) -> None:
+        """Refuse an address that sends too many requests, whether authenticated or not."""
+        _refuse_if(self._addresses.take(self.client_address(request)))
 
-    def admit(self, caller: str) -> None:
-        """Refuse whoever asks too often, once it is known who that is."""
-        _refuse(self._callers.take(caller))
+    def check_caller(self, caller: str) -> None:
+        """Refuse an authenticated caller that sends too many requests."""
+        _refuse_if(self._callers.take(caller))
 
-    def failed(self, request: HTTPConnection) -> None:
-        """Remember that an address showed nothing, or something wrong; who does so too often is told to wait."""
-        _refuse(self._failures.take(self.address(request)))
+    def record_failure(self, request: HTTPConnection) -> None:
+        """Count a failed sign-in or a missing or invalid token; refused if the address has too many of them."""
+        _refuse_if(self._failures.take(self.client_address(request)))
 
-    def knock(self, request: HTTPConnection) -> None:
-        """Refuse an address that failed too often, before its password is even looked at."""
-        _refuse(self._failures.take(self.address(request), 0))
+    def check_failures(self, request: HTTPConnection) -> None:
+        """Refuse an address with too many failed sign-ins, before its password is checked."""
+        _refuse_if(self._failures.take(self.client_address(request), 0))
 
 
-def _refuse(wait: float) -> None:
+def _refuse_if(wait: float) -> None:
     if wait:
-        raise Refused(429, "Too many requests; wait a little.", Retry_After=str(math.ceil(wait)))
+        seconds = math.ceil(wait)
+        raise HTTPProblem(429, f"Too many requests; wait {seconds} s and try again.", Retry_After=str(seconds))

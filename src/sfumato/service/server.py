@@ -1,4 +1,4 @@
-"""Running a service: workers on one socket, of which a dead one is replaced, each with processes that make copies."""
+"""HTTP server: a supervisor with several server workers on one socket, each with its own pool of copy workers."""
 
 from __future__ import annotations
 
@@ -19,34 +19,34 @@ import structlog
 from sfumato.engines.local import cores
 from sfumato.errors import ServiceError
 from sfumato.service import logs
-from sfumato.service.settings import SHARED, Settings
+from sfumato.service.settings import METRICS_DIRECTORY_VARIABLE, Settings
 from sfumato.vault import Vault
 
-_TURN = 0.0005
-"""Seconds that a thread may keep Python to itself while others wait: a small request has to wait for several turns."""
+_SWITCH_INTERVAL = 0.0005
+"""Seconds that a thread may hold the interpreter while others wait: a small request waits for several such turns."""
 
-_HOPELESS = 1
-"""How a worker ends that could not do its work: another one could not either."""
+_EXIT_FATAL = 1
+"""Exit code of a worker that could not start; a replacement could not start either."""
 
-Opener = Callable[[], Vault]
-"""Opens the vault, in the process that uses it."""
+OpenVault = Callable[[], Vault]
+"""Opens the vault in the process that uses it."""
 
 
-def serve(opener: Opener, settings: Settings, host: str, port: int, workers: int) -> None:
-    """Answer requests until somebody stops it."""
+def serve(open_vault: OpenVault, settings: Settings, host: str, port: int, workers: int) -> None:
+    """Serve a vault over HTTP until the process is stopped."""
     logs.configure()
-    with _listening(host, port) as listener:
-        _Crew(opener, settings, listener, workers).work()
+    with _listen(host, port) as listener:
+        _Supervisor(open_vault, settings, listener, workers).run()
 
 
-def _answer(opener: Opener, settings: Settings, listener: socket.socket, makers: int) -> None:
-    import uvicorn  # noqa: PLC0415 - it starts an event loop's worth of modules
+def _run_worker(open_vault: OpenVault, settings: Settings, listener: socket.socket, copy_workers: int) -> None:
+    import uvicorn  # noqa: PLC0415 - it imports a whole event loop
 
     from sfumato.service.app import application  # noqa: PLC0415
-    from sfumato.service.worker_pool import Maker  # noqa: PLC0415
+    from sfumato.service.worker_pool import WorkerPool  # noqa: PLC0415
 
-    crew = [Maker(opener) for _ in range(makers)]  # before anything here has threads or connections
-    app = application(opener(), settings, crew)
+    pool = WorkerPool(open_vault, copy_workers)  # it forks, so this process must not have threads or connections yet
+    app = application(open_vault(), settings, pool)
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -57,15 +57,15 @@ def _answer(opener: Opener, settings: Settings, listener: socket.socket, makers:
         timeout_graceful_shutdown=10,
         proxy_headers=False,
     )
-    sys.setswitchinterval(_TURN)
+    sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.collect()
-    gc.freeze()  # what is there now stays: looking through it again and again would make requests wait
+    gc.freeze()  # these objects live as long as the process: scanning them again and again would delay requests
     structlog.get_logger().info("listening", address=listener.getsockname()[:2], process=os.getpid())
     uvicorn.Server(config).run(sockets=[listener])
 
 
 @contextlib.contextmanager
-def _listening(host: str, port: int) -> Iterator[socket.socket]:
+def _listen(host: str, port: int) -> Iterator[socket.socket]:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     try:
@@ -74,54 +74,56 @@ def _listening(host: str, port: int) -> Iterator[socket.socket]:
         listener.listen(1024)
         yield listener
     except OSError as error:
-        raise ServiceError(f"the address {host}:{port} could not be used: {error.strerror}; choose another") from None
+        raise ServiceError(
+            f"the address {host}:{port} must be free, and could not be used: {error.strerror}; choose another one"
+        ) from None
     finally:
         listener.close()
 
 
-class _Crew:
-    """The parent of some workers: it does nothing but watch them."""
+class _Supervisor:
+    """The parent of all server workers, which only starts and replaces them."""
 
-    def __init__(self, opener: Opener, settings: Settings, listener: socket.socket, workers: int) -> None:
-        self._opener, self._settings, self._listener = opener, settings, listener
+    def __init__(self, open_vault: OpenVault, settings: Settings, listener: socket.socket, workers: int) -> None:
+        self._open_vault, self._settings, self._listener = open_vault, settings, listener
         self._count, self._alive, self._stopping = workers, set[int](), False
-        self._ends = os.pipe()
-        """What workers wait at: as long as this process lives, nothing comes, not even an end."""
+        self._lifeline = os.pipe()
+        """A pipe on which nothing is written: a worker that reads its end knows that this process has ended."""
 
-    def work(self) -> None:
-        """Keep so many workers alive until it is told to stop."""
-        figures = tempfile.mkdtemp(prefix="sfumato-metrics-")
-        os.environ[SHARED] = figures  # also for one: the one that replaces it goes on counting
+    def run(self) -> None:
+        """Keep the given number of workers alive until the process is stopped."""
+        metrics = tempfile.mkdtemp(prefix="sfumato-metrics-")
+        os.environ[METRICS_DIRECTORY_VARIABLE] = metrics  # for one worker too: its replacement continues the counts
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
         try:
             while len(self._alive) < self._count and not self._stopping:
-                self._alive.add(self._begin())
+                self._alive.add(self._start_worker())
             while self._alive:
                 process, status = os.wait()
                 self._alive.discard(process)
                 if not self._stopping:
-                    _say_dead(process, status)
-                    if os.waitstatus_to_exitcode(status) == _HOPELESS:
+                    _log_exit(process, status)
+                    if os.waitstatus_to_exitcode(status) == _EXIT_FATAL:
                         self._stop()
                     else:
-                        self._alive.add(self._begin())
+                        self._alive.add(self._start_worker())
         finally:
-            shutil.rmtree(figures, ignore_errors=True)
+            shutil.rmtree(metrics, ignore_errors=True)
 
-    def _begin(self) -> int:
+    def _start_worker(self) -> int:
         process = os.fork()
         if process:
             return process
         try:
             for number in (signal.SIGTERM, signal.SIGINT):
                 signal.signal(number, signal.SIG_DFL)
-            os.close(self._ends[1])
-            threading.Thread(target=_end_with, args=(self._ends[0],), daemon=True, name="parent").start()
-            _answer(self._opener, self._settings, self._listener, max(1, cores() // self._count))
-        except BaseException as error:  # a child never returns into its parent's code
+            os.close(self._lifeline[1])
+            threading.Thread(target=_stop_with_parent, args=(self._lifeline[0],), daemon=True, name="parent").start()
+            _run_worker(self._open_vault, self._settings, self._listener, max(1, cores() // self._count))
+        except BaseException as error:  # a child process never returns into its parent's code
             print(f"sfumato: {error}", file=sys.stderr, flush=True)
-            os._exit(_HOPELESS)
+            os._exit(_EXIT_FATAL)
         os._exit(0)
 
     def _stop(self, number: int = signal.SIGTERM, frame: FrameType | None = None) -> None:  # noqa: ARG002
@@ -131,11 +133,11 @@ class _Crew:
                 os.kill(process, signal.SIGTERM)
 
 
-def _end_with(wire: int) -> None:
-    """End when the process at the other end of a wire does."""
-    os.read(wire, 1)
+def _stop_with_parent(lifeline: int) -> None:
+    """Terminate this process when its parent, at the other end of the pipe, has ended."""
+    os.read(lifeline, 1)
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-def _say_dead(process: int, status: int) -> None:
-    structlog.get_logger().error("a worker died", process=process, status=os.waitstatus_to_exitcode(status))
+def _log_exit(process: int, status: int) -> None:
+    structlog.get_logger().error("worker died", process=process, status=os.waitstatus_to_exitcode(status))

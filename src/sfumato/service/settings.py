@@ -1,4 +1,4 @@
-"""What the operator of a service decides."""
+"""Settings of the service: security, limits and timeouts that its operator chooses."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ from pathlib import Path
 
 MEGABYTE = 1 << 20
 
-SHARED = "PROMETHEUS_MULTIPROC_DIR"
-"""Names the folder in which workers put their figures together; to be set before Prometheus's client is imported."""
+METRICS_DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable with the folder in which workers share metrics; set it before importing prometheus_client."""
 
 
 @dataclass(frozen=True)
 class Settings:
-    """All of it; the defaults are those of a service behind a proxy with TLS."""
+    """All settings; the defaults are meant for a service behind a TLS proxy. Limits hold in each server worker."""
 
     secure: bool = True
-    """Cookies go over TLS only, and browsers are told to insist on it; off for plain HTTP on one's own machine."""
+    """Send cookies over TLS only, with strict transport security; off for plain HTTP on one's own machine."""
     tables: Path | None = None
-    """The folder whose tables may be registered by their path; without it, tables are uploaded."""
-    body: int = MEGABYTE
-    """Bytes of a request, but for a part of an upload."""
-    part: int = 16 * MEGABYTE
-    """Bytes of a part of an upload."""
-    parts: int = 10_000
-    """Parts of an upload."""
-    rate: int = 1200
-    """Requests a minute of one caller, in each worker."""
-    tries: int = 20
-    """Failed sign-ins or wrong tokens a minute from one address, in each worker."""
-    streams: int = 16
-    """Copies that may be on their way to one caller at once, in each worker."""
-    patience: int = 120
-    """Seconds that a client may leave bytes unread before it is given up."""
-    recent: float = 0.2
-    """Seconds for which a survey's definition is taken to stand; whether it is open is looked at for every answer."""
-    waiting: int = 16
-    """Jobs that may wait for their turn in a worker."""
-    session: int = 8
-    """Hours until a signed-in browser must sign in again."""
+    """Folder whose tables may be registered by path; without it, tables must be uploaded."""
+    max_body_bytes: int = MEGABYTE
+    """Maximum size of a request body, except for a part of an upload."""
+    max_part_bytes: int = 16 * MEGABYTE
+    """Maximum size of a part of an upload."""
+    max_parts: int = 10_000
+    """Maximum number of parts of an upload."""
+    requests_per_minute: int = 1200
+    """Requests per minute and caller."""
+    failures_per_minute: int = 20
+    """Failed sign-ins and invalid tokens per minute and address."""
+    max_streams: int = 16
+    """Maximum number of concurrent downloads per caller."""
+    send_timeout: int = 120
+    """Seconds after which a client that reads nothing is disconnected."""
+    survey_cache_seconds: float = 0.2
+    """Seconds for which a survey's definition is cached; whether it is open is checked for every answer."""
+    max_queued_jobs: int = 16
+    """Maximum number of queued jobs."""
+    session_hours: int = 8
+    """Hours after which a browser must sign in again."""
     proxied: bool = False
-    """Whether a proxy in front says who the client is (X-Forwarded-For)."""
+    """Trust the X-Forwarded-For header of the proxy in front."""

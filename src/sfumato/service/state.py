@@ -1,6 +1,6 @@
-"""What a service must remember between requests and workers, in the vault's database: sessions, jobs, sizes of copies.
+"""State that all server workers share in the vault's database: sign-in sessions, background jobs and sizes of copies.
 
-It is scratch: whoever drops these tables signs everybody out and forgets old jobs, and nothing else.
+All of it is temporary: dropping these tables signs everybody out and forgets old jobs, and does no other harm.
 """
 
 from __future__ import annotations
@@ -57,41 +57,41 @@ SIZES = sa.Table(
     sa.Column("bytes", sa.BigInteger, nullable=False),
 )
 
-_KEPT = timedelta(days=90)
-"""Jobs are remembered for so long."""
+_JOB_RETENTION = timedelta(days=90)
+"""How long finished jobs are kept."""
 
-SILENCE = timedelta(seconds=60)
-"""A job that was not heard of for so long has died with its worker."""
+HEARTBEAT_TIMEOUT = timedelta(seconds=60)
+"""A job without a heartbeat for this long has died with its worker."""
 
 
 @dataclass(frozen=True)
 class Session:
-    """A signed-in browser: an operator's, or that of a recipient who showed a token."""
+    """The session of a browser in which an operator signed in by password, or a recipient by token."""
 
     hash: str
     operator: str
     token: str
-    """The id of the recipient's token, or the number of the operator's enrolment; it must stay in force."""
+    """The id of the recipient's token, or the number of the operator's enrolment, which must stay in force."""
     csrf: str
     until: str
     mac: str = ""
-    """The vault's word for all of it: who can write to the database cannot sign in by that."""
+    """Message authentication code under the vault's key, so that write access to the database lets nobody sign in."""
 
-    def vouched(self, codes: Authenticator, secret: str) -> str:
-        """The code that the session must have."""
-        return codes.of("session", secret, self.operator, self.token, self.csrf, self.until)
+    def expected_mac(self, authenticator: Authenticator, secret: str) -> str:
+        """The message authentication code that a genuine session has."""
+        return authenticator.mac("session", secret, self.operator, self.token, self.csrf, self.until)
 
 
 @dataclass(frozen=True)
 class Job:
-    """Long work, and what became of it."""
+    """A background job with its progress and its result."""
 
     id: str
     kind: str
     dataset: str
     actor: str
     state: str
-    """`waiting`, `running`, `done`, `failed`, or `lost` with its worker."""
+    """`waiting`, `running`, `done`, `failed`, or `lost` if its worker died."""
     stage: str
     rows: int
     result: dict[str, Any]
@@ -100,35 +100,35 @@ class Job:
 
 
 class State:
-    """The scratch tables of a service."""
+    """Reads and writes the temporary tables of the service."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault, self._database = vault, vault.ledger.database
         with self._database.transaction(writes=True) as connection:
-            connection.execute(sa.select(VAULT.c.id).with_for_update())  # one worker at a time makes them
+            connection.execute(sa.select(VAULT.c.id).with_for_update())  # one worker at a time creates the tables
             _TABLES.create_all(connection, checkfirst=True)
 
     def sign_in(self, operator: str, token: str, hours: int) -> tuple[str, Session]:
-        """A new session, and the secret that the browser keeps."""
+        """Start a session; returns the secret for the browser's cookie, and the session."""
         secret = secrets.token_urlsafe(32)
         until = _text(datetime.now(UTC) + timedelta(hours=hours))
         session = Session(hash_of(secret), operator, token, secrets.token_urlsafe(24), until)
-        session = replace(session, mac=session.vouched(self._codes(), secret))
+        session = replace(session, mac=session.expected_mac(self._authenticator(), secret))
         with self._database.transaction(writes=True) as connection:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.until < _text(datetime.now(UTC))))
             connection.execute(SESSIONS.insert().values(**session.__dict__))
         return secret, session
 
     def session(self, secret: str) -> Session | None:
-        """The session that a browser's secret belongs to."""
+        """The session of a browser's secret, if it is genuine and has not expired."""
         with self._database.transaction(writes=False) as connection:
             row = connection.execute(sa.select(SESSIONS).where(SESSIONS.c.hash == hash_of(secret))).one_or_none()
-        found = None if row is None else Session(**row._mapping)  # noqa: SLF001 - its public name
+        found = None if row is None else Session(**row._mapping)  # noqa: SLF001 - a public attribute in spite of its name
         if found is None or found.until <= _text(datetime.now(UTC)):
             return None
-        return found if hmac.compare_digest(found.vouched(self._codes(), secret), found.mac) else None
+        return found if hmac.compare_digest(found.expected_mac(self._authenticator(), secret), found.mac) else None
 
-    def _codes(self) -> Authenticator:
+    def _authenticator(self) -> Authenticator:
         keys = self._vault.keys()
         return Authenticator(keys[max(keys)].derive("sessions"))
 
@@ -137,65 +137,65 @@ class State:
         with self._database.transaction(writes=True) as connection:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.hash == session.hash))
 
-    def add(self, kind: str, dataset: str, actor: str) -> str:
-        """A job that waits for its turn; returns its id."""
-        name, now = secrets.token_hex(8), _text(datetime.now(UTC))
-        said = {"kind": kind, "dataset": dataset, "actor": actor, "state": "waiting", "stage": "waiting", "rows": 0}
+    def add_job(self, kind: str, dataset: str, actor: str) -> str:
+        """Record a new job that waits to be run; returns its id."""
+        job, now = secrets.token_hex(8), _text(datetime.now(UTC))
+        values = {"kind": kind, "dataset": dataset, "actor": actor, "state": "waiting", "stage": "waiting", "rows": 0}
         with self._database.transaction(writes=True) as connection:
-            connection.execute(JOBS.delete().where(JOBS.c.begun < _text(datetime.now(UTC) - _KEPT)))
-            connection.execute(JOBS.insert().values(id=name, result="{}", report="", begun=now, beat=now, **said))
-        return name
+            connection.execute(JOBS.delete().where(JOBS.c.begun < _text(datetime.now(UTC) - _JOB_RETENTION)))
+            connection.execute(JOBS.insert().values(id=job, result="{}", report="", begun=now, beat=now, **values))
+        return job
 
-    def beat(self, name: str, **said: Any) -> None:
-        """A sign of life, with whatever there is to say."""
-        values = {**said, "beat": _text(datetime.now(UTC))}
+    def update_job(self, job: str, **changes: Any) -> None:
+        """Update a job's heartbeat, and any other columns."""
+        values = {**changes, "beat": _text(datetime.now(UTC))}
         if "result" in values:
             values["result"] = json.dumps(values["result"], allow_nan=False)
         with self._database.transaction(writes=True) as connection:
-            connection.execute(JOBS.update().where(JOBS.c.id == name).values(**values))
+            connection.execute(JOBS.update().where(JOBS.c.id == job).values(**values))
 
     def job(self, name: str) -> Job | None:
         """A job by its id, with its result."""
         return next(iter(self._jobs(JOBS.c.result, JOBS.c.id == name)), None)
 
     def jobs(self, kind: str | None = None, dataset: str | None = None) -> list[Job]:
-        """The latest jobs, the last one first; without their results, which may be long."""
-        wanted = [JOBS.c.kind == kind] if kind else []
-        nothing = sa.literal("{}").label("result")
-        return self._jobs(nothing, *wanted, *([JOBS.c.dataset == dataset] if dataset else []))
+        """The latest jobs, newest first, without their results, which can be large."""
+        conditions = [JOBS.c.kind == kind] if kind else []
+        no_result = sa.literal("{}").label("result")
+        return self._jobs(no_result, *conditions, *([JOBS.c.dataset == dataset] if dataset else []))
 
     def _jobs(self, result: Any, *where: Any) -> list[Job]:
         columns = [column for column in JOBS.c if column.name not in ("report", "result")]
         query = sa.select(*columns, result, (JOBS.c.report != "").label("has_report")).where(*where)
         with self._database.transaction(writes=False) as connection:
             rows = connection.execute(query.order_by(JOBS.c.begun.desc()).limit(100)).mappings().all()
-        dead = _text(datetime.now(UTC) - SILENCE)
-        return [_job(dict(row), dead) for row in rows]
+        alive_since = _text(datetime.now(UTC) - HEARTBEAT_TIMEOUT)
+        return [_job(dict(row), alive_since) for row in rows]
 
     def report(self, name: str) -> str:
-        """The page that a job made."""
+        """The HTML report of a job, or an empty string."""
         with self._database.transaction(writes=False) as connection:
             return connection.execute(sa.select(JOBS.c.report).where(JOBS.c.id == name)).scalar() or ""
 
     def size(self, tag: str) -> int | None:
-        """The bytes of a copy that was once made to its end."""
+        """The size in bytes of a copy that has been generated completely before."""
         with self._database.transaction(writes=False) as connection:
             return connection.execute(sa.select(SIZES.c.bytes).where(SIZES.c.tag == tag)).scalar()
 
-    def keep_size(self, tag: str, size: int) -> None:
-        """Remember the bytes of a copy."""
+    def store_size(self, tag: str, size: int) -> None:
+        """Store the size of a copy in bytes."""
         if self.size(tag) is None:
             with contextlib.suppress(Unavailable), self._database.transaction(writes=True) as connection:
-                connection.execute(SIZES.insert().values(tag=tag, bytes=size))  # unless somebody else just did
+                connection.execute(SIZES.insert().values(tag=tag, bytes=size))  # fails if another worker just did it
 
 
 def hash_of(secret: str) -> str:
-    """What is kept of a secret."""
+    """The SHA-256 of a secret, which is all that is stored of it."""
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _job(row: dict[str, Any], dead: str) -> Job:
-    lost = row["state"] in ("waiting", "running") and row.pop("beat") < dead
+def _job(row: dict[str, Any], alive_since: str) -> Job:
+    lost = row["state"] in ("waiting", "running") and row.pop("beat") < alive_since
     row.pop("beat", None)
     return Job(**{**row, "result": json.loads(row["result"]), "state": "lost" if lost else row["state"]})
 

@@ -1,4 +1,4 @@
-"""Uploads: a table in parts, which lie in the vault's store until a dataset is made of them, so that any worker can."""
+"""Uploads of tables in parts, kept in the vault's store so that any server worker can assemble them."""
 
 from __future__ import annotations
 
@@ -18,81 +18,84 @@ from sfumato.tables.readers import format_of
 from sfumato.vault.store import Store
 
 _ID = re.compile(r"(\d{8})-[0-9a-f]{24}(\.[a-z]+)")
-_KEPT = timedelta(days=2)
-"""Older uploads were given up."""
+_EXPIRY = timedelta(days=2)
+"""Uploads older than this are deleted."""
 
 
-def begin(store: Store, name: str) -> str:
-    """A new upload for a file of that name; returns its id."""
-    ending = Path(name).suffix.lower()
-    format_of(f"x{ending}")
-    oldest = f"{datetime.now(UTC) - _KEPT:%Y%m%d}"
-    for found in store.names("uploads"):
-        if found.removeprefix("uploads/")[:8] < oldest:
-            store.drop(found)
-    return f"{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(12)}{ending}"
+def create(store: Store, name: str) -> str:
+    """Start an upload of a file with this name, and delete expired uploads; returns the new upload's id."""
+    suffix = Path(name).suffix.lower()
+    format_of(f"x{suffix}")
+    oldest = f"{datetime.now(UTC) - _EXPIRY:%Y%m%d}"
+    for stored in store.names("uploads"):
+        if stored.removeprefix("uploads/")[:8] < oldest:
+            store.drop(stored)
+    return f"{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(12)}{suffix}"
 
 
-def put(store: Store, upload: str, number: int, content: Path) -> None:
-    """Keep a part, in place of an earlier one of that number."""
-    said = store.put(f"{_folder(upload)}part-{number:05d}-{{}}", lambda path: _copied(content, path))
+def put_part(store: Store, upload: str, number: int, content: Path) -> None:
+    """Store a part, and delete an earlier one with the same number."""
+    prefix = f"{_folder(upload)}part-{number:05d}-"
+    stored = store.put(f"{prefix}{{}}", lambda path: _copy_file(content, path))
     for name in _parts(store, upload):
-        if name != said["name"] and name.startswith(f"{_folder(upload)}part-{number:05d}-"):
+        if name != stored["name"] and name.startswith(prefix):
             store.drop(name)
 
 
-async def receive(store: Store, upload: str, number: int, chunks: AsyncIterator[bytes]) -> None:
-    """Keep a part that comes over the net."""
+async def receive_part(store: Store, upload: str, number: int, chunks: AsyncIterator[bytes]) -> None:
+    """Store a part that arrives in a request body."""
     _folder(upload)
     with tempfile.NamedTemporaryFile() as content:
         async for chunk in chunks:
             content.write(chunk)
         content.flush()
-        await asyncio.to_thread(put, store, upload, number, Path(content.name))
+        await asyncio.to_thread(put_part, store, upload, number, Path(content.name))
 
 
-def drop(store: Store, upload: str) -> None:
-    """Forget an upload."""
+def delete(store: Store, upload: str) -> None:
+    """Delete all parts of an upload."""
     for name in _parts(store, upload):
         store.drop(name)
 
 
 @contextlib.contextmanager
-def table(store: Store, settings: Settings, upload: str | None, path: str | None) -> Iterator[Path]:
-    """The table that was uploaded, put together, or the one at a path that the operator opened."""
+def open_table(store: Store, settings: Settings, upload: str | None, path: str | None) -> Iterator[Path]:
+    """The file of an uploaded table, assembled from its parts, or of a table in the folder of `--tables`."""
     if (upload is None) == (path is None):
-        raise SourceError("a table must be an upload or a path; name one of them")
+        raise SourceError("a table must be given either as an upload or as a path; give exactly one of them")
     if path is not None:
         yield _inside(settings.tables, path)
         return
     parts = _parts(store, str(upload))
     if [_number(name) for name in parts] != list(range(1, len(parts) + 1)) or not parts:
-        raise UnknownSubject(
-            "an upload must have all its parts, from the first one on, and this one has not; send it again"
-        )
+        raise UnknownSubject("an upload must have all its parts, numbered from 1, and some are missing; send them")
     with tempfile.TemporaryDirectory() as folder:
-        whole = Path(folder) / f"upload{Path(str(upload)).suffix}"
-        with whole.open("wb") as out:
+        assembled = Path(folder) / f"upload{Path(str(upload)).suffix}"
+        with assembled.open("wb") as out:
             for name in parts:
                 with store.fetch(name) as part, part.open("rb") as content:
                     shutil.copyfileobj(content, out)
-        yield whole
+        yield assembled
 
 
 def _inside(root: Path | None, path: str) -> Path:
+    """The file at a path relative to a folder; refused if it is outside that folder."""
     if root is None:
-        raise SourceError("tables are registered by path only if the service was started with --tables; upload it")
-    found = (root / path).resolve()
-    if not found.is_relative_to(root.resolve()) or not found.is_file():
         raise SourceError(
-            f"a path must lead to a table under the folder that the service opened, and {path!r} does not"
+            "tables can be registered by path only if the service was started with --tables; upload the table"
         )
-    return found
+    file = (root / path).resolve()
+    if not file.is_relative_to(root.resolve()) or not file.is_file():
+        raise SourceError(
+            f"a path must lead to a table under the folder of --tables, and {path!r} does not; "
+            "correct it, or upload the table"
+        )
+    return file
 
 
 def _folder(upload: str) -> str:
     if not _ID.fullmatch(upload):
-        raise UnknownSubject("there is no such upload; begin one")
+        raise UnknownSubject("there is no such upload; create one first")
     return f"uploads/{upload}/"
 
 
@@ -104,5 +107,5 @@ def _number(name: str) -> int:
     return int(name.rpartition("/")[2].split("-")[1])
 
 
-def _copied(source: Path, target: Path) -> None:
+def _copy_file(source: Path, target: Path) -> None:
     shutil.copyfile(source, target)

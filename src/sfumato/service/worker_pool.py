@@ -1,8 +1,8 @@
-"""Makers: processes that make copies, so that a service answers small requests while large ones are under way.
+"""Pool of worker processes that generate copies, so that small requests are answered while large copies are made.
 
-Blurring a table keeps Python busy, and a process has one Python. So a worker of the service leaves copies to processes
-of their own, which step back behind everything else that wants a core, and take many copies forward in turns, a step at
-a time. They end when their worker does; a worker whose maker dies ends too, and is begun anew.
+Perturbing a table keeps the interpreter of its process busy. So each server worker leaves it to copy workers: processes
+with a lower scheduling priority, each of which generates many copies at once, one chunk of each in turn. Copy workers
+end with their server worker; a server worker whose copy worker dies ends too, and is replaced by the supervisor.
 """
 
 from __future__ import annotations
@@ -23,179 +23,199 @@ from multiprocessing.connection import Connection
 from typing import Any
 
 from sfumato.errors import SfumatoError
-from sfumato.service.cache import Memory
+from sfumato.service.cache import LedgerCache
 from sfumato.service.state import State
 from sfumato.vault import Vault
 from sfumato.vault.delivery import Delivery
-from sfumato.vault.grants import Asked
+from sfumato.vault.grants import RequestedLevel
 
-_STEP_BACK = 10
-"""How far makers step back in the queue for a core."""
+_NICENESS = 10
+"""Increment of the nice value of copy workers: they get the cores that nothing else wants."""
 
-_PIECE = 1 << 20
-"""Bytes that are handed over at once."""
+_CHUNK_BYTES = 1 << 20
+"""Maximum size of a chunk that a copy worker returns."""
 
 
 @dataclass(frozen=True)
-class Wanted:
-    """A copy, and who asks for it."""
+class CopyRequest:
+    """A request for a copy."""
 
     actor: str
     recipient: str
     dataset: str
-    level: Asked
-    form: str
+    level: RequestedLevel
+    format: str
 
 
-class Changed(SfumatoError):
-    """A copy that became another one between two questions."""
+class CopyChanged(SfumatoError):
+    """The dataset or the grant changed between two calls for the same copy."""
 
 
 @dataclass(frozen=True)
-class Described:
-    """What is known of a copy before it is made."""
+class CopyDescription:
+    """What is known about a copy before it is generated."""
 
     tag: str
+    """Identifies the bytes of the copy (its ETag)."""
     version: int
     size: int | None
+    """Bytes of the copy, if it has been generated completely before."""
 
 
 @dataclass(order=True)
-class _Asking:
-    """Something that a maker is asked. Short questions come before the next step of any copy, else first come first."""
+class _Call:
+    """A queued method call; short calls come before the next chunk of any copy, otherwise first come, first served."""
 
-    long: bool
+    is_long: bool
     number: int
-    what: str = field(compare=False)
-    words: tuple[Any, ...] = field(compare=False)
+    method: str = field(compare=False)
+    arguments: tuple[Any, ...] = field(compare=False)
     answer: Future[Any] = field(default_factory=Future, compare=False)
 
 
-class Maker:
-    """A maker, as its worker sees it: one thing is asked of it at a time."""
+class CopyWorker:
+    """A copy worker process as its server worker sees it: it executes one call at a time."""
 
-    def __init__(self, opener: Callable[[], Vault]) -> None:
+    def __init__(self, open_vault: Callable[[], Vault]) -> None:
         forking = multiprocessing.get_context("fork")
-        self._wire, theirs = forking.Pipe()
-        self._process = forking.Process(target=_work, args=(theirs, self._wire, opener), daemon=True)
+        self._connection, child_end = forking.Pipe()
+        self._process = forking.Process(target=_run, args=(child_end, self._connection, open_vault), daemon=True)
         self._process.start()
-        theirs.close()
-        self._queue: queue.PriorityQueue[_Asking] = queue.PriorityQueue()
+        child_end.close()
+        self._queue: queue.PriorityQueue[_Call] = queue.PriorityQueue()
         self._numbers = itertools.count()
-        self.under_way = 0
-        threading.Thread(target=self._hand_over, daemon=True, name="maker").start()
+        self.active_streams = 0
+        threading.Thread(target=self._dispatch, daemon=True, name="copy-worker").start()
 
-    async def ask(self, what: str, *words: Any) -> Any:
-        """The answer; its refusals are raised here."""
-        asking = _Asking(what == "go_on", next(self._numbers), what, words)
-        asking.answer.set_running_or_notify_cancel()  # it is answered even if whoever asked hangs up: it may be an end
-        self._queue.put(asking)
-        return await asyncio.wrap_future(asking.answer)
+    async def call(self, method: str, *arguments: Any) -> Any:
+        """The result of a method of `_CopyStreams` in the process; its exceptions are raised here."""
+        call = _Call(method == "read", next(self._numbers), method, arguments)
+        call.answer.set_running_or_notify_cancel()  # executed even if the client disconnects: it may close a stream
+        self._queue.put(call)
+        return await asyncio.wrap_future(call.answer)
 
     @contextlib.asynccontextmanager
-    async def stream(self, wanted: Wanted, tag: str, first: int, last: int | None) -> Any:
-        """A function that gives the next bytes of a copy, and nothing at the end."""
-        name = next(self._numbers)
-        self.under_way += 1
+    async def stream(self, wanted: CopyRequest, tag: str, first: int, last: int | None) -> Any:
+        """A function that returns the next chunk of a copy, and None at its end."""
+        stream = next(self._numbers)
+        self.active_streams += 1
         try:
-            await self.ask("begin", name, wanted, tag, first, last)
-            yield lambda: self.ask("go_on", name)
+            await self.call("open", stream, wanted, tag, first, last)
+            yield lambda: self.call("read", stream)
         finally:
-            self.under_way -= 1
-            await self.ask("end", name)
+            self.active_streams -= 1
+            await self.call("close", stream)
 
     def close(self) -> None:
-        """Let it go."""
-        self._wire.close()
+        """Let the process end."""
+        self._connection.close()
 
-    def _hand_over(self) -> None:
+    def _dispatch(self) -> None:
         while True:
-            asking = self._queue.get()
+            call = self._queue.get()
             try:
-                self._wire.send((asking.what, asking.words))
-                right, answer = self._wire.recv()
+                self._connection.send((call.method, call.arguments))
+                succeeded, answer = self._connection.recv()
             except (EOFError, OSError):
-                os._exit(70)  # the maker is dead, and what it was making is lost: the whole worker is begun anew
-            asking.answer.set_result(answer) if right else asking.answer.set_exception(answer)
+                os._exit(70)  # the copy worker died and its copies are lost: the whole server worker is replaced
+            call.answer.set_result(answer) if succeeded else call.answer.set_exception(answer)
 
 
-class _Bench:
-    """What a maker has in hand."""
+class WorkerPool:
+    """The copy workers of one server worker."""
+
+    def __init__(self, open_vault: Callable[[], Vault], size: int) -> None:
+        self._workers = [CopyWorker(open_vault) for _ in range(size)]
+
+    def least_busy(self) -> CopyWorker:
+        """The copy worker with the fewest active streams."""
+        return min(self._workers, key=lambda worker: worker.active_streams)
+
+    def close(self) -> None:
+        """Let all processes end."""
+        for worker in self._workers:
+            worker.close()
+
+
+class _CopyStreams:
+    """The copies that one copy worker process is generating."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault, self._state = vault, State(vault)
         self._streams: dict[int, Iterator[bytes]] = {}
-        self._known: Memory[Delivery] = Memory(vault)
+        self._cache: LedgerCache[Delivery] = LedgerCache(vault)
 
-    def describe(self, wanted: Wanted) -> Described:
-        """The name of the copy's bytes, and how many there are if they were counted."""
-        sending = self._sending(wanted)
-        tag = sending.tag(wanted.form)
-        return Described(tag, sending.request.dataset.version, self._state.size(tag))
+    def describe(self, wanted: CopyRequest) -> CopyDescription:
+        """The tag, the version and, if known, the size of a copy."""
+        delivery = self._delivery(wanted)
+        tag = delivery.tag(wanted.format)
+        return CopyDescription(tag, delivery.request.dataset.version, self._state.size(tag))
 
-    def begin(self, name: int, wanted: Wanted, tag: str, first: int, last: int | None) -> None:
-        """Have a copy in hand, from one byte to another; refused if its bytes are no longer those of that name."""
-        sending = self._sending(wanted)
-        if sending.tag(wanted.form) != tag:
-            raise Changed("the dataset or the grant changed meanwhile; ask again")
-        chunks = sending.chunks(wanted.form)
-        self._streams[name] = window(chunks, first, last, lambda size: self._state.keep_size(tag, size))
+    def open(self, stream: int, wanted: CopyRequest, tag: str, first: int, last: int | None) -> None:
+        """Open a stream of a range of a copy's bytes; refused if the copy no longer has this tag."""
+        delivery = self._delivery(wanted)
+        if delivery.tag(wanted.format) != tag:
+            raise CopyChanged("the dataset or the grant has changed in the meantime; send the request again")
+        chunks = delivery.chunks(wanted.format)
+        self._streams[stream] = byte_range(chunks, first, last, lambda size: self._state.store_size(tag, size))
 
-    def go_on(self, name: int) -> bytes | None:
-        """The next bytes."""
-        return next(self._streams[name], None)
+    def read(self, stream: int) -> bytes | None:
+        """The next chunk of a stream, or None at its end."""
+        return next(self._streams[stream], None)
 
-    def end(self, name: int) -> None:
-        """Have a copy in hand no more."""
-        stream: Any = self._streams.pop(name, None)
-        if stream is not None:
-            stream.close()
+    def close(self, stream: int) -> None:
+        """Close a stream."""
+        chunks: Any = self._streams.pop(stream, None)
+        if chunks is not None:
+            chunks.close()
 
-    def _sending(self, wanted: Wanted) -> Delivery:
-        place = wanted.recipient, wanted.dataset, wanted.level
-        found = self._known.ask(place, lambda: Delivery.of(self._vault, *place))
-        if found.request.grant.is_over(self._vault.now()):  # the ledger does not move when a grant ends
-            found = Delivery.of(self._vault, *place)
-        return found.by(wanted.actor)
+    def _delivery(self, wanted: CopyRequest) -> Delivery:
+        key = wanted.recipient, wanted.dataset, wanted.level
+        delivery = self._cache.get(key, lambda: Delivery.of(self._vault, *key))
+        if delivery.request.grant.is_over(self._vault.now()):  # a grant expires without an entry in the ledger
+            delivery = Delivery.of(self._vault, *key)
+        return delivery.by(wanted.actor)
 
 
-def window(chunks: Iterator[bytes], first: int, last: int | None, whole: Callable[[int], None]) -> Iterator[bytes]:
-    """The bytes from one place to another, in pieces; `whole` is told how many there are, if the end was reached."""
-    at = 0
+def byte_range(
+    chunks: Iterator[bytes], first: int, last: int | None, on_complete: Callable[[int], None]
+) -> Iterator[bytes]:
+    """The bytes from `first` to `last`, in chunks; `on_complete` gets the total size if the end was reached."""
+    offset = 0
     for chunk in chunks:
-        begin, end = max(first - at, 0), len(chunk) if last is None else min(last + 1 - at, len(chunk))
-        at += len(chunk)
-        for start in range(begin, end, _PIECE):
-            yield chunk[start : min(start + _PIECE, end)]
-        if last is not None and at > last:
+        begin, end = max(first - offset, 0), len(chunk) if last is None else min(last + 1 - offset, len(chunk))
+        offset += len(chunk)
+        for start in range(begin, end, _CHUNK_BYTES):
+            yield chunk[start : min(start + _CHUNK_BYTES, end)]
+        if last is not None and offset > last:
             return
-    whole(at)
+    on_complete(offset)
 
 
-def _work(wire: Connection, others: Connection, opener: Callable[[], Vault]) -> None:
-    """A maker's life."""
-    others.close()
+def _run(connection: Connection, parent_end: Connection, open_vault: Callable[[], Vault]) -> None:
+    """Main loop of a copy worker process."""
+    parent_end.close()
     for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signal.SIG_IGN)  # it ends when its worker lets go of the wire
-    os.nice(_STEP_BACK)
-    bench = _Bench(opener())
+        signal.signal(number, signal.SIG_IGN)  # it ends when its server worker closes the connection
+    os.nice(_NICENESS)
+    streams = _CopyStreams(open_vault())
     while True:
         try:
-            what, words = wire.recv()
+            method, arguments = connection.recv()
         except (EOFError, OSError):
             os._exit(0)
         try:
-            answer: tuple[bool, Any] = True, getattr(bench, what)(*words)
+            answer: tuple[bool, Any] = True, getattr(streams, method)(*arguments)
         except Exception as error:
-            answer = False, _portable(error)
+            answer = False, _picklable(error)
         with contextlib.suppress(OSError):
-            wire.send(answer)
+            connection.send(answer)
 
 
-def _portable(error: Exception) -> Exception:
-    """An error that can travel."""
+def _picklable(error: Exception) -> Exception:
+    """The same error if it can be sent to another process, else one with its type and message."""
     try:
-        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own
+        pickle.loads(pickle.dumps(error))  # noqa: S301 - our own object
     except Exception:
         return SfumatoError(f"{type(error).__name__}: {error}")
     return error

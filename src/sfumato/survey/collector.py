@@ -1,4 +1,4 @@
-"""The collector: takes blurred rows, each ticket once."""
+"""The collector of a survey: stores perturbed answers in the vault's database and accepts each ticket once."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
-from sfumato.errors import NotWanted
+from sfumato.errors import BootstrapComplete
 from sfumato.ledger.database import Database
 from sfumato.ledger.tables import ANSWERS, CLEAR, INVITED, SURVEYS, TICKETS, VAULT
 from sfumato.survey import rows
@@ -22,127 +22,141 @@ from sfumato.survey.rows import Submission
 
 
 class Collector:
-    """What surveys received, in the vault's database."""
+    """The answers, tickets and guidances of all surveys, in the vault's database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         with database.transaction(writes=True) as connection:
-            connection.execute(sa.select(VAULT.c.id).with_for_update())  # one at a time makes them
+            connection.execute(sa.select(VAULT.c.id).with_for_update())  # only one process creates the tables
             SURVEYS.create_all(connection, checkfirst=True)
 
-    def take(self, name: str, survey: Survey, sent: Sequence[Submission], *, invited: bool) -> list[bool | None]:
-        """Keep some rows, all or none; for each whether it counts, had come before (False), or was not invited."""
+    def store(
+        self, name: str, survey: Survey, submissions: Sequence[Submission], *, invited: bool
+    ) -> list[bool | None]:
+        """Store perturbed rows in one transaction, all or none.
+
+        Returns:
+            for each row, whether it counts: False if its ticket was used before, None if the ticket is not an
+            invited one.
+
+        """
         with self._database.transaction(writes=True) as connection:
-            guided = survey.mode == "guided"
-            if guided:
-                _alone(connection, name)
-            fresh = self._spend(connection, name, [one.ticket for one in sent], invited=invited)
-            taken = [one for one, is_new in zip(sent, fresh, strict=True) if is_new]
-            if taken:
+            is_guided = survey.mode == "guided"
+            if is_guided:
+                _lock_survey(connection, name)
+            is_first = self._use_tickets(connection, name, [one.ticket for one in submissions], invited=invited)
+            accepted = [one for one, is_new in zip(submissions, is_first, strict=True) if is_new]
+            if accepted:
                 epochs = Epochs(connection, name, survey)
-                batch = epochs.count() if guided else 0
-                said = [{"level": one.level, "label": one.label, "row": rows.written(one.row)} for one in taken]
+                batch = epochs.count() if is_guided else 0
                 common = {"survey": name, "batch": batch}
-                connection.execute(ANSWERS.insert(), [{"key": secrets.token_hex(16), **common, **one} for one in said])
-                if guided:
+                connection.execute(
+                    ANSWERS.insert(), [{**_record(one), **common, "level": one.level} for one in accepted]
+                )
+                if is_guided:
                     epochs.refresh(batch)
-        return fresh
+        return is_first
 
-    def take_clear(self, name: str, survey: Survey, sent: Submission, *, invited: bool) -> bool | None:
-        """Keep an unblurred row of somebody who consented to give it."""
+    def store_unperturbed(self, name: str, survey: Survey, submission: Submission, *, invited: bool) -> bool | None:
+        """Store an unperturbed row of a respondent who consented to send it; returns whether it counts."""
         with self._database.transaction(writes=True) as connection:
-            _alone(connection, name)
-            [fresh] = self._spend(connection, name, [sent.ticket], invited=invited)
-            if fresh:
+            _lock_survey(connection, name)
+            [is_first] = self._use_tickets(connection, name, [submission.ticket], invited=invited)
+            if is_first:
                 epochs = Epochs(connection, name, survey)
-                if not epochs.wants_clear():
-                    raise NotWanted("this survey needs no unblurred answers any more; send a blurred one")
-                said = {"survey": name, "label": sent.label, "row": rows.written(sent.row)}
-                connection.execute(CLEAR.insert().values(key=secrets.token_hex(16), **said))
+                if not epochs.needs_unperturbed():
+                    raise BootstrapComplete("this survey needs no more unperturbed answers; send a perturbed one")
+                connection.execute(CLEAR.insert().values(survey=name, **_record(submission)))
                 epochs.begin()
-            return fresh
+            return is_first
 
-    def _spend(self, connection: Connection, name: str, tickets: Sequence[str], *, invited: bool) -> list[bool | None]:
-        """Use up tickets; for each whether this was its first use, or None where it is none of the invited ones."""
-        hashes = [hash_of(name, ticket) for ticket in tickets]
-        known = set(hashes)
+    def _use_tickets(
+        self, connection: Connection, name: str, tickets: Sequence[str], *, invited: bool
+    ) -> list[bool | None]:
+        """Use up tickets; for each whether this was its first use, or None where it is not an invited one."""
+        hashes = [ticket_hash(name, ticket) for ticket in tickets]
+        valid = set(hashes)
         if invited:
-            wanted = sa.select(INVITED.c.hash).where(INVITED.c.survey == name, INVITED.c.hash.in_(hashes))
-            known = set(connection.execute(wanted).scalars())
-        values = [{"survey": name, "hash": one} for one in sorted(known)]  # in one order: no deadlock
+            query = sa.select(INVITED.c.hash).where(INVITED.c.survey == name, INVITED.c.hash.in_(hashes))
+            valid = set(connection.execute(query).scalars())
+        values = [{"survey": name, "hash": one} for one in sorted(valid)]  # sorted, so that writers cannot deadlock
         fresh: set[str] = set()
         if values:
             insert = _insert(connection, TICKETS).values(values).on_conflict_do_nothing()
             fresh = set(connection.execute(insert.returning(TICKETS.c.hash)).scalars())
-        out: list[bool | None] = []
+        is_first: list[bool | None] = []
         for one in hashes:
-            out.append(one in fresh if one in known else None)
+            is_first.append(one in fresh if one in valid else None)
             fresh.discard(one)
-        return out
+        return is_first
 
     def invite(self, name: str, count: int) -> list[str]:
-        """New tickets; only their hashes are kept."""
-        made = [secrets.token_hex(16) for _ in range(count)]
+        """Issue new tickets; only their hashes are stored."""
+        tickets = [secrets.token_hex(16) for _ in range(count)]
         with self._database.transaction(writes=True) as connection:
-            connection.execute(INVITED.insert(), [{"survey": name, "hash": hash_of(name, one)} for one in made])
-        return made
+            connection.execute(INVITED.insert(), [{"survey": name, "hash": ticket_hash(name, one)} for one in tickets])
+        return tickets
 
     def epoch(self, name: str, survey: Survey) -> Epoch:
-        """Where a guided survey stands."""
+        """The current epoch of a guided survey."""
         with self._database.transaction(writes=False, snapshot=True) as connection:
             return Epochs(connection, name, survey).current()
 
     def epochs(self, name: str, survey: Survey) -> int:
-        """How many guidances there were."""
+        """The number of guidances that a survey has published."""
         with self._database.transaction(writes=False) as connection:
             return Epochs(connection, name, survey).count()
 
-    def wants_clear(self, name: str, survey: Survey) -> bool:
-        """Whether unblurred answers are still of use."""
+    def needs_unperturbed(self, name: str, survey: Survey) -> bool:
+        """Whether a guided survey still accepts unperturbed answers."""
         with self._database.transaction(writes=False) as connection:
-            return Epochs(connection, name, survey).wants_clear()
-
-    # What was received
+            return Epochs(connection, name, survey).needs_unperturbed()
 
     def counts(self, name: str) -> tuple[dict[int, int], int]:
-        """Blurred rows at each level, and unblurred rows."""
+        """The number of perturbed rows at each level, and the number of unperturbed rows."""
         by_level = sa.select(ANSWERS.c.level, sa.func.count()).where(ANSWERS.c.survey == name)
-        clear = sa.select(sa.func.count()).select_from(CLEAR).where(CLEAR.c.survey == name)
+        unperturbed = sa.select(sa.func.count()).select_from(CLEAR).where(CLEAR.c.survey == name)
         with self._database.transaction(writes=False) as connection:
-            found = connection.execute(by_level.group_by(ANSWERS.c.level)).all()
-            return {int(level): int(count) for level, count in found}, int(connection.execute(clear).scalar_one())
+            levels = connection.execute(by_level.group_by(ANSWERS.c.level)).all()
+            total = int(connection.execute(unperturbed).scalar_one())
+            return {int(level): int(count) for level, count in levels}, total
 
     def received(self, name: str, width: int) -> tuple[Integers, Integers, Integers]:
-        """Levels, labels and rows of all blurred answers."""
+        """The levels, labels and rows of all perturbed answers."""
         query = sa.select(ANSWERS.c.level, ANSWERS.c.label, ANSWERS.c.row).where(ANSWERS.c.survey == name)
         return self._arrays(query.order_by(ANSWERS.c.key), width)
 
-    def clear(self, name: str, width: int) -> tuple[Integers, Integers]:
-        """Labels and rows of the unblurred answers."""
+    def unperturbed(self, name: str, width: int) -> tuple[Integers, Integers]:
+        """The labels and rows of the unperturbed answers."""
         query = sa.select(sa.literal(0).label("level"), CLEAR.c.label, CLEAR.c.row).where(CLEAR.c.survey == name)
         return self._arrays(query.order_by(CLEAR.c.key), width)[1:]
 
     def _arrays(self, query: Any, width: int) -> tuple[Integers, Integers, Integers]:
         with self._database.transaction(writes=False) as connection:
-            found = connection.execute(query).all()
-        levels = np.array([one.level for one in found], np.int64)
-        labels = np.array([one.label for one in found], np.int64)
-        return levels, labels, rows.read([one.row for one in found], width)
+            records = connection.execute(query).all()
+        levels = np.array([one.level for one in records], np.int64)
+        labels = np.array([one.label for one in records], np.int64)
+        return levels, labels, rows.from_text([one.row for one in records], width)
 
 
-def hash_of(name: str, ticket: str) -> str:
-    """What is kept of a ticket."""
+def ticket_hash(name: str, ticket: str) -> str:
+    """The hash under which a ticket is stored."""
     return hashlib.sha256(f"{name}\0{ticket}".encode()).hexdigest()
 
 
-def _alone(connection: Connection, name: str) -> None:
-    """Wait for others who write to the same survey; SQLite has one writer anyway."""
+def _record(submission: Submission) -> dict[str, Any]:
+    """A row as it is stored, under a random key, so that the order of arrival is not recorded."""
+    return {"key": secrets.token_hex(16), "label": submission.label, "row": rows.to_text(submission.row)}
+
+
+def _lock_survey(connection: Connection, name: str) -> None:
+    """Wait for other writers of the same survey; SQLite has a single writer anyway."""
     if connection.dialect.name == "postgresql":
         number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
         connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
 
 
 def _insert(connection: Connection, table: sa.Table) -> Any:
-    from sqlalchemy.dialects import postgresql, sqlite  # noqa: PLC0415 - the two databases' own word for it
+    from sqlalchemy.dialects import postgresql, sqlite  # noqa: PLC0415 - ON CONFLICT differs between the two databases
 
     return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)

@@ -1,13 +1,13 @@
-"""A survey to begin with."""
+"""An example of a survey definition, as a starting point for a new survey."""
 
 EXAMPLE = """\
 title = "How we travel to work"
-consent = "Your answers are blurred on your own device before they are sent. Nobody, we included, can undo it."
+consent = "Your answers are randomly changed on your own device before they are sent. Nobody, not even us, can undo it."
 deadline = "2030-12-31"
-class = "car"                      # the question that a classifier shall answer; leave it out if there is none
-mode = "randomised"                # or "guided": see below
+class = "car"                      # the question that a classifier predicts; leave it out if there is none
+mode = "randomised"                # or "guided": see docs/survey.md
 
-[levels]                           # the stops of each respondent's slider: epsilon of a question
+[levels]                           # privacy levels that each respondent chooses from: epsilon per question
 careful = 0.5
 balanced = 1.0
 open = 2.5
@@ -19,7 +19,7 @@ options = ["yes", "no"]
 [questions.distance]
 text = "How far is it to your work?"
 kind = "number"
-cuts = [2, 10, 30]                 # only the bin is ever blurred and sent
+cuts = [2, 10, 30]                 # only the interval is perturbed and sent, never the number
 unit = "km"
 
 [questions.ways]

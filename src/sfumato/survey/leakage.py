@@ -1,4 +1,7 @@
-"""How many bits blurred rows tell about people of a known population: for audits and experiments, not for devices."""
+"""Information leakage of perturbed answers: mutual information between a respondent's answers and the row sent.
+
+It needs the distribution of the population, so it serves audits and experiments, not respondents' devices.
+"""
 
 from __future__ import annotations
 
@@ -7,32 +10,33 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.kernels import Floats
-from sfumato.survey.perturbation import Integers, bits_of, chances
+from sfumato.survey.perturbation import Integers, bit_probabilities, one_hot
 
 
 def entropy(codes: Integers) -> float:
-    """Bits of an answer, for people drawn from these rows."""
-    counts = np.unique(codes, axis=0, return_counts=True)[1] / len(codes)
-    return float(-(counts * np.log2(counts)).sum())
+    """The entropy of a row of answers, in bits, for respondents drawn from these rows."""
+    probabilities = np.unique(codes, axis=0, return_counts=True)[1] / len(codes)
+    return float(-(probabilities * np.log2(probabilities)).sum())
 
 
 def paper_bound(codes: Integers, sizes: Sequence[int], level: int) -> float:
-    """Zhang 2005's bound (29) on the share that guidance of a level can tell; false as stated (E8)."""
-    values = np.linalg.svd(bits_of(codes, sizes).astype(float), compute_uv=False)
+    """The bound (29) of zhang2005 on the share of information disclosed at a level; false as stated (E8)."""
+    values = np.linalg.svd(one_hot(codes, sizes).astype(float), compute_uv=False)
     return float((values[:level] ** 2).sum() / (len(codes) * len(sizes)))
 
 
-def exactly(codes: Integers, weights: Floats, sizes: Sequence[int], guidance: Floats, floor: float = 0.0) -> float:
-    """`I(t;R)` by going through all rows that can be sent; for few bits."""
-    law = chances(bits_of(codes, sizes), guidance, floor)
-    sent = (np.arange(2 ** law.shape[1])[:, None] >> np.arange(law.shape[1])) & 1
-    given = np.prod(np.where(sent[None], law[:, None], 1 - law[:, None]), axis=2)
-    return _entropy_of(weights @ given) - float(weights @ [_entropy_of(row) for row in given])
+def exact(codes: Integers, weights: Floats, sizes: Sequence[int], guidance: Floats, floor: float = 0.0) -> float:
+    """The mutual information `I(t;R)` of a guided row by enumeration of all rows; feasible for few bits only."""
+    probabilities = bit_probabilities(one_hot(codes, sizes), guidance, floor)
+    width = probabilities.shape[1]
+    sent = (np.arange(2**width)[:, None] >> np.arange(width)) & 1
+    conditional = np.prod(np.where(sent[None], probabilities[:, None], 1 - probabilities[:, None]), axis=2)
+    return _entropy_of(weights @ conditional) - float(weights @ [_entropy_of(row) for row in conditional])
 
 
-def _entropy_of(law: Floats) -> float:
-    some = law[law > 0]
-    return float(-(some * np.log2(some)).sum())
+def _entropy_of(distribution: Floats) -> float:
+    positive = distribution[distribution > 0]
+    return float(-(positive * np.log2(positive)).sum())
 
 
 def guided(
@@ -44,39 +48,35 @@ def guided(
     draws: int = 4000,
     floor: float = 0.0,
 ) -> float:
-    """`I(t;R)` of a guided row, for people drawn from these rows, by simulation."""
-    people, counts = np.unique(codes, axis=0, return_counts=True)
-    law = chances(bits_of(people, sizes), guidance, floor)
-    who = rng.choice(len(people), draws, p=counts / counts.sum())
-    sent = (rng.random((draws, law.shape[1])) < law[who]).astype(np.int64)
-    return _information(sent, law, who, counts / counts.sum())
+    """The mutual information `I(t;R)` of a guided row, for respondents drawn from these rows, by simulation."""
+    profiles, counts = np.unique(codes, axis=0, return_counts=True)
+    probabilities = bit_probabilities(one_hot(profiles, sizes), guidance, floor)
+    truth = rng.choice(len(profiles), draws, p=counts / counts.sum())
+    sent = (rng.random((draws, probabilities.shape[1])) < probabilities[truth]).astype(np.int64)
+    with np.errstate(divide="ignore"):
+        log_one, log_zero = np.log2(probabilities), np.log2(1 - probabilities)
+    log_likelihood = np.empty((draws, len(profiles)))
+    for index, row in enumerate(sent):
+        log_likelihood[index] = np.where(row, log_one, log_zero).sum(1)
+    return _mutual_information(log_likelihood, truth, counts / counts.sum())
 
 
 def randomised(
     codes: Integers, sizes: Sequence[int], retention: Sequence[float], rng: np.random.Generator, *, draws: int = 4000
 ) -> float:
-    """`I(t;R)` of randomised response, for people drawn from these rows, by simulation."""
-    people, counts = np.unique(codes, axis=0, return_counts=True)
-    who = rng.choice(len(people), draws, p=counts / counts.sum())
-    kept = rng.random((draws, len(sizes))) < np.asarray(retention)
-    sent = np.where(kept, people[who], rng.integers(0, np.asarray(sizes), (draws, len(sizes))))
-    same = sent[:, None] == people[None]
+    """The mutual information `I(t;R)` of randomised response, for respondents drawn from these rows, by simulation."""
+    profiles, counts = np.unique(codes, axis=0, return_counts=True)
+    truth = rng.choice(len(profiles), draws, p=counts / counts.sum())
+    is_kept = rng.random((draws, len(sizes))) < np.asarray(retention)
+    sent = np.where(is_kept, profiles[truth], rng.integers(0, np.asarray(sizes), (draws, len(sizes))))
+    is_same = sent[:, None] == profiles[None]
     other = (1 - np.asarray(retention)) / np.asarray(sizes)
-    likely = np.log2(np.where(same, np.asarray(retention) + other, other)).sum(2)
-    return _gain(likely, who, counts / counts.sum())
+    log_likelihood = np.log2(np.where(is_same, np.asarray(retention) + other, other)).sum(2)
+    return _mutual_information(log_likelihood, truth, counts / counts.sum())
 
 
-def _information(sent: Integers, law: Floats, who: Integers, weights: Floats) -> float:
-    with np.errstate(divide="ignore"):
-        ones, zeros = np.log2(law), np.log2(1 - law)
-    likely = np.empty((len(sent), len(law)))
-    for at, row in enumerate(sent):
-        likely[at] = np.where(row, ones, zeros).sum(1)
-    return _gain(likely, who, weights)
-
-
-def _gain(likely: Floats, who: Integers, weights: Floats) -> float:
-    """The mean of `log2 P(R|t)/P(R)`."""
-    top = likely.max(1, keepdims=True)
-    alone = np.log2((np.exp2(likely - top) * weights).sum(1)) + top[:, 0]
-    return float((likely[np.arange(len(who)), who] - alone).mean())
+def _mutual_information(log_likelihood: Floats, truth: Integers, weights: Floats) -> float:
+    """The mean of `log2 P(R|t)/P(R)` over simulated rows, from the base-2 log-likelihood of each profile."""
+    largest = log_likelihood.max(1, keepdims=True)
+    log_marginal = np.log2((np.exp2(log_likelihood - largest) * weights).sum(1)) + largest[:, 0]
+    return float((log_likelihood[np.arange(len(truth)), truth] - log_marginal).mean())

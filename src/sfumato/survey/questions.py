@@ -1,4 +1,4 @@
-"""Questions: what is asked, which answers there are, and how an answer becomes a number."""
+"""Survey questions: their kinds, their options, and the encoding of answers as integer codes."""
 
 from __future__ import annotations
 
@@ -16,76 +16,88 @@ KINDS = ("choice", "multiple", "number")
 
 @dataclass(frozen=True)
 class Item:
-    """What is blurred by itself."""
+    """A categorical variable that is perturbed by itself: a question, or one option of a multiple choice."""
 
     question: str
     option: str
-    """The option of a multiple choice that this is about, else nothing."""
+    """The option of a multiple choice that this item is about, else empty."""
     size: int
-    share: float
-    """The part of the question's epsilon that is spent on it."""
+    epsilon_share: float
+    """The share of the question's epsilon that is spent on this item."""
     labels: tuple[str, ...]
 
     @property
     def name(self) -> str:
-        """For tables."""
+        """The item's name in tables of results."""
         return f"{self.question}: {self.option}" if self.option else self.question
 
 
 @dataclass(frozen=True)
 class Question:
-    """One question."""
+    """A question with its kind and its possible answers."""
 
     name: str
     text: str
     kind: str
     options: tuple[str, ...] = ()
     cuts: tuple[float, ...] = ()
-    """Where a number falls into the next bin: `cuts[i] <= x` puts it above the i-th."""
+    """The lower ends of all bins of a number but the first: `cuts[i] <= x` puts x above the i-th bin."""
     unit: str = ""
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
-            raise SurveyError(f"question {self.name}: its kind must be one that there is; {nearest(self.kind, KINDS)}")
+            raise SurveyError(f"question {self.name}: its kind must be a known one; {nearest(self.kind, KINDS)}")
         if not (1 <= len(self.name) <= 100 and 1 <= len(self.text) <= 1000 and len(self.unit) <= 20):
             raise SurveyError(f"question {self.name[:100]}: its name, text and unit must be short texts; shorten them")
         if self.kind == "number":
-            sound = all(map(math.isfinite, self.cuts)) and list(self.cuts) == sorted(set(self.cuts))
-            if self.options or not 1 <= len(self.cuts) <= 63 or not sound:
-                raise SurveyError(f"question {self.name}: a number must have 1 to 63 cuts, each above the last")
-        elif self.cuts or not (1 if self.kind == "multiple" else 2) <= len(self.options) <= 64:
-            raise SurveyError(f"question {self.name}: a {self.kind} must have options, 2 to 64 of them, and no cuts")
+            self._check_cuts()
+        else:
+            self._check_options()
+
+    def _check_cuts(self) -> None:
+        is_increasing = all(map(math.isfinite, self.cuts)) and list(self.cuts) == sorted(set(self.cuts))
+        if self.options or not 1 <= len(self.cuts) <= 63 or not is_increasing:
+            raise SurveyError(
+                f"question {self.name}: a number must have 1 to 63 cuts in increasing order, and no options"
+            )
+
+    def _check_options(self) -> None:
+        fewest = 1 if self.kind == "multiple" else 2
+        if self.cuts or not fewest <= len(self.options) <= 64:
+            raise SurveyError(
+                f"question {self.name}: a {self.kind} must have options, {fewest} to 64 of them, and no cuts"
+            )
         if len(set(self.options)) < len(self.options) or not all(0 < len(one) <= 200 for one in self.options):
-            raise SurveyError(f"question {self.name}: its options must be short texts that differ")
+            raise SurveyError(f"question {self.name}: its options must be distinct texts of 1 to 200 characters")
 
     @classmethod
-    def parse(cls, name: str, said: Any) -> Question:
-        """Read what TOML or JSON held."""
+    def parse(cls, name: str, options: Any) -> Question:
+        """Read a question from its table in a TOML or JSON definition."""
         known = ("text", "kind", "options", "cuts", "unit")
-        if not isinstance(said, Mapping):
+        if not isinstance(options, Mapping):
             raise SurveyError(f"question {name} must be a table such as [questions.{name}]")
-        for word in said:
-            if word not in known:
-                raise SurveyError(f"question {name} has no {word!r}; {nearest(word, known)}")
-        for word in ("options", "cuts"):
-            if not isinstance(said.get(word, []), list | tuple):
-                raise SurveyError(f"question {name}: its {word} must be a list")
+        for field in options:
+            if field not in known:
+                raise SurveyError(f"question {name} has no {field!r}; {nearest(field, known)}")
+        for field in ("options", "cuts"):
+            if not isinstance(options.get(field, []), list | tuple):
+                raise SurveyError(f"question {name}: its {field} must be a list")
         return cls(
             name=name,
-            text=str(said.get("text", name)),
-            kind=str(said.get("kind", "choice")),
-            options=tuple(map(str, said.get("options", ()))),
-            cuts=tuple(map(float, said.get("cuts", ()))),
-            unit=str(said.get("unit", "")),
+            text=str(options.get("text", name)),
+            kind=str(options.get("kind", "choice")),
+            options=tuple(map(str, options.get("options", ()))),
+            cuts=tuple(map(float, options.get("cuts", ()))),
+            unit=str(options.get("unit", "")),
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """As `parse` reads it."""
+        """The question as a table that `parse` reads."""
         answers = {"cuts": list(self.cuts), "unit": self.unit} if self.cuts else {"options": list(self.options)}
         return {"text": self.text, "kind": self.kind, **answers}
 
     def labels(self) -> tuple[str, ...]:
-        """The answers that there are to a question with one answer."""
+        """The possible answers to a question with a single answer, as text."""
         if self.kind != "number":
             return self.options
         ends = [f"{cut:g}" for cut in self.cuts]
@@ -94,14 +106,14 @@ class Question:
         return tuple(f"{bin_}{unit}" for bin_ in (f"below {ends[0]}", *between, f"{ends[-1]} or more"))
 
     def items(self) -> tuple[Item, ...]:
-        """What is blurred: the answer, or each option of a multiple choice."""
+        """The variables that are perturbed: the answer, or each option of a multiple choice."""
         if self.kind != "multiple":
             labels = self.labels()
             return (Item(self.name, "", len(labels), 1.0, labels),)
         share = 1 / len(self.options)
         return tuple(Item(self.name, option, 2, share, ("no", "yes")) for option in self.options)
 
-    def read(self, text: str) -> Any:
+    def parse_answer(self, text: str) -> Any:
         """An answer from a cell of a CSV file; options of a multiple choice are separated by semicolons."""
         if self.kind == "multiple":
             return text.split(";") if text else []
@@ -112,12 +124,16 @@ class Question:
         except ValueError:
             raise SurveyError(f"question {self.name} must be answered with a number, got {text[:60]!r}") from None
 
-    def code(self, answer: Any) -> list[int]:
-        """An answer as a number for each item; refused if it is none."""
-        if self.kind == "number":
-            if isinstance(answer, bool) or not isinstance(answer, int | float) or not abs(answer) < math.inf:
-                raise SurveyError(f"question {self.name} must be answered with a number")
-            return [bisect.bisect_right(self.cuts, answer)]
+    def encode(self, answer: Any) -> list[int]:
+        """The integer code of an answer for each item; an answer that does not fit the question is refused."""
+        return self._encode_number(answer) if self.kind == "number" else self._encode_options(answer)
+
+    def _encode_number(self, answer: Any) -> list[int]:
+        if isinstance(answer, bool) or not isinstance(answer, int | float) or not abs(answer) < math.inf:
+            raise SurveyError(f"question {self.name} must be answered with a number")
+        return [bisect.bisect_right(self.cuts, answer)]
+
+    def _encode_options(self, answer: Any) -> list[int]:
         chosen = answer if isinstance(answer, list | tuple) else [answer]
         if any(one not in self.options for one in chosen) or (self.kind == "choice" and len(chosen) != 1):
             raise SurveyError(f"question {self.name} must be answered with its options: {', '.join(self.options)}")

@@ -1,8 +1,8 @@
-"""What a survey has found so far: counts, shares, models, and the rows themselves."""
+"""Results of a survey: counts, estimated shares of answers, classifiers with their accuracy, and perturbed rows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,22 +11,29 @@ import pyarrow as pa
 
 from sfumato.errors import SurveyError
 from sfumato.kernels import Floats
-from sfumato.kernels.intervals import wilson
-from sfumato.survey import classifiers as learning
+from sfumato.kernels.intervals import Interval, wilson
+from sfumato.survey import classifiers
 from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
-from sfumato.survey.frequencies import CONFIDENCE, Share, frequencies, plain_frequencies, told, weights
-from sfumato.survey.guidance import Tally, fingerprint
+from sfumato.survey.frequencies import (
+    CONFIDENCE,
+    AnswerShare,
+    frequencies,
+    reported,
+    unbiased_indicators,
+    unperturbed_frequencies,
+)
+from sfumato.survey.guidance import CooccurrenceCounts, fingerprint
 from sfumato.survey.perturbation import Integers
-from sfumato.survey.tree import RandomisedTree
+from sfumato.survey.tree import RandomisedResponseTree
 
 _FOLDS = 5
-_KINDS = ("naive Bayes", "tree")
+_MODELS = ("naive Bayes", "tree")
 
 
 @dataclass(frozen=True)
 class Status:
-    """Where a survey stands."""
+    """The state of a survey, with the answers received and the shares estimated from them."""
 
     survey: str
     title: str
@@ -35,50 +42,74 @@ class Status:
     deadline: str
     answers: int
     levels: dict[str, int]
-    """Answers at each stop of the slider, or by the number of directions that were followed."""
+    """The number of answers at each privacy level, or for each number of directions that were followed."""
     clear: int
-    """Unblurred answers, given to begin a guided survey with."""
+    """The number of unperturbed answers, sent to start a guided survey."""
     epoch: int
     alarms: tuple[str, ...]
     fingerprint: str
-    """What respondents see too: whoever sees another one is asked something else."""
-    shares: tuple[Share, ...]
+    """A hash that respondents see too: someone who sees a different one was asked something else."""
+    shares: tuple[AnswerShare, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The status as it is written to JSON."""
+        return {**self.__dict__, "shares": [one.as_dict() for one in self.shares], "alarms": list(self.alarms)}
+
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> Status:
+        """Read what `as_dict` wrote."""
+        shares = tuple(AnswerShare.parse(one) for one in fields["shares"])
+        return cls(**{**fields, "shares": shares, "alarms": tuple(fields["alarms"])})
 
 
 @dataclass(frozen=True)
-class Quality:
-    """How often a model is right, with its 95 % interval, and on what that was seen."""
+class ModelQuality:
+    """The accuracy of a classifier, with its 95 % confidence interval, and the data it was evaluated on."""
 
     model: str
-    accuracy: float
-    low: float
-    high: float
-    seen_on: str
+    accuracy: Interval
+    evaluated_on: str
+
+    def as_dict(self) -> dict[str, Any]:
+        """The quality as it is written to JSON, with the interval in the fields `accuracy`, `low` and `high`."""
+        return {
+            "model": self.model,
+            "accuracy": self.accuracy.estimate,
+            "low": self.accuracy.low,
+            "high": self.accuracy.high,
+            "evaluated_on": self.evaluated_on,
+        }
+
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> ModelQuality:
+        """Read what `as_dict` wrote."""
+        accuracy = Interval(fields["accuracy"], fields["low"], fields["high"])
+        return cls(fields["model"], accuracy, fields["evaluated_on"])
 
 
 @dataclass(frozen=True)
 class Models:
-    """Models of scikit-learn's for rows of answers (as `Survey.code` makes them), and how good they are."""
+    """scikit-learn classifiers for rows of answer codes (as `Survey.encode` returns them), and their accuracy."""
 
     bayes: Any
     tree: Any
-    qualities: tuple[Quality, ...]
+    qualities: tuple[ModelQuality, ...]
     classes: tuple[str, ...]
     answers: int
 
 
 def status(collector: Collector, name: str, survey: Survey, state: str) -> Status:
-    """Where a survey stands."""
-    counts, clear = collector.counts(name)
+    """The status of a survey."""
+    counts, unperturbed = collector.counts(name)
     epoch = collector.epoch(name, survey)
-    stops = [one for one, _ in survey.levels]
     if survey.mode == "guided":
         levels = {f"{level} directions": count for level, count in sorted(counts.items())}
-        shares = _clear_shares(collector, name, survey)
+        shares = _guided_shares(collector, name, survey)
     else:
-        levels = {stops[level]: count for level, count in sorted(counts.items())}
-        at, _, rows = collector.received(name, len(survey.sizes))
-        shares = frequencies(survey, at, rows)
+        names = [level for level, _ in survey.levels]
+        levels = {names[index]: count for index, count in sorted(counts.items())}
+        chosen, _, rows = collector.received(name, len(survey.sizes))
+        shares = frequencies(survey, chosen, rows)
     return Status(
         survey=name,
         title=survey.title,
@@ -87,113 +118,123 @@ def status(collector: Collector, name: str, survey: Survey, state: str) -> Statu
         deadline=survey.deadline,
         answers=sum(counts.values()),
         levels=levels,
-        clear=clear,
+        clear=unperturbed,
         epoch=epoch.number,
         alarms=epoch.alarms,
-        fingerprint=fingerprint(survey.schema, epoch.digests),
+        fingerprint=fingerprint(survey.version, epoch.digests),
         shares=tuple(shares),
     )
 
 
-def _clear_shares(collector: Collector, name: str, survey: Survey) -> list[Share]:
-    """Guided rows tell no shares (their law is not linear), but the class is sent as it is, and some rows wholly."""
+def _guided_shares(collector: Collector, name: str, survey: Survey) -> list[AnswerShare]:
+    """The shares in a guided survey, from what was sent unperturbed: every class label, and the bootstrap rows.
+
+    The distribution of guided rows is not linear in the answers, so no shares are estimated from them.
+    """
     _, labels, _ = collector.received(name, survey.width)
-    own, rows = collector.clear(name, len(survey.sizes))
-    out = plain_frequencies(survey.target, survey.classes, np.concatenate([labels, own]))
-    for at, item in enumerate(survey.items):
-        out += told(item, plain_frequencies(item.name, item.labels, rows[:, at]))
-    return out
+    bootstrap_labels, rows = collector.unperturbed(name, len(survey.sizes))
+    shares = unperturbed_frequencies(survey.target, survey.classes, np.concatenate([labels, bootstrap_labels]))
+    for index, item in enumerate(survey.items):
+        shares += reported(item, unperturbed_frequencies(item.name, item.labels, rows[:, index]))
+    return shares
 
 
 def models(collector: Collector, name: str, survey: Survey, test: Sequence[dict[str, Any]]) -> Models:
-    """Train, and say how good it is: on unblurred answers where there are any, else on blurred ones."""
+    """Train classifiers and estimate their accuracy: on unperturbed answers where there are any, else on perturbed."""
     if not survey.target:
-        raise SurveyError(f"the survey {name} names no class question, so there is nothing to learn")
-    found = _guided(collector, name, survey) if survey.mode == "guided" else _randomised(collector, name, survey)
+        raise SurveyError(f"the survey {name} names no class question, so there is nothing to predict")
+    trained = _guided(collector, name, survey) if survey.mode == "guided" else _randomised(collector, name, survey)
     if not test:
-        return found
-    rows, labels = _coded(survey, test)
-    return replace(found, qualities=_tried(found.bayes, found.tree, rows, labels, "the test file"))
+        return trained
+    rows, labels = _encoded(survey, test)
+    return replace(trained, qualities=_evaluated(trained.bayes, trained.tree, rows, labels, "the test file"))
 
 
-def _tried(bayes: Any, tree: Any, rows: Integers, labels: Integers, seen_on: str) -> tuple[Quality, ...]:
-    """How good models are on rows that were not blurred."""
+def _evaluated(bayes: Any, tree: Any, rows: Integers, labels: Integers, evaluated_on: str) -> tuple[ModelQuality, ...]:
+    """The accuracy of models on unperturbed rows."""
     hits = [float((model.predict(rows) == labels).sum()) if len(rows) else 0.0 for model in (bayes, tree)]
     return tuple(
-        Quality(kind, *wilson(hit, len(rows), CONFIDENCE), seen_on) for kind, hit in zip(_KINDS, hits, strict=True)
+        ModelQuality(model, wilson(hit, len(rows), CONFIDENCE), evaluated_on)
+        for model, hit in zip(_MODELS, hits, strict=True)
     )
 
 
-def _coded(survey: Survey, test: Sequence[dict[str, Any]]) -> tuple[Integers, Integers]:
-    class_at = [item.question for item in survey.items].index(survey.target) if survey.mode == "randomised" else -1
-    rows = np.array([survey.code(row) for row in test])
+def _encoded(survey: Survey, test: Sequence[dict[str, Any]]) -> tuple[Integers, Integers]:
+    """Rows of answer codes without the class, and the codes of the class."""
+    rows = np.array([survey.encode(row) for row in test])
     labels = np.array([survey.label(row) for row in test])
-    return (np.delete(rows, class_at, axis=1) if class_at >= 0 else rows), labels
+    return (np.delete(rows, _class_index(survey), axis=1) if survey.mode == "randomised" else rows), labels
 
 
-def _enough(count: int) -> None:
+def _class_index(survey: Survey) -> int:
+    return [item.question for item in survey.items].index(survey.target)
+
+
+def _check_enough(count: int) -> None:
     if count < 2 * _FOLDS:
         raise SurveyError(f"a model needs at least {2 * _FOLDS} answers, and there are {count}; wait for more")
 
 
 def _guided(collector: Collector, name: str, survey: Survey) -> Models:
     _, labels, rows = collector.received(name, survey.width)
-    _enough(len(rows))
-    tally = Tally.empty(len(survey.classes), survey.width).add(rows, labels)
-    bayes = learning.bayes_from_guided(tally, survey.sizes, survey.guided.floor)
-    tree = learning.tree_from_guided(rows, labels, survey.sizes)
-    own, clear = collector.clear(name, len(survey.sizes))
-    qualities = _tried(bayes, tree, clear, own, "unblurred answers that were not trained on")
+    _check_enough(len(rows))
+    counts = CooccurrenceCounts.empty(len(survey.classes), survey.width).add(rows, labels)
+    bayes = classifiers.naive_bayes_from_guided(counts, survey.sizes, survey.guided.floor)
+    tree = classifiers.tree_from_guided(rows, labels, survey.sizes)
+    true_labels, true_rows = collector.unperturbed(name, len(survey.sizes))
+    held_out = "unperturbed answers that were not trained on"
+    qualities = _evaluated(bayes, tree, true_rows, true_labels, held_out)
     return Models(bayes, tree, qualities, survey.classes, len(rows))
 
 
 def _randomised(collector: Collector, name: str, survey: Survey) -> Models:
     levels, _, rows = collector.received(name, len(survey.sizes))
-    _enough(len(rows))
-    at = [item.question for item in survey.items].index(survey.target)
+    _check_enough(len(rows))
+    index = _class_index(survey)
     retention = np.array(survey.retention)[levels]
-    classes = weights(rows[:, at], retention[:, at], survey.sizes[at])
-    others = np.delete(rows, at, axis=1)
-    kept = np.delete(retention, at, axis=1)
-    sizes = [size for index, size in enumerate(survey.sizes) if index != at]
+    classes = unbiased_indicators(rows[:, index], retention[:, index], survey.sizes[index])
+    features = np.delete(rows, index, axis=1)
+    kept = np.delete(retention, index, axis=1)
+    sizes = [size for item, size in enumerate(survey.sizes) if item != index]
     if not sizes:
-        raise SurveyError(f"the survey {name} asks nothing but its class question, so there is nothing to learn from")
+        raise SurveyError(f"the survey {name} asks only its class question, so there is nothing to predict it from")
 
-    def trained(some: Integers | slice) -> tuple[Any, Any]:
-        bayes = learning.bayes_from_randomised(others[some], kept[some], sizes, classes[some])
-        return bayes, RandomisedTree(sizes).fit(others[some], classes[some], kept[some])
+    def train(subset: Integers | slice) -> tuple[Any, Any]:
+        bayes = classifiers.naive_bayes_from_randomised(features[subset], kept[subset], sizes, classes[subset])
+        return bayes, RandomisedResponseTree(sizes).fit(features[subset], classes[subset], kept[subset])
 
-    bayes, tree = trained(slice(None))
-    return Models(bayes, tree, _crosswise(trained, others, kept, classes), survey.classes, len(rows))
+    bayes, tree = train(slice(None))
+    return Models(bayes, tree, _cross_validated(train, features, kept, classes), survey.classes, len(rows))
 
 
-def _crosswise(trained: Any, rows: Integers, kept: Floats, classes: Floats) -> tuple[Quality, ...]:
-    """Each row's class from the others' models. What is seen is blurred, so on clear answers models do better."""
+def _cross_validated(
+    train: Callable[[Integers], tuple[Any, Any]], rows: Integers, kept: Floats, classes: Floats
+) -> tuple[ModelQuality, ...]:
+    """The accuracy by cross-validation on perturbed rows; on unperturbed rows the models are usually more accurate."""
     folds = np.arange(len(rows)) % _FOLDS
-    expected = np.zeros((2, len(rows)), np.int64)
+    predicted = np.zeros((2, len(rows)), np.int64)
     for fold in range(_FOLDS):
-        bayes, tree = trained(np.flatnonzero(folds != fold))
-        here = folds == fold
-        expected[0, here] = learning.bayes_of_blurred(bayes, rows[here], kept[here])
-        expected[1, here] = tree.predict(rows[here])
-    seen = "blurred answers (on clear ones usually more)"
+        bayes, tree = train(np.flatnonzero(folds != fold))
+        test = folds == fold
+        predicted[0, test] = classifiers.predict_perturbed(bayes, rows[test], kept[test])
+        predicted[1, test] = tree.predict(rows[test])
+    evaluated_on = "perturbed answers, by cross-validation (usually higher on unperturbed ones)"
     return tuple(
-        Quality(kind, *learning.unblurred_accuracy(found, classes), seen)
-        for kind, found in zip(_KINDS, expected, strict=True)
+        ModelQuality(model, classifiers.unbiased_accuracy(one, classes), evaluated_on)
+        for model, one in zip(_MODELS, predicted, strict=True)
     )
 
 
 def table(collector: Collector, name: str, survey: Survey) -> pa.Table:
-    """All blurred rows, with the words of the answers."""
+    """All perturbed rows, with the answers as text."""
     if survey.mode == "guided":
         levels, labels, rows = collector.received(name, survey.width)
         names = [f"{item.name} = {label}" for item in survey.items for label in item.labels]
         columns = {survey.target: np.array(survey.classes, object)[labels]}
-        columns |= {column: rows[:, at].astype(bool) for at, column in enumerate(names)}
+        columns |= {column: rows[:, index].astype(bool) for index, column in enumerate(names)}
         return pa.table({**columns, "directions": levels})
     levels, _, rows = collector.received(name, len(survey.sizes))
-    columns = {item.name: np.array(item.labels, object)[rows[:, at]] for at, item in enumerate(survey.items)}
+    columns = {item.name: np.array(item.labels, object)[rows[:, index]] for index, item in enumerate(survey.items)}
     epsilon = np.array([epsilon for _, epsilon in survey.levels])[levels]
-    return pa.table(
-        {**columns, "level": np.array([one for one, _ in survey.levels], object)[levels], "epsilon": epsilon}
-    )
+    level = np.array([one for one, _ in survey.levels], object)[levels]
+    return pa.table({**columns, "level": level, "epsilon": epsilon})

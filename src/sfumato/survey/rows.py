@@ -1,4 +1,4 @@
-"""Rows of answers as they are kept and sent: checked, and written as one letter for each item."""
+"""Rows of answers as they are sent and stored: validation, and serialisation as one character per item."""
 
 from __future__ import annotations
 
@@ -13,68 +13,68 @@ from sfumato.errors import SurveyError
 from sfumato.survey.definition import Survey
 from sfumato.survey.perturbation import Integers
 
-_LETTERS = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
-_TABLE = np.full(256, 255, np.uint8)
-_TABLE[np.frombuffer(_LETTERS.encode(), np.uint8)] = np.arange(64)
+_ALPHABET = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_"
+_CODES = np.full(256, 255, np.uint8)
+_CODES[np.frombuffer(_ALPHABET.encode(), np.uint8)] = np.arange(64)
 
-UNLIKELY = 1e-9
-"""A row with so many ones that fewer than this share of honest rows have them is refused."""
+FALSE_ALARM_RATE = 1e-9
+"""The probability with which a row of an honest device is refused for having too many ones."""
 
 
 @dataclass(frozen=True)
 class Submission:
-    """One blurred answer as a device sends it."""
+    """One answer as a device sends it."""
 
     ticket: str
     level: int
-    """The stop of the slider, or the number of directions that were followed."""
+    """The index of the privacy level that was chosen, or the number of directions that were followed."""
     label: int
     row: tuple[int, ...]
 
 
-def written(row: Sequence[int]) -> str:
-    """A row as text."""
-    return "".join(_LETTERS[value] for value in row)
+def to_text(row: Sequence[int]) -> str:
+    """A row as text, one character per value."""
+    return "".join(_ALPHABET[value] for value in row)
 
 
-def read(texts: Sequence[str], width: int) -> Integers:
-    """Rows from text."""
-    found = np.frombuffer("".join(texts).encode(), np.uint8)
-    return _TABLE[found].astype(np.int64).reshape(len(texts), width)
+def from_text(texts: Sequence[str], width: int) -> Integers:
+    """Rows from the texts that `to_text` wrote."""
+    characters = np.frombuffer("".join(texts).encode(), np.uint8)
+    return _CODES[characters].astype(np.int64).reshape(len(texts), width)
 
 
 def check_randomised(survey: Survey, level: int, row: Sequence[int]) -> None:
-    """Refuse what no device sends to a randomised survey."""
+    """Refuse a row that no device sends to a randomised survey."""
     if not 0 <= level < len(survey.levels):
         raise SurveyError(f"the level must be one of the survey's {len(survey.levels)}, got {level}")
     _check_codes(survey, row)
 
 
-def check_clear(survey: Survey, label: int, row: Sequence[int]) -> None:
-    """Refuse what no device sends unblurred."""
+def check_unperturbed(survey: Survey, label: int, row: Sequence[int]) -> None:
+    """Refuse an unperturbed row that no device sends."""
     _check_label(survey, label)
     _check_codes(survey, row)
 
 
 def check_guided(survey: Survey, label: int, row: Sequence[int]) -> None:
-    """Refuse what no device sends to a guided survey."""
+    """Refuse a row that no device sends to a guided survey."""
     _check_label(survey, label)
     if len(row) != survey.width or not set(row) <= {0, 1}:
         raise SurveyError(f"a row must have {survey.width} bits, each 0 or 1")
-    most = most_ones(len(survey.items), survey.width, survey.guided.floor)
-    if sum(row) > most:
-        raise SurveyError(f"a row has at most {most} ones under this survey's law, got {sum(row)}")
+    limit = max_ones(len(survey.items), survey.width, survey.guided.floor)
+    if sum(row) > limit:
+        raise SurveyError(f"a row must have at most {limit} ones in this survey, got {sum(row)}")
 
 
 @cache
-def most_ones(items: int, width: int, floor: float) -> int:
-    """Ones that an honest row does not exceed.
+def max_ones(items: int, width: int, floor: float) -> int:
+    """The number of ones that an honest row exceeds with a probability below `FALSE_ALARM_RATE`.
 
     `Σ t~² <= |t|²`, the number of items, so the mean of the ones is at most `(1-2f) n + f d`; and no sum of independent
     bits of that mean has a heavier tail than the binomial one (Hoeffding 1956).
     """
     mean = min((1 - 2 * floor) * items + floor * width, width)
-    return min(width, max(int(binom.isf(UNLIKELY, width, mean / width)), int(mean) + 1))
+    return min(width, max(int(binom.isf(FALSE_ALARM_RATE, width, mean / width)), int(mean) + 1))
 
 
 def _check_codes(survey: Survey, row: Sequence[int]) -> None:

@@ -1,4 +1,4 @@
-"""The surveys of a vault: their definitions in its ledger, what they received in its database."""
+"""Survey management for a vault: definitions are entries of its ledger, answers are stored in its database."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
 from sfumato.survey.results import Status
 from sfumato.vault import Vault, grants
-from sfumato.vault.names import checked
+from sfumato.vault.names import validated_name
 
 _STATES = {"drafted": "draft", "opened": "open", "closed": "closed"}
 
+_MAX_TICKETS = 100_000
+
 
 @dataclass(frozen=True)
-class Known:
-    """A survey by its name, and whether it takes answers."""
+class RegisteredSurvey:
+    """A survey of a vault with its name, its definition and its state in the ledger."""
 
     name: str
     survey: Survey
@@ -32,15 +34,15 @@ class Known:
     """Whether only invited people may answer."""
 
     @classmethod
-    def of(cls, entry: Entry) -> Known:
-        """What an entry says."""
-        said = entry.body
-        return cls(entry.dataset, Survey.loads(said["definition"]), _STATES[entry.action], said["invited"])
+    def from_entry(cls, entry: Entry) -> RegisteredSurvey:
+        """The survey that a ledger entry records."""
+        body = entry.body
+        return cls(entry.dataset, Survey.loads(body["definition"]), _STATES[entry.action], body["invited"])
 
 
 @dataclass(frozen=True)
-class Listed:
-    """A survey in a list."""
+class SurveySummary:
+    """A survey in the list of all surveys."""
 
     survey: str
     title: str
@@ -52,91 +54,96 @@ class Listed:
 
 
 class Surveys:
-    """What an owner does with surveys, and what the service needs of them."""
+    """The surveys of a vault: draft, open and close them, invite respondents, and read the results."""
 
     def __init__(self, vault: Vault) -> None:
         self._vault = vault
 
     @cached_property
     def collector(self) -> Collector:
-        """What was received."""
+        """The collector, which stores the answers."""
         return Collector(self._vault.ledger.database)
 
     def new(self, name: str, definition: Survey | str, *, invited: bool = False) -> Entry:
-        """Draft a survey; until it is opened, drafting it again replaces it."""
+        """Draft a survey; drafting it again replaces the draft until the survey is opened."""
         survey = definition if isinstance(definition, Survey) else Survey.loads(definition)
-        checked("survey", name)
+        validated_name("survey", name)
         body = {"definition": survey.dumps(), "title": survey.title, "invited": invited}
         with self._vault.ledger.writing(self._vault.keys()) as writing:
             latest = writing.latest("survey", name)
             if latest is not None and latest.action != "drafted":
-                raise SurveyError(f"the survey {name} was opened already, so it stays as it is; choose another name")
+                raise SurveyError(f"the survey {name} was opened already and cannot be changed; choose another name")
             return writing.append("drafted", "survey", body, dataset=name)
 
     def open(self, name: str) -> Entry:
-        """Let a survey take answers; from now on its definition cannot be changed."""
-        return self._turn(name, "opened", "drafted")
+        """Open a survey for answers; from now on its definition cannot be changed."""
+        return self._change_state(name, "opened", "drafted")
 
     def close(self, name: str) -> Entry:
-        """Let a survey take no answers any more."""
-        return self._turn(name, "closed", "opened")
+        """Close a survey, which then accepts no more answers."""
+        return self._change_state(name, "closed", "opened")
 
-    def _turn(self, name: str, action: str, before: str) -> Entry:
+    def _change_state(self, name: str, action: str, required: str) -> Entry:
         with self._vault.ledger.writing(self._vault.keys()) as writing:
-            latest = grants.known(writing, "survey", name)
+            latest = grants.require(writing, "survey", name)
             if latest.action == action:
                 return latest
-            if latest.action != before:
+            if latest.action != required:
                 raise SurveyError(
-                    f"a survey must be {_STATES[before]} for this, and {name} is {_STATES[latest.action]}"
+                    f"a survey must be {_STATES[required]} to be {action}, and {name} is {_STATES[latest.action]}"
                 )
-            if action == "opened" and self._vault.now() > Known.of(latest).survey.ends:
+            if action == "opened" and self._vault.now() > RegisteredSurvey.from_entry(latest).survey.ends:
                 raise SurveyError(f"the deadline of {name} has passed; draft it again with a later one")
             return writing.append(action, "survey", latest.body, dataset=name)
 
-    def known(self, name: str) -> Known:
-        """A survey by its name."""
+    def get(self, name: str) -> RegisteredSurvey:
+        """The survey of a name; raises `UnknownSubject` if there is none."""
         with self._vault.ledger.reading(self._vault.keys()) as reading:
-            return Known.of(grants.known(reading, "survey", name))
+            return RegisteredSurvey.from_entry(grants.require(reading, "survey", name))
 
-    def state(self, known: Known) -> str:
-        """Whether it takes answers now."""
-        return "closed" if known.state == "open" and self._vault.now() > known.survey.ends else known.state
+    def state(self, registered: RegisteredSurvey) -> str:
+        """The state of a survey now: an open survey is closed once its deadline has passed."""
+        is_over = registered.state == "open" and self._vault.now() > registered.survey.ends
+        return "closed" if is_over else registered.state
 
-    def listed(self) -> list[Listed]:
-        """All surveys."""
+    def summaries(self) -> list[SurveySummary]:
+        """A summary of each survey of the vault."""
         with self._vault.ledger.reading() as reading:
-            return [self._listed(Known.of(entry)) for entry in reading.current("survey")]
+            return [self._summary(RegisteredSurvey.from_entry(entry)) for entry in reading.current("survey")]
 
-    def _listed(self, one: Known) -> Listed:
-        said = one.survey
-        return Listed(one.name, said.title, said.mode, self.state(one), said.deadline, one.invited, len(said.questions))
+    def _summary(self, registered: RegisteredSurvey) -> SurveySummary:
+        survey = registered.survey
+        return SurveySummary(
+            survey=registered.name,
+            title=survey.title,
+            mode=survey.mode,
+            state=self.state(registered),
+            deadline=survey.deadline,
+            invited=registered.invited,
+            questions=len(survey.questions),
+        )
 
     def invite(self, name: str, count: int) -> list[str]:
-        """Tickets for invited people; only hashes of them are kept."""
-        if not self.known(name).invited:
-            raise SurveyError(f"the survey {name} is open to all; draft one with `--invited` to hand out tickets")
-        if not 1 <= count <= 100_000:
-            raise SurveyError(f"between 1 and 100,000 tickets are made at once, got {count}")
+        """Issue tickets for invited respondents; only their hashes are stored."""
+        if not self.get(name).invited:
+            raise SurveyError(f"the survey {name} is open to everybody; draft one with `--invited` to issue tickets")
+        if not 1 <= count <= _MAX_TICKETS:
+            raise SurveyError(f"the number of tickets must lie between 1 and {_MAX_TICKETS:,}, got {count}")
         return self.collector.invite(name, count)
 
-    # What came in
-
-    def epoch(self, known: Known) -> Epoch:
-        """Where a guided survey stands."""
-        return self.collector.epoch(known.name, known.survey)
+    def epoch(self, registered: RegisteredSurvey) -> Epoch:
+        """The current guidance of a guided survey, with its public log."""
+        return self.collector.epoch(registered.name, registered.survey)
 
     def status(self, name: str) -> Status:
-        """Counts, shares with their intervals, and alarms."""
-        known = self.known(name)
-        return results.status(self.collector, known.name, known.survey, self.state(known))
+        """The number of answers, their shares with confidence intervals, and alarms."""
+        registered = self.get(name)
+        return results.status(self.collector, name, registered.survey, self.state(registered))
 
     def model(self, name: str, test: Sequence[dict[str, Any]] = ()) -> results.Models:
-        """A naive Bayes and a decision tree for the class question, and how good they are."""
-        known = self.known(name)
-        return results.models(self.collector, known.name, known.survey, test)
+        """A naive Bayes classifier and a decision tree for the class question, with their accuracy."""
+        return results.models(self.collector, name, self.get(name).survey, test)
 
     def export(self, name: str) -> Any:
-        """All blurred rows, as a table of pyarrow's."""
-        known = self.known(name)
-        return results.table(self.collector, known.name, known.survey)
+        """All perturbed rows, as a pyarrow table."""
+        return results.table(self.collector, name, self.get(name).survey)

@@ -1,8 +1,8 @@
-"""A decision tree from randomised answers.
+"""Decision tree from randomised response, grown by information gain on counts corrected for the perturbation.
 
-Every row goes down every branch, with a weight whose sum is the number of people there: the inverted channel of each
-question on the way (as in `frequencies.weights`), which may be negative. A branch whose number cannot be told from
-its noise is not grown.
+Every row goes down every branch, with a weight whose sum estimates the number of respondents there: the product of the
+unbiased indicators of each item on the path (`frequencies.unbiased_indicators`), which may be negative. A branch whose
+count is not significantly above its noise is not grown.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
 
 from sfumato.kernels import Floats
-from sfumato.survey.frequencies import weights
+from sfumato.survey.frequencies import unbiased_indicators
 from sfumato.survey.perturbation import Integers
 
-_SURE = 3.0
-"""Standard deviations by which the people of a branch, and what a question tells, must exceed chance."""
+_SIGNIFICANCE = 3.0
+"""Standard deviations by which the count of a branch, and the dependence on an item, must exceed their noise."""
 
 
 @dataclass
@@ -29,31 +29,33 @@ class _Node:
     branches: list[_Node] = field(default_factory=list)
 
 
-class RandomisedTree(ClassifierMixin, BaseEstimator):
-    """Grown by information gain on corrected counts; predicts the class of rows that are not blurred."""
+class RandomisedResponseTree(ClassifierMixin, BaseEstimator):
+    """A decision tree trained on perturbed rows; it predicts the class of unperturbed rows."""
 
-    def __init__(self, sizes: Sequence[int], depth: int = 3, least: float = 0.01) -> None:
-        self.sizes, self.depth, self.least = sizes, depth, least
+    def __init__(self, sizes: Sequence[int], max_depth: int = 3, min_share: float = 0.01) -> None:
+        self.sizes, self.max_depth, self.min_share = sizes, max_depth, min_share
 
-    def fit(self, rows: Integers, classes: Floats, retention: Floats) -> RandomisedTree:
-        """Grow it.
+    def fit(self, rows: Integers, classes: Floats, retention: Floats) -> RandomisedResponseTree:
+        """Grow the tree.
 
         Args:
-            rows: blurred answers.
+            rows: perturbed answer codes.
             classes: for each row, the weight of each class.
-            retention: for each row and item, the probability with which it was kept.
+            retention: for each row and item, the retention probability.
 
         """
         self.classes_ = np.arange(classes.shape[1])
-        self._shares = [weights(rows[:, at], retention[:, at], size) for at, size in enumerate(self.sizes)]
+        self._indicators = [
+            unbiased_indicators(rows[:, index], retention[:, index], size) for index, size in enumerate(self.sizes)
+        ]
         self.root_ = self._grow(classes, frozenset(), len(rows))
-        del self._shares
+        del self._indicators
         return self
 
     def _grow(self, classes: Floats, used: frozenset[int], people: int) -> _Node:
         counts = classes.sum(0)
         node = _Node(int(counts.argmax()))
-        if len(used) >= self.depth:
+        if len(used) >= self.max_depth:
             return node
         gains = [-1.0 if item in used else self._gain(classes, counts, item, people) for item in range(len(self.sizes))]
         best = int(np.argmax(gains))
@@ -61,35 +63,35 @@ class RandomisedTree(ClassifierMixin, BaseEstimator):
             return node
         node.item = best
         node.branches = [
-            self._branch(classes * self._shares[best][:, value, None], used | {best}, people, node.label)
+            self._branch(classes * self._indicators[best][:, value, None], used | {best}, people, node.label)
             for value in range(self.sizes[best])
         ]
         return node
 
     def _branch(self, classes: Floats, used: frozenset[int], people: int, label: int) -> _Node:
-        here = classes.sum(1)
-        noise = _SURE * np.sqrt((here**2).sum())
-        if here.sum() < max(noise, self.least * people):
+        weights = classes.sum(1)
+        noise = _SIGNIFICANCE * np.sqrt((weights**2).sum())
+        if weights.sum() < max(noise, self.min_share * people):
             return _Node(label)
         return self._grow(classes, used, people)
 
     def _gain(self, classes: Floats, counts: Floats, item: int, people: int) -> float:
-        """How much a question tells about the class, in people times bits; chance alone gains nothing."""
-        shares = self._shares[item]
-        table = np.maximum(classes.T @ shares, 0)
-        apart = classes - classes.sum(1, keepdims=True) * counts / max(counts.sum(), 1)  # 0 in sum if nothing is told
-        shift = np.abs(apart.T @ shares)
-        noise = np.sqrt((apart**2).T @ (shares - shares.mean(0)) ** 2)
-        if (shift <= _SURE * noise).all() or table.sum() < self.least * people:
+        """The information gain of an item about the class, times the number of respondents; 0 if not significant."""
+        indicators = self._indicators[item]
+        table = np.maximum(classes.T @ indicators, 0)
+        residual = classes - classes.sum(1, keepdims=True) * counts / max(counts.sum(), 1)  # sums to 0 if independent
+        dependence = np.abs(residual.T @ indicators)
+        noise = np.sqrt((residual**2).T @ (indicators - indicators.mean(0)) ** 2)
+        if (dependence <= _SIGNIFICANCE * noise).all() or table.sum() < self.min_share * people:
             return 0.0
-        left = sum(_entropy(part) * float(part.sum()) for part in table.T)
-        return _entropy(counts) * float(counts.clip(0).sum()) - left
+        remaining = sum(_entropy(part) * float(part.sum()) for part in table.T)
+        return _entropy(counts) * float(counts.clip(0).sum()) - remaining
 
     def predict(self, rows: Any) -> Integers:
-        """The class of each row of answers."""
-        return np.array([self._expected(row) for row in np.asarray(rows)], np.int64)
+        """The predicted class of each row of answer codes."""
+        return np.array([self._predict_row(row) for row in np.asarray(rows)], np.int64)
 
-    def _expected(self, row: Integers) -> int:
+    def _predict_row(self, row: Integers) -> int:
         node = self.root_
         while node.branches:
             node = node.branches[row[node.item]]
@@ -97,6 +99,6 @@ class RandomisedTree(ClassifierMixin, BaseEstimator):
 
 
 def _entropy(counts: Floats) -> float:
-    some = counts[counts > 0]
-    share = some / some.sum() if some.size else some
+    positive = counts[counts > 0]
+    share = positive / positive.sum() if positive.size else positive
     return float(-(share * np.log2(share)).sum())

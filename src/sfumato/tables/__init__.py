@@ -1,1 +1,1 @@
-"""TODO."""
+"""Table input and output: readers, writers, partitioned tables, object stores, record ids, views and row order."""

@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all."""
+"""Atomic writes: files that appear whole or not at all, on this machine or in an object store."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ import secrets
 import socket
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from sfumato.errors import ReleaseError
+from sfumato.tables.filesystem import filesystem_of, is_file, is_remote, open_file
 
 
 @contextlib.contextmanager
-def replacing(target: Path, final: Callable[[Path], Path] | None = None) -> Iterator[Path]:
-    """A path to write to; what is there at the end takes the target's name, durably, and on any error vanishes.
+def atomic_path(target: Path, final: Callable[[Path], Path] | None = None) -> Iterator[Path]:
+    """A path to write to; what is there at the end takes the target's name, durably, and on any error is removed.
 
     Args:
+        target: the name that the file takes.
         final: chooses another name, once the file is written.
 
     """
     part = target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
-        _sweep(target)
+        _remove_leftovers(target)
         yield part
         with part.open("rb") as file:
             os.fsync(file.fileno())
@@ -38,22 +41,72 @@ def replacing(target: Path, final: Callable[[Path], Path] | None = None) -> Iter
             part.unlink(missing_ok=True)
 
 
-def replace_text(target: Path, text: str) -> None:
-    """Write a text file that appears whole or not at all."""
-    with replacing(target) as part:
+def write_text(target: Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic_path(target) as part:
         part.write_text(text, encoding="utf-8")
 
 
-def _sweep(target: Path) -> None:
-    """Remove what runs on this machine that were killed have left behind."""
+@contextlib.contextmanager
+def atomic_upload(uri: str) -> Iterator[Any]:
+    """A file object to write to, on this machine or in an object store; on any error, the file is as it was."""
+    if not is_remote(uri):
+        path = Path(uri)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with atomic_path(path) as part, part.open("wb") as file:
+            yield file
+        return
+    files, path_there = filesystem_of(uri)
+    try:
+        file = files.open(path_there, "wb")  # nothing of it is visible until it is closed
+        try:
+            yield file
+        except BaseException:
+            file.discard()
+            file.closed = True  # else it would be written after all when it is garbage-collected
+            raise
+        file.close()
+    except OSError as error:
+        raise ReleaseError(f"{uri} could not be written: {error}") from None
+
+
+def upload_text(uri: str, text: str) -> None:
+    """Write a short text to a URI atomically."""
+    with atomic_upload(uri) as file:
+        file.write(text.encode())
+
+
+def read_text(uri: str) -> str | None:
+    """A short text from a URI, or nothing if there is no such file."""
+    if not is_file(uri):
+        return None
+    with open_file(uri) as file:
+        return str(file.read().decode())
+
+
+def remove(uris: list[str]) -> None:
+    """Remove some files, and the folders on this machine that are then empty."""
+    for uri in uris:
+        if is_remote(uri):
+            files, path = filesystem_of(uri)
+            files.rm_file(path)
+        else:
+            Path(uri).unlink(missing_ok=True)
+            with contextlib.suppress(OSError):  # one holds something else
+                for folder in Path(uri).parents:
+                    folder.rmdir()
+
+
+def _remove_leftovers(target: Path) -> None:
+    """Remove what killed processes of this machine have left behind."""
     prefix = f".{target.name}.{socket.gethostname()}-"
     for left in target.parent.iterdir() if target.parent.is_dir() else ():
         owner = left.name.removeprefix(prefix).split("-")[0]
-        if left.name.startswith(prefix) and left.suffix == ".part" and owner.isdigit() and not _alive(int(owner)):
+        if left.name.startswith(prefix) and left.suffix == ".part" and owner.isdigit() and not _is_alive(int(owner)):
             left.unlink(missing_ok=True)
 
 
-def _alive(process: int) -> bool:
+def _is_alive(process: int) -> bool:
     try:
         os.kill(process, 0)
     except ProcessLookupError:

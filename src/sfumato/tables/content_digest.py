@@ -1,7 +1,7 @@
-"""The content digest of a copy: of its values, whatever file format, batches or widths of types they lie in.
+"""Content digests: a hash of a copy's values that does not depend on file format, batches or widths of types.
 
-SHA-256 over the digests of the batches of `schema.table.BATCH` rows, each over the columns' names, kinds, nulls and
-values. Batches are digested where they are made, in parallel.
+SHA-256 over the digests of the batches of `tables.readers.BATCH` rows, each over the columns' names, kinds, nulls and
+values. Batches are hashed where they are made, in parallel.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ def of_batch(batch: pa.RecordBatch) -> bytes:
 
 
 def of_batches(digests: Iterable[bytes]) -> str:
-    """The digest of a copy, from those of its batches."""
+    """The digest of a copy, from the digests of its batches."""
     return hashlib.sha256(b"".join(digests)).hexdigest()
 
 
 def _widest(array: pa.Array) -> pa.Array:
-    """The column in the one type that stands for all types of its kind: a file format may not keep the width."""
+    """The column in the widest type of its kind, since a file format may not keep the width."""
     kind = array.type
     if types.is_float64(kind) or types.is_int64(kind) or types.is_nested(kind):
         return array
@@ -56,7 +56,7 @@ def _kind(kind: pa.DataType) -> str:
 
 
 def _bytes(array: pa.Array) -> Iterable[memoryview | bytes]:
-    """The values of a column without nulls, as bytes that do not depend on where it lies in memory."""
+    """The values of a column without nulls, as bytes that do not depend on its offset in memory."""
     if not len(array):
         return []
     if types.is_nested(array.type):

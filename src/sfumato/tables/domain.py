@@ -1,4 +1,4 @@
-"""A domain: the values that a categorical column may take, in a fixed order."""
+"""Domains of categorical columns: the values that a column may take, in a fixed order."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError
 
-Authenticator = npt.NDArray[np.int64]
+CategoryCodes = npt.NDArray[np.int64]
 
 LARGEST = 1 << 31
-"""How many values a domain, or the product of the domains of a joint group, may have at most."""
+"""The largest number of values of a domain, or of the product of the domains of a joint group."""
 
 
 @dataclass(frozen=True)
 class Domain:
-    """Either listed values or, where `values` is empty, all integers from `first` on."""
+    """Listed values or, where `values` is empty, `count` consecutive integers from `first`."""
 
     values: tuple[Any, ...] = ()
     first: int = 0
@@ -38,18 +38,18 @@ class Domain:
         return cls(values=tuple(values), count=count)
 
     @classmethod
-    def declared(cls, column: str, said: Any) -> Domain:
+    def declared(cls, column: str, stated: Any) -> Domain:
         """The domain that a policy states: a list, or a table with `min` and `max`."""
-        if isinstance(said, dict) and set(said) == {"min", "max"} and all(type(v) is int for v in said.values()):
-            if not -(1 << 62) < said["min"] <= said["max"] < 1 << 62:
-                raise PolicyError(f"the domain of {column!r} must have min at most max, both in 63 bits, got {said}")
-            return cls(first=said["min"], count=said["max"] - said["min"] + 1)
-        if isinstance(said, list) and said and not any(isinstance(value, list | dict) for value in said):
-            plain = [value if isinstance(value, int | str) else str(value) for value in said]
+        if isinstance(stated, dict) and set(stated) == {"min", "max"} and all(type(v) is int for v in stated.values()):
+            if not -(1 << 62) < stated["min"] <= stated["max"] < 1 << 62:
+                raise PolicyError(f"the domain of {column!r} must have min at most max, both in 63 bits, got {stated}")
+            return cls(first=stated["min"], count=stated["max"] - stated["min"] + 1)
+        if isinstance(stated, list) and stated and not any(isinstance(value, list | dict) for value in stated):
+            plain = [value if isinstance(value, int | str) else str(value) for value in stated]
             if len({(type(value), value) for value in plain}) == len(plain):
                 return cls.listed(plain)
         raise PolicyError(
-            f"the domain of {column!r} must be a list of distinct values or {{ min = 0, max = 9 }}, got {said!r}"
+            f"the domain of {column!r} must be a list of distinct values or {{ min = 0, max = 9 }}, got {stated!r}"
         )
 
     @classmethod
@@ -61,32 +61,32 @@ class Domain:
         return cls(values=values, first=data.get("min", 0), count=count)
 
     def encode(self) -> dict[str, Any]:
-        """As JSON."""
+        """The domain as JSON."""
         if self.values or not self.count:
             return {"values": list(self.values), "count": self.count}
         return {"min": self.first, "count": self.count}
 
-    def codes(self, array: pa.Array, column: str) -> Authenticator:
+    def codes(self, array: pa.Array, column: str) -> CategoryCodes:
         """The index of each value; -1 where null. A value outside the domain is refused."""
         if types.is_null(array.type):
             return np.full(len(array), -1, np.int64)
         if types.is_dictionary(array.type):
             table = np.append(self._lookup(array.dictionary), -1)
-            places = array.indices.cast(pa.int64()).fill_null(len(table) - 1)
-            found: Authenticator = table[places.to_numpy(zero_copy_only=False)]
+            indices = array.indices.cast(pa.int64()).fill_null(len(table) - 1)
+            found: CategoryCodes = table[indices.to_numpy(zero_copy_only=False)]
         elif types.is_integer(array.type) and not self.values:
             found = self._offset(array)
         else:
             found = self.codes(array.dictionary_encode(), column)
         if len(found) and found.min() < -1:
-            stranger = array[int(np.flatnonzero(found < -1)[0])].as_py()
+            unknown = array[int(np.flatnonzero(found < -1)[0])].as_py()
             raise SourceError(
-                f"every value of {column!r} must be in its domain of {self.count} values, got {stranger!r}; add it to "
+                f"every value of {column!r} must be in its domain of {self.count} values, got {unknown!r}; add it to "
                 "the domain in the policy"
             )
         return found
 
-    def array(self, codes: Authenticator, null: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
+    def array(self, codes: CategoryCodes, null: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
         """The column of type `kind` that has these indices."""
         mask = null if null.any() else None
         kind = self.result_type(kind)
@@ -111,21 +111,22 @@ class Domain:
             return pa.array(values, kind) if types.is_integer(kind) else pa.array(values or [], None).cast(kind)
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, OverflowError):
             raise SourceError(
-                f"a domain must have values of its column's type, got {list(values[:3])} ... for {kind}; write them so"
+                f"a domain must have values of its column's type, got {list(values[:3])} ... for {kind}; write "
+                "them in that type"
             ) from None
 
-    def _lookup(self, values: pa.Array) -> Authenticator:
+    def _lookup(self, values: pa.Array) -> CategoryCodes:
         """The index of each of some values; -2 where it is not in the domain, -1 where null."""
         found = pc.index_in(values, value_set=self._typed(values.type)).fill_null(-2)
-        codes: Authenticator = found.to_numpy(zero_copy_only=False).astype(np.int64)
+        codes: CategoryCodes = found.to_numpy(zero_copy_only=False).astype(np.int64)
         if values.null_count:
             codes[values.is_null().to_numpy(zero_copy_only=False)] = -1
         return codes
 
-    def _offset(self, array: pa.Array) -> Authenticator:
+    def _offset(self, array: pa.Array) -> CategoryCodes:
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         values = array.fill_null(self.first) if array.null_count else array
-        codes: Authenticator = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self.first
+        codes: CategoryCodes = values.to_numpy(zero_copy_only=False).astype(np.int64, copy=False) - self.first
         if len(codes) and not 0 <= int(codes.min()) <= int(codes.max()) < self.count:
             codes[(codes < 0) | (codes >= self.count)] = -2
         if null is not None:
@@ -134,7 +135,7 @@ class Domain:
 
 
 def is_category(kind: pa.DataType) -> bool:
-    """Whether values of this type can be categories: text, whole numbers, truth values, decimals and times."""
+    """Whether values of this type can be categories: text, integers, booleans, decimals, dates and times."""
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind) or types.is_null(kind)
     return bool(text or types.is_integer(kind) or types.is_decimal(kind) or types.is_temporal(kind))
 

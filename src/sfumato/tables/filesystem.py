@@ -1,4 +1,4 @@
-"""Where files lie: on this machine, or in any store that fsspec knows (`s3://bucket/folder`)."""
+"""File systems: files and folders on this machine, or in any object store that fsspec knows (`s3://bucket/folder`)."""
 
 from __future__ import annotations
 
@@ -14,81 +14,81 @@ from sfumato.errors import SourceError
 
 
 @dataclass(frozen=True)
-class Found:
+class FileInfo:
     """A file in a folder."""
 
     name: str
     """Its path below the folder, with slashes."""
-    place: str
+    uri: str
     stamp: str
-    """Changes when the file does: its size, and its time or the store's own mark."""
+    """Changes when the file does: its size, and its time or the store's own entity tag."""
 
 
-def is_remote(place: str | Path) -> bool:
-    """Whether a place is a URL."""
-    return isinstance(place, str) and "://" in place
+def is_remote(uri: str | Path) -> bool:
+    """Whether this is a URL rather than a path."""
+    return isinstance(uri, str) and "://" in uri
 
 
-def system(place: str) -> tuple[Any, str]:
+def filesystem_of(uri: str) -> tuple[Any, str]:
     """The file system of a URL, and the path there."""
     try:
         import fsspec  # noqa: PLC0415 - an extra
     except ImportError:
-        raise SourceError(f"{place} needs fsspec; run `pip install 'sfumato[remote]'`") from None
+        raise SourceError(f"{uri} needs fsspec; run `pip install 'sfumato[remote]'`") from None
     try:
-        found, path = fsspec.core.url_to_fs(place)
+        found, path = fsspec.core.url_to_fs(uri)
     except (ValueError, ImportError) as error:
-        raise SourceError(f"{place} must be a path, or a URL that fsspec knows: {error}") from None
+        raise SourceError(f"{uri} must be a path, or a URL that fsspec knows: {error}") from None
     return found, str(path)
 
 
-def opened(place: str | Path, *, mapped: bool = False) -> pa.NativeFile:
-    """A file to read from; `mapped` into memory, where it lies on this machine."""
-    if not is_remote(place):
-        return pa.memory_map(str(place)) if mapped else pa.OSFile(str(place))
-    files, path = system(str(place))
+def open_file(uri: str | Path, *, mapped: bool = False) -> pa.NativeFile:
+    """A file to read from; `mapped` into memory, where it is on this machine."""
+    if not is_remote(uri):
+        return pa.memory_map(str(uri)) if mapped else pa.OSFile(str(uri))
+    files, path = filesystem_of(str(uri))
     return pa.PythonFile(files.open(path, "rb"), mode="r")
 
 
-def is_file(place: str | Path) -> bool:
-    """Whether a file is there."""
-    if not is_remote(place):
-        return Path(place).is_file()
-    files, path = system(str(place))
+def is_file(uri: str | Path) -> bool:
+    """Whether there is a file of this name."""
+    if not is_remote(uri):
+        return Path(uri).is_file()
+    files, path = filesystem_of(str(uri))
     return bool(files.isfile(path))
 
 
-def is_folder(place: str | Path) -> bool:
-    """Whether a folder is there."""
-    if not is_remote(place):
-        return Path(place).is_dir()
-    files, path = system(str(place))
+def is_folder(uri: str | Path) -> bool:
+    """Whether there is a folder of this name."""
+    if not is_remote(uri):
+        return Path(uri).is_dir()
+    files, path = filesystem_of(str(uri))
     return bool(files.isdir(path))
 
 
-def below(folder: str | Path, name: str) -> str:
-    """The place of a name in a folder."""
+def join(folder: str | Path, name: str) -> str:
+    """The URI of a file in a folder."""
     return f"{str(folder).rstrip('/')}/{name}"
 
 
-def listed(folder: str | Path) -> list[Found]:
-    """All files of a folder and its folders, in the order of their names; their places hold wherever they are read."""
+def list_files(folder: str | Path) -> list[FileInfo]:
+    """All files below a folder, sorted by name; their URIs hold on any machine that reaches the folder."""
     found = _remote(str(folder)) if is_remote(folder) else _local(Path(folder).absolute())
     return sorted(found, key=lambda file: file.name)
 
 
-def _local(folder: Path) -> Iterator[Found]:
-    for place, _, names in os.walk(folder):
+def _local(folder: Path) -> Iterator[FileInfo]:
+    for directory, _, names in os.walk(folder):
         for name in names:
-            path = Path(place, name)
-            said = path.stat()
-            yield Found(path.relative_to(folder).as_posix(), str(path), f"{said.st_size} {said.st_mtime_ns}")
+            path = Path(directory, name)
+            status = path.stat()
+            yield FileInfo(path.relative_to(folder).as_posix(), str(path), f"{status.st_size} {status.st_mtime_ns}")
 
 
-def _remote(folder: str) -> Iterator[Found]:
-    files, root = system(folder)
+def _remote(folder: str) -> Iterator[FileInfo]:
+    files, root = filesystem_of(folder)
     files.invalidate_cache()
-    for path, said in files.find(root, detail=True).items():
+    for path, info in files.find(root, detail=True).items():
         name = str(path).removeprefix(root).lstrip("/")
-        mark = said.get("ETag") or said.get("etag") or said.get("LastModified") or said.get("created")
-        yield Found(name, below(folder, name), f"{said.get('size')} {mark}")
+        tag = info.get("ETag") or info.get("etag") or info.get("LastModified") or info.get("created")
+        yield FileInfo(name, join(folder, name), f"{info.get('size')} {tag}")

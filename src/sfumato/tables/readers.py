@@ -1,4 +1,4 @@
-"""Files of tables, one reader a format: what a file's columns are, and its rows as a stream."""
+"""Readers of table files (Parquet, CSV, Arrow): the columns of a file, and its rows as a stream of batches."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pyarrow.parquet
 from pyarrow import types
 
 from sfumato.errors import SourceError
-from sfumato.tables.filesystem import is_file, opened
+from sfumato.tables.filesystem import is_file, open_file
 
 BATCH = 1 << 16
-"""Rows a batch, all but the last."""
+"""Rows per batch, except in the last one."""
 
 FORMATS = {
     ".parquet": "parquet",
@@ -29,40 +29,40 @@ FORMATS = {
 }
 
 
-class LedgerReader(NamedTuple):
+class TableReader(NamedTuple):
     """A table that can be read more than once."""
 
     schema: pa.Schema
     rows: int | None
     batches: Callable[[list[str]], Iterable[pa.RecordBatch]]
-    """Of some columns."""
+    """Reads some columns."""
 
 
 def format_of(path: str | Path) -> str:
-    """The format that a file's ending names."""
+    """The format that a file name's suffix stands for."""
     ending = Path(path).suffix.lower()
     if ending not in FORMATS:
         raise SourceError(f"a table's name must end in one of {', '.join(FORMATS)}, got {str(path)!r}")
     return FORMATS[ending]
 
 
-def read_file(place: str | Path, schema: pa.Schema | None = None) -> LedgerReader:
+def read_file(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     """A file; a schema gives the types of CSV, which has none of its own."""
-    if not Path(place).suffix and not is_file(place):
-        raise SourceError(f"a table must be a file or a folder that exists, and {str(place)!r} is none")
-    kind = format_of(place)
+    if not Path(uri).suffix and not is_file(uri):
+        raise SourceError(f"a table must be a file or a folder that exists, and {str(uri)!r} is none")
+    kind = format_of(uri)
     try:
-        if not is_file(place):
-            raise SourceError(f"a table must be a file that exists, and {str(place)!r} is none")
+        if not is_file(uri):
+            raise SourceError(f"a table must be a file that exists, and {str(uri)!r} is none")
         if kind == "csv":
-            return _csv(place, schema)
-        return _parquet(place) if kind == "parquet" else _arrow(place)
+            return _csv(uri, schema)
+        return _parquet(uri) if kind == "parquet" else _arrow(uri)
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{place} could not be read as {kind}: {brief(error)}") from None
+        raise SourceError(f"{uri} could not be read as {kind}: {brief(error)}") from None
 
 
-def viewless(schema: pa.Schema) -> pa.Schema:
-    """The schema with ordinary strings. Views of strings are not taken by all of Arrow's functions."""
+def without_views(schema: pa.Schema) -> pa.Schema:
+    """The schema with ordinary strings: not all of Arrow's functions take string views."""
     views = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
 
     def plain(kind: pa.DataType) -> pa.DataType:
@@ -73,28 +73,28 @@ def viewless(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain(field.type)) for field in schema], schema.metadata)
 
 
-def _parquet(place: str | Path) -> LedgerReader:
-    with opened(place) as handle, pyarrow.parquet.ParquetFile(handle) as file:
+def _parquet(uri: str | Path) -> TableReader:
+    with open_file(uri) as handle, pyarrow.parquet.ParquetFile(handle) as file:
         schema, rows = file.schema_arrow, file.metadata.num_rows
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with opened(place) as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=False) as file:
+        with open_file(uri) as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=False) as file:
             for batch in file.iter_batches(batch_size=BATCH, columns=names):
                 yield batch.select(names)
 
-    return LedgerReader(schema, rows, read)
+    return TableReader(schema, rows, read)
 
 
-def _csv(place: str | Path, schema: pa.Schema | None = None) -> LedgerReader:
+def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     """A CSV file, separated by commas, semicolons or tabs; an empty cell that is not quoted is null.
 
-    Without a schema the first rows tell the types, and numbers written with leading zeros stay text.
+    Without a schema the types are inferred from the first rows, and numbers with leading zeros stay text.
     """
-    with opened(place) as file:
+    with open_file(uri) as file:
         head = file.read(1 << 20).partition(b"\n")[0].decode("utf-8-sig")
-    mark = max(",;\t", key=head.count)
+    separator = max(",;\t", key=head.count)
     # in a table of one column, an empty line is a null
-    parse = pyarrow.csv.ParseOptions(delimiter=mark, ignore_empty_lines=mark in head)
+    parse = pyarrow.csv.ParseOptions(delimiter=separator, ignore_empty_lines=separator in head)
 
     def parsed(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
         convert = pyarrow.csv.ConvertOptions(
@@ -104,7 +104,7 @@ def _csv(place: str | Path, schema: pa.Schema | None = None) -> LedgerReader:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        return pyarrow.csv.open_csv(opened(place), parse_options=parse, convert_options=convert)
+        return pyarrow.csv.open_csv(open_file(uri), parse_options=parse, convert_options=convert)
 
     with parsed({field.name: _readable(field.type) for field in schema or ()}) as reader:
         found = reader.schema
@@ -116,7 +116,7 @@ def _csv(place: str | Path, schema: pa.Schema | None = None) -> LedgerReader:
         with parsed(known, names) as reader:
             yield from reader
 
-    return LedgerReader(found, None, read)
+    return TableReader(found, None, read)
 
 
 def _readable(kind: pa.DataType) -> pa.DataType:
@@ -129,7 +129,7 @@ def _readable(kind: pa.DataType) -> pa.DataType:
 
 
 def _keep_zeros(schema: pa.Schema, texts: Any) -> pa.Schema:
-    """The schema with text in place of integers where some cell has leading zeros, as codes have."""
+    """The schema with text instead of integers where some cell has leading zeros, as codes have."""
     with texts as reader:
         first = next(iter(reader), None)
     if first is None:
@@ -139,29 +139,29 @@ def _keep_zeros(schema: pa.Schema, texts: Any) -> pa.Schema:
     return pa.schema(field.with_type(pa.string()) if field.name in coded else field for field in schema)
 
 
-def _arrow(place: str | Path) -> LedgerReader:
+def _arrow(uri: str | Path) -> TableReader:
     def streamed() -> Any:
-        handle = opened(place, mapped=True)
+        handle = open_file(uri, mapped=True)
         if handle.read(6) == b"ARROW1":
             return pyarrow.ipc.open_file(handle)
         handle.seek(0)
         return pyarrow.ipc.open_stream(handle)
 
     with streamed() as reader:
-        schema = viewless(reader.schema)
+        schema = without_views(reader.schema)
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
         wanted = pa.schema([schema.field(name) for name in names])
         with streamed() as reader:
             whole = isinstance(reader, pyarrow.ipc.RecordBatchFileReader)
             batches = map(reader.get_batch, range(reader.num_record_batches)) if whole else reader
-            yield from (_sound(batch.select(names)).cast(wanted) for batch in batches)
+            yield from (_validated(batch.select(names)).cast(wanted) for batch in batches)
 
-    return LedgerReader(schema, None, read)
+    return TableReader(schema, None, read)
 
 
-def _sound(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """A batch that points nowhere but into itself: Arrow trusts its files, and a damaged one would crash us."""
+def _validated(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The batch, if its offsets are valid: Arrow trusts its files, and a damaged one would crash the process."""
     batch.validate(full=True)
     return batch
 

@@ -1,4 +1,4 @@
-"""Record ids: 64 bits that name a record for ever, wherever its row may lie."""
+"""Record ids: 64 bits that identify a record for ever, in whichever row it is."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from sfumato.keys.stream import Lane
 Bytes = npt.NDArray[np.uint8]
 
 
-def record_ids(batch: pa.RecordBatch, columns: tuple[str, ...], positions: Words, key: Key) -> Words:
+def record_ids(batch: pa.RecordBatch, columns: tuple[str, ...], row_numbers: Words, key: Key) -> Words:
     """The ids of the rows of a batch.
 
     One integer column is used as it is; other types, and several columns together, through a keyed hash; without
-    columns the id is the row's position.
+    columns the id is the row's number.
     """
     if not columns:
-        return positions
+        return row_numbers
     for name in columns:
         if batch.column(name).null_count:
             raise SourceError(f"every record must have an id, and column {name!r} has nulls; fill or drop those rows")
@@ -68,7 +68,7 @@ def _text(array: pa.Array, name: str) -> pa.Array:
 
 
 def _absorb(state: Words, texts: pa.Array, lane: Lane) -> Words:
-    """CBC-MAC over each row's length and bytes; the length comes first, so that no text is the beginning of another."""
+    """CBC-MAC over each row's length and bytes; the length comes first, so that no text is a prefix of another."""
     _, offsets, data = texts.buffers()
     bounds = np.frombuffer(offsets, np.int64)[texts.offset : texts.offset + len(texts) + 1]
     content = np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8)
@@ -77,22 +77,22 @@ def _absorb(state: Words, texts: pa.Array, lane: Lane) -> Words:
     state[::2] ^= lengths.view(np.uint64)
     state = lane.bits(state)
     rows = np.flatnonzero(lengths > 0)
-    turn = 0
+    block = 0
     while rows.size:
-        mixed = lane.bits(_mix(state, content, bounds, rows, turn))
+        mixed = lane.bits(_mix(state, content, bounds, rows, block))
         state[2 * rows], state[2 * rows + 1] = mixed[::2], mixed[1::2]
-        turn += 1
-        rows = rows[lengths[rows] > 16 * turn]
+        block += 1
+        rows = rows[lengths[rows] > 16 * block]
     return state
 
 
 @njit(cache=True, nogil=True)
-def _mix(state: Words, content: Bytes, bounds: Rows, rows: Rows, turn: int) -> Words:  # pragma: no cover
+def _mix(state: Words, content: Bytes, bounds: Rows, rows: Rows, block: int) -> Words:  # pragma: no cover
     """The state of the listed rows, xor their next 16 bytes."""
     out = np.empty(2 * rows.shape[0], np.uint64)
     for i in range(rows.shape[0]):
         row = rows[i]
-        start = bounds[row] + 16 * turn
+        start = bounds[row] + 16 * block
         for half in range(2):
             word = np.uint64(0)
             for byte in range(8):

@@ -1,6 +1,6 @@
-"""Tables: whatever holds one, as a stream of record batches that can be read again and always breaks at the same rows.
+"""Table sources: files, folders, URLs and data frames as re-readable streams of Arrow record batches of a fixed size.
 
-The fixed batch size is what makes the layout of a copy, and its digest, independent of how the source was cut.
+The fixed batch size makes the layout of a copy, and its digest, independent of how the source was divided.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import pyarrow as pa
 from sfumato.errors import SourceError
 from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.partitioned import Part, parts_of, rows_of
-from sfumato.tables.readers import BATCH, LedgerReader, brief, read_file, viewless
+from sfumato.tables.readers import BATCH, TableReader, brief, read_file, without_views
 
 
 @dataclass(frozen=True)
@@ -28,51 +28,53 @@ class Source:
     rows: int | None
     _open: Callable[[list[str]], Iterable[pa.RecordBatch]]
     path: Path | None = None
-    """Of a file or a folder on this machine."""
-    place: str = ""
-    """Of a file or a folder anywhere."""
+    """The path of a file or a folder on this machine."""
+    uri: str = ""
+    """The path or URL of a file or a folder anywhere."""
     parts: tuple[Part, ...] = ()
-    """The files of a folder."""
+    """The files of a partitioned table."""
     start: int = 0
-    """The place of the first row; those of a folder's files are far apart."""
+    """The number of the first row; the files of a partitioned table have ranges far from each other."""
 
     @classmethod
     def of(cls, table: Any, schema: pa.Schema | None = None) -> Source:
         """A source from a path, a pyarrow table, or anything with `__arrow_c_stream__` (pandas, polars, ...).
 
-        A path may be a folder of files, with folders in it, and either may be a URL that fsspec knows. A schema gives
-        the types of a CSV file, which has none of its own.
+        A path may be a folder of files, nested or not, and either may be a URL that fsspec knows. A schema gives the
+        types of a CSV file, which has none of its own.
         """
         if isinstance(table, Source):
             return table
         if isinstance(table, Part):
-            return cls._read(table.reading(), table.place, start=table.start)
+            return cls._read(table.reader(), table.uri, start=table.start)
         if isinstance(table, str | Path):
             parts = parts_of(table, schema) if is_folder(table) else ()
             source = cls._read(_chained(parts) if parts else read_file(table, schema), table, parts)
         else:
             source = cls._read(_memory(table))
         names = source.schema.names
-        twice = [name for name in names if names.count(name) > 1]
-        if twice:
-            raise SourceError(f"column names must be distinct, and {twice[0]!r} occurs more than once; rename one")
+        repeated = [name for name in names if names.count(name) > 1]
+        if repeated:
+            raise SourceError(f"column names must be distinct, and {repeated[0]!r} occurs more than once; rename one")
         return source
 
     @classmethod
-    def _read(cls, read: LedgerReader, place: str | Path = "", parts: tuple[Part, ...] = (), start: int = 0) -> Source:
-        path = None if is_remote(place) or not str(place) else Path(place)
-        return cls(read.schema, read.rows, read.batches, path, str(place), parts, start)
+    def _read(cls, read: TableReader, uri: str | Path = "", parts: tuple[Part, ...] = (), start: int = 0) -> Source:
+        path = None if is_remote(uri) or not str(uri) else Path(uri)
+        return cls(read.schema, read.rows, read.batches, path, str(uri), parts, start)
 
     def batches(self, columns: list[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """The rows in order, `BATCH` at a time."""
+        """The rows in order, in batches of `BATCH`."""
         names = self.schema.names if columns is None else columns
         try:
-            yield from cut(self._open(names))
+            yield from rebatched(self._open(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            raise SourceError(f"{self.place or 'the table'} could not be read to its end: {brief(error)}") from None
+            raise SourceError(f"{self.uri or 'the table'} could not be read to its end: {brief(error)}") from None
 
-    def placed(self, columns: list[str]) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.uint64]], pa.RecordBatch]]:
-        """The rows in order, with the place of each: it names a record that has no other name."""
+    def numbered_batches(
+        self, columns: list[str]
+    ) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.uint64]], pa.RecordBatch]]:
+        """The rows in order, with the number of each row: the id of a record that has no other."""
         for source in [Source.of(part) for part in self.parts] or [self]:
             first = np.uint64(source.start)
             for batch in source.batches(columns):
@@ -80,7 +82,7 @@ class Source:
                 first = np.uint64((int(first) + batch.num_rows) % 2**64)
 
 
-def _memory(table: Any) -> LedgerReader:
+def _memory(table: Any) -> TableReader:
     """A table in memory."""
     if not hasattr(table, "__arrow_c_stream__"):
         raise SourceError(
@@ -90,36 +92,36 @@ def _memory(table: Any) -> LedgerReader:
         whole = _plain(table if isinstance(table, pa.Table) else pa.table(table))
     except (pa.ArrowException, TypeError, ValueError) as error:
         raise SourceError(f"the {type(table).__name__} could not be read as a table: {brief(error)}") from None
-    return LedgerReader(whole.schema, whole.num_rows, lambda names: whole.select(names).to_batches(max_chunksize=BATCH))
+    return TableReader(whole.schema, whole.num_rows, lambda names: whole.select(names).to_batches(max_chunksize=BATCH))
 
 
 def _plain(table: pa.Table) -> pa.Table:
-    """The table without the index that pandas adds, and with ordinary strings in place of views of strings."""
+    """The table without the index that pandas adds, and with ordinary strings instead of string views."""
     table = table.select([name for name in table.column_names if not re.fullmatch(r"__index_level_\d+__", name)])
-    schema = viewless(table.schema)
+    schema = without_views(table.schema)
     return table.cast(schema) if schema != table.schema else table
 
 
-def _chained(parts: tuple[Part, ...]) -> LedgerReader:
-    """The files of a folder, one after the other."""
+def _chained(parts: tuple[Part, ...]) -> TableReader:
+    """The files of a partitioned table, one after the other."""
 
     def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
-        return (batch for part in parts for batch in part.reading().batches(names))
+        return (batch for part in parts for batch in part.reader().batches(names))
 
-    return LedgerReader(parts[0].schema, rows_of(parts), batches)
+    return TableReader(parts[0].schema, rows_of(parts), batches)
 
 
-def cut(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The same rows, `BATCH` at a time."""
-    held: list[pa.RecordBatch] = []
+def rebatched(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in batches of `BATCH`."""
+    pending: list[pa.RecordBatch] = []
     rows = 0
     for batch in batches:
-        held.append(batch)
+        pending.append(batch)
         rows += batch.num_rows
         while rows >= BATCH:
-            whole = held[0] if len(held) == 1 else pa.concat_batches(held)
-            yield whole.slice(0, BATCH)
-            rest = whole.slice(BATCH)
-            held, rows = ([rest] if rest.num_rows else []), rest.num_rows
+            joined = pending[0] if len(pending) == 1 else pa.concat_batches(pending)
+            yield joined.slice(0, BATCH)
+            rest = joined.slice(BATCH)
+            pending, rows = ([rest] if rest.num_rows else []), rest.num_rows
     if rows:
-        yield held[0] if len(held) == 1 else pa.concat_batches(held)
+        yield pending[0] if len(pending) == 1 else pa.concat_batches(pending)

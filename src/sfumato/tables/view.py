@@ -1,4 +1,4 @@
-"""What part of a table a recipient sees: some of its columns, and the rows that fit a condition on public ones."""
+"""Views: the columns and rows of a table that a recipient may see; rows by a condition on public columns."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sfumato.errors import PolicyError, SourceError, nearest
 
 Mask = npt.NDArray[np.bool_]
 
+_ROW = "sfumato.row"
 _EXAMPLE = "as in `region == 'north' and year >= 2020`"
 
 _COMPARISONS: dict[type[ast.cmpop], str] = {
@@ -43,34 +44,33 @@ class View:
             _parse(self.where)
 
     def check(self, shown: list[str], public: list[str]) -> None:
-        """Refuse columns that a copy does not show, and a condition on columns that it does not show as they are."""
+        """Refuse columns that a copy does not have, and a condition on columns that are not released unchanged."""
         for name in self.columns or ():
             if name not in shown:
                 raise PolicyError(f"a copy does not show a column {name!r}; {nearest(name, shown)}")
         for name in self.needs():
             if name not in public:
                 raise PolicyError(
-                    f"a condition on rows may only speak of columns that are shown as they are, and {name!r} is not "
-                    "(which rows are there would tell what is hidden); "
+                    f"a condition on rows may only use columns that are released unchanged, and {name!r} is not "
+                    "(the choice of rows would disclose its values); "
                     + (f"there are: {', '.join(public)}" if public else "this table has none")
                 )
 
     def needs(self) -> set[str]:
-        """The columns that the condition speaks of."""
+        """The columns that the condition uses."""
         if self.where is None:
             return set()
         return {node.id for node in ast.walk(_parse(self.where)) if isinstance(node, ast.Name)}
 
     def holds(self, batch: pa.RecordBatch) -> Mask:
-        """Which rows are seen."""
-        places = pa.array(np.arange(batch.num_rows))
-        left = self.filter(batch.append_column("sfumato.place", places)).column("sfumato.place")
-        seen = np.zeros(batch.num_rows, np.bool_)
-        seen[left.to_numpy()] = True
-        return seen
+        """A mask of the visible rows."""
+        numbered = batch.append_column(_ROW, pa.array(np.arange(batch.num_rows)))
+        visible = np.zeros(batch.num_rows, np.bool_)
+        visible[self.filter(numbered).column(_ROW).to_numpy()] = True
+        return visible
 
     def filter(self, batch: pa.RecordBatch) -> pa.RecordBatch:
-        """The rows that are seen; a condition that is neither true nor false, because of a null, does not hold."""
+        """The visible rows; a condition that is neither true nor false, because of a null, does not hold."""
         if self.where is None:
             return batch
         try:

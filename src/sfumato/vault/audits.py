@@ -1,33 +1,35 @@
-"""Audits of what recipients hold of a dataset, or may have."""
+"""Audits of a vault's dataset: attacks on the copies that recipients hold or may receive."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.audit.audit import audit
-from sfumato.audit.outliers import exposure
+from sfumato.audit.messages import text
+from sfumato.audit.outliers import singling_out_risk
 from sfumato.audit.result import Audit
 from sfumato.errors import AttackError, GrantError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.ledger.ledger import LedgerReader, Query
 from sfumato.levels import Level
+from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.release.perturbation import numbered_rows, perturb_sample
 from sfumato.tables.sampling import sampled
 from sfumato.tables.view import EVERYTHING, View
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.grants import in_force
+from sfumato.vault.grants import active_grant, granted_view
 
 
 @dataclass(frozen=True)
 class Holder:
-    """A copy that a recipient holds, or may have."""
+    """A copy that a recipient holds or may receive."""
 
     recipient: str
     fidelity: float
@@ -35,38 +37,54 @@ class Holder:
     view: View = EVERYTHING
 
 
+@dataclass(frozen=True)
+class ReportedAudit(Audit):
+    """An audit that can also be written as text and as a page: what `VaultProtocol.audit` promises."""
+
+    @classmethod
+    def of(cls, found: Audit) -> ReportedAudit:
+        """The same audit with its reports."""
+        return cls(**found.__dict__)
+
+    def text(self) -> str:
+        """The verdict and the figures, for a terminal."""
+        return text(self)
+
+    def page(self) -> str:
+        """The report as an HTML page with figures."""
+        from sfumato.audit.report import page  # noqa: PLC0415 - the drawing library is slow to import
+
+        return page(self)
+
+
 def holders_of(reading: LedgerReader, dataset: Dataset, names: list[str] | None, now: datetime) -> dict[str, Holder]:
-    """Who holds which copy, or may have one, by a name for it."""
+    """The copies that recipients hold or may receive, by a unique name of the holder."""
     current = reading.head().generation
     grants = [entry.recipient for entry in reading.current("grant", dataset=dataset.name)]
     found: list[Holder] = []
     for recipient in dict.fromkeys(grants if names is None else names):
-        held = _held(reading, dataset, recipient)
+        holders = _released_copies(reading, dataset, recipient)
         try:
-            grant, _ = in_force(reading, recipient, dataset.name, now)
-            held.append(Holder(recipient, grant.fidelity, current, grant.view))
+            grant, _ = active_grant(reading, recipient, dataset.name, now)
+            holders.append(Holder(recipient, grant.fidelity, current, grant.view))
         except GrantError:
-            if names is not None and not held:
+            if names is not None and not holders:
                 raise
-        found += held
+        found += holders
     if not found:
         ladder = dataset.scheme.policy.ladder
         return {name: Holder(name, level.fidelity, current) for name, level in ladder.levels.items()}
     return _named(sorted(dict.fromkeys(found), key=lambda holder: -holder.fidelity))
 
 
-def _held(reading: LedgerReader, dataset: Dataset, recipient: str) -> list[Holder]:
-    """The copies that were released, of any version: a record that has not changed since shows the same in them."""
+def _released_copies(reading: LedgerReader, dataset: Dataset, recipient: str) -> list[Holder]:
+    """The released copies of any version: a record that has not changed since has the same noise in them."""
     releases = reading.entries(Query(kind="release", dataset=dataset.name, recipient=recipient))
-    return [Holder(recipient, e.body["fidelity"], e.body["generation"], _view(e.body)) for e in releases]
-
-
-def _view(said: dict[str, Any]) -> View:
-    return View(None if said["columns"] is None else tuple(said["columns"]), said["where"])
+    return [Holder(recipient, e.body["fidelity"], e.body["generation"], granted_view(e.body)) for e in releases]
 
 
 def _named(holders: Sequence[Holder]) -> dict[str, Holder]:
-    """A recipient with several copies is counted."""
+    """The copies by name; the name of a recipient with several copies gets a number."""
     names: dict[str, Holder] = {}
     for holder in holders:
         name, count = holder.recipient, 1
@@ -85,35 +103,39 @@ def audit_dataset(
     attacks: Sequence[str] | None,
     rows: int,
     stage: Callable[[str], None],
-) -> Audit:
-    """Make the copies of some records anew, bit for bit, and attack them."""
+) -> ReportedAudit:
+    """Reproduce the copies of some records, bit for bit, and attack them."""
     scheme = dataset.scheme
     with dataset.source() as source:
         stage("reading the table")
         views = list(dict.fromkeys(holder.view for holder in holders.values()))
-        places, table = sampled(_shared(scheme.numbered(source), views), rows)
+        row_ids, table = sampled(_shared(numbered_rows(scheme, source), views), rows)
         if table.num_rows < 2:
             names = ", ".join(holders)
-            raise AttackError(f"no record is seen by all of {names}; name those who share some, as in --colluders a,b")
+            raise AttackError(
+                f"audited recipients must have some records in common, and {names} have none; name some that do, as in "
+                "--colluders a,b"
+            )
         stage("making the copies")
         copies = {
-            name: scheme.seen(h.view).copies(places, table, [Level(h.fidelity)], keys[h.generation])[0]
+            name: perturb_sample(scheme.with_view(h.view), row_ids, table, [Level(h.fidelity)], keys[h.generation])[0]
             for name, h in holders.items()
         }
         stage("looking for outliers")
         best = Level(max(holder.fidelity for holder in holders.values()))
-        noise = [m for m in scheme.models(dataset.schema, best) if isinstance(m, GaussianNoise)]
-        exposed = exposure(lambda: scheme.numbered(source), noise[0], scheme.ids) if noise else None
-        targets, count = scheme.policy.targets, int(dataset.body["rows"])
-        return audit(table, copies, attacks=attacks, targets=targets, exposure=exposed, rows=count, stage=stage)
+        noise = of_type(scheme.models(dataset.schema, best), GaussianNoise)
+        outliers = singling_out_risk(lambda: numbered_rows(scheme, source), noise[0], scheme.ids) if noise else None
+        targets, count = scheme.policy.targets, dataset.rows
+        found = audit(table, copies, attacks=attacks, targets=targets, singling_out=outliers, rows=count, stage=stage)
+        return ReportedAudit.of(found)
 
 
 def _shared(
     batches: Iterable[tuple[Words, pa.RecordBatch]], views: Sequence[View]
 ) -> Iterator[tuple[Words, pa.RecordBatch]]:
-    """The rows that all views show."""
-    for places, batch in batches:
-        seen = np.ones(batch.num_rows, np.bool_)
+    """The rows that all views contain."""
+    for row_ids, batch in batches:
+        shared = np.ones(batch.num_rows, np.bool_)
         for view in views:
-            seen &= view.holds(batch)
-        yield places[seen], batch.filter(pa.array(seen))
+            shared &= view.holds(batch)
+        yield row_ids[shared], batch.filter(pa.array(shared))

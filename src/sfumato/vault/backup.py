@@ -1,4 +1,4 @@
-"""Backups: a whole vault in one file, its keys still locked, which can be restored anywhere, in either database."""
+"""Backups: a complete vault in one file, with wrapped keys, to be restored in a folder or in a database."""
 
 from __future__ import annotations
 
@@ -20,83 +20,88 @@ from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import PAGE, Ledger, LedgerReader
 from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
-from sfumato.tables.atomic import replacing
-from sfumato.vault.fingerprints import MARK_BITS
+from sfumato.tables.atomic import atomic_path
+from sfumato.vault.fingerprints import OFFSET_BITS
+from sfumato.vault.grants import FINGERPRINT_OFFSET
 from sfumato.vault.store import Store, files_in
-from sfumato.vault.unlocking import masters
-from sfumato.vault.verification import Report, check_ledger
+from sfumato.vault.unlocking import unwrap_master_keys
+from sfumato.vault.verification import VerificationReport, check_ledger
 
 _TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
-_NOT_ONE = "must be a backup of a vault, whole and unaltered, and is not"
+_INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
 
 def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
-    """Write a vault to one file; returns the hash of the last entry that it holds."""
+    """Write a vault to one file, and return the hash of the last entry in it."""
     if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
-        raise VaultError(f"a backup replaces nothing but an older backup, and {target} is something else; name another")
-    kept: dict[str, str] = {}
-    with tempfile.TemporaryDirectory() as scratch, replacing(target) as part:
+        raise VaultError(f"a backup overwrites only an older backup, and {target} is another file; choose another name")
+    files: dict[str, str] = {}
+    with tempfile.TemporaryDirectory() as scratch, atomic_path(target) as part:
         ledger = Path(scratch) / "ledger"
         with ledger.open("w", encoding="utf-8") as lines:
             lines.write(canonical({"sfumato backup": REVISION}) + "\n")
             for name, row in _rows(reading):
                 lines.write(canonical([name, row]) + "\n")
                 if name == ENTRIES.name:
-                    kept |= files_in(json.loads(row["body"]))
+                    files |= files_in(json.loads(row["body"]))
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
-            for name, digest in kept.items():
-                if not store.is_whole({"name": name, "sha256": digest}):
-                    raise VaultError(f"a vault that is damaged is not backed up, and {name} is; run `sfumato verify`")
+            for name, digest in files.items():
+                if not store.is_intact({"name": name, "sha256": digest}):
+                    raise VaultError(
+                        f"the vault's files must be intact for a backup, and {name} is damaged; run `sfumato verify`"
+                    )
                 with store.fetch(name) as path:
                     archive.add(path, f"files/{name}")
     return reading.head().head
 
 
 def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All rows; subjects come after the entries that they point to."""
+    """All rows of the database; subjects come after the entries that they point to."""
     for table in (VAULT, GENERATIONS):
         yield from _table(reading, table)
     for entry in reading.history():
         yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
     yield from _table(reading, SUBJECTS)
-    here = set(sa.inspect(reading.connection).get_table_names())
+    existing = set(sa.inspect(reading.connection).get_table_names())
     for table in SURVEYS.sorted_tables:
-        if table.name in here:
+        if table.name in existing:
             yield from _table(reading, table)
 
 
 def _table(reading: LedgerReader, table: sa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
-    for row in reading.connection.execute(sa.select(table).order_by(*table.primary_key)):  # not as they came in
-        yield table.name, dict(row._mapping)  # noqa: SLF001 - its public name
+    for row in reading.connection.execute(
+        sa.select(table).order_by(*table.primary_key)
+    ):  # the order of arrival is not revealed
+        yield table.name, dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
 
 
-def read_backup(path: Path, ledger: Ledger, store: Store, home: str, secret: Secret | None) -> None:
-    """Restore a vault into a database without one, if its keys vouch for it; it appears as a whole, or not at all."""
+def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, secret: Secret | None) -> None:
+    """Restore a backup, if its keys authenticate it, into a database without a vault, in one transaction."""
     try:
-        with tarfile.open(path) as archive, ledger.filling() as (connection, write):
+        with tarfile.open(path) as archive, ledger.restoring() as (connection, write):
             _load(connection, archive)
-            reading, report = LedgerReader(connection), Report()
-            keys = masters(reading.head(), reading.generations(), secret)
-            kept = check_ledger(reading, keys, report)
+            reading, report = LedgerReader(connection), VerificationReport()
+            keys = unwrap_master_keys(reading.head(), reading.generations(), secret)
+            files = check_ledger(reading, keys, report)
             if not report.sound:
-                raise VaultError(f"{path} {_NOT_ONE}: {report.problems[0]}; use another backup")
+                raise VaultError(f"{path} {_INVALID}: {report.problems[0]}; use another backup")
             for member in archive:
                 if member.isfile() and member.name.startswith("files/"):
-                    _restore(archive, member, kept, store)
-            if kept:
-                raise VaultError(f"{path} {_NOT_ONE}: {min(kept)} is missing; use another backup")
+                    _restore(archive, member, files, store)
+            if files:
+                raise VaultError(f"{path} {_INVALID}: {min(files)} is missing; use another backup")
             writing = write(keys)
-            writing.move(home)
-            # what was granted after the backup is forgotten: nobody may get a mark that somebody has
-            writing.append("restored", "vault", {"marks": secrets.randbits(MARK_BITS)})
+            writing.set_store(store_location)
+            # the backup lacks later grants: nobody may get a fingerprint that somebody else has
+            writing.append("restored", "vault", {FINGERPRINT_OFFSET: secrets.randbits(OFFSET_BITS)})
     except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
-        raise VaultError(f"{path} {_NOT_ONE}; use another backup") from None
+        raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
 
 def _load(connection: Connection, archive: tarfile.TarFile) -> None:
-    """Fill the tables."""
+    """Load the rows of a backup into the tables."""
     lines = archive.extractfile("ledger.jsonl")
     if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
         raise ValueError("another format")
@@ -116,18 +121,19 @@ def is_backup(path: Path) -> bool:
 
 
 def _pages(lines: Any) -> Iterator[tuple[str, list[dict[str, Any]]]]:
-    """The rows of each table, some at a time."""
-    said = map(json.loads, lines)
-    for name, group in itertools.groupby(said, key=lambda pair: pair[0]):
+    """The rows of each table, in pages."""
+    parsed = map(json.loads, lines)
+    for name, group in itertools.groupby(parsed, key=lambda pair: pair[0]):
         while page := [row for _, row in itertools.islice(group, PAGE)]:
             yield name, page
 
 
-def _restore(archive: tarfile.TarFile, member: tarfile.TarInfo, kept: dict[str, str], store: Store) -> None:
+def _restore(archive: tarfile.TarFile, member: tarfile.TarInfo, files: dict[str, str], store: Store) -> None:
+    """Restore a file that an entry refers to, and remove it from `files`."""
     name = member.name.removeprefix("files/")
     content = archive.extractfile(member)
-    if content is None or name not in kept:
-        raise ValueError("a file that no entry names")
+    if content is None or name not in files:
+        raise ValueError("a file that no entry refers to")
     digest = hashlib.sha256()
 
     def write(path: Path) -> None:
@@ -135,8 +141,8 @@ def _restore(archive: tarfile.TarFile, member: tarfile.TarInfo, kept: dict[str, 
             while chunk := content.read(1 << 20):
                 digest.update(chunk)
                 file.write(chunk)
-        if digest.hexdigest() != kept[name]:
+        if digest.hexdigest() != files[name]:
             raise ValueError("an altered file")
 
     store.put(name, write)
-    del kept[name]
+    del files[name]

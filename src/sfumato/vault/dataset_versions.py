@@ -1,4 +1,4 @@
-"""Recording a dataset: its first version, and the later ones."""
+"""Adding datasets to a vault, and adding later versions of them."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger, Query
-from sfumato.policy.document import Policy
-from sfumato.vault.datasets import Dataset, prepare, succeed
-from sfumato.vault.grants import known
+from sfumato.release.policy import Policy
+from sfumato.vault.datasets import Dataset, first_version, next_version
+from sfumato.vault.grants import require
 from sfumato.vault.store import Store, files_in
 
 Progress = Callable[[int], None]
@@ -27,37 +27,37 @@ def add(
     traced: bool,
     progress: Progress | None,
 ) -> Entry:
-    """Keep a table under its policy's name for it; the same again changes nothing."""
-    body = prepare(policy, table, store, traced=traced, progress=progress)
+    """Add a table under the name that its policy gives it; adding the same table again changes nothing."""
+    body = first_version(policy, table, store, traced=traced, progress=progress)
     with ledger.writing(keys) as writing:
         before = writing.latest("dataset", policy.dataset)
         if before is None:
             return writing.append("added", "dataset", body, dataset=policy.dataset)
         if before.body == body:
             return before
-        known_files = {name for e in writing.entries(Query(dataset=policy.dataset)) for name in files_in(e.body)}
-        for name in set(files_in(body)) - known_files:
+        recorded = {name for e in writing.entries(Query(dataset=policy.dataset)) for name in files_in(e.body)}
+        for name in set(files_in(body)) - recorded:
             store.drop(name)
         raise VaultError(
-            f"there is a dataset called {policy.dataset!r} already, with another table or policy; bring a later "
-            f"version of its table with `sfumato update {policy.dataset} FILE` (the same records under another "
-            "name would get independent noise, which can be averaged)"
+            f"there is already a dataset called {policy.dataset!r}, with another table or policy; add a later version "
+            f"of its table with `sfumato update {policy.dataset} FILE` (the same records under another name would get "
+            "independent noise, which can be averaged out)"
         )
 
 
 def update(
     ledger: Ledger, keys: Mapping[int, Key], store: Store, dataset: str, table: Any, *, progress: Progress | None
 ) -> Entry:
-    """Keep the next version of a dataset; the same table again changes nothing."""
+    """Add the next version of a dataset; the same table again changes nothing."""
     with ledger.reading() as reading:
-        before = known(reading, "dataset", dataset)
-    body = succeed(Dataset.of(before, store), table, progress=progress)
+        before = require(reading, "dataset", dataset)
+    body = next_version(Dataset.of(before, store), table, progress=progress)
     if body is None:
         return before
     with ledger.writing(keys) as writing:
-        latest = known(writing, "dataset", dataset)
+        latest = require(writing, "dataset", dataset)
         if latest.body == body:
             return latest
         if latest.number != before.number:
-            raise VaultError(f"somebody else brought a version of {dataset} meanwhile; look at it, and try again")
+            raise VaultError(f"somebody else added a version of {dataset} meanwhile; check it, and try again")
         return writing.append("updated", "dataset", body, dataset=dataset)

@@ -1,4 +1,4 @@
-"""Datasets: a table and its policy, the scheme that was fitted to its first version, and its later versions."""
+"""Datasets of a vault: a table and its policy, the scheme fitted to its first version, and its later versions."""
 
 from __future__ import annotations
 
@@ -18,31 +18,36 @@ from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.levels import Level
-from sfumato.mechanisms import Scheme
+from sfumato.mechanisms import MECHANISMS
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
-from sfumato.mechanisms._linear_map import LinearMapScheme
+from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.models.unchanged import Unchanged
-from sfumato.policy.document import Column, Policy
+from sfumato.policy.document import Column, PolicyDocument
+from sfumato.release.fitting import fit
+from sfumato.release.gate import Request, check_linear_maps, check_table
+from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
 from sfumato.vault.fingerprints import DIGITS
-from sfumato.vault.names import checked
-from sfumato.vault.record_changes import changes, write_records
-from sfumato.vault.store import Store, altered
+from sfumato.vault.names import validated_name
+from sfumato.vault.record_changes import compare_versions, write_records
+from sfumato.vault.store import Store, altered_file
 
 DRIFT = 1.25
-"""Data that vary this many times as much as the noise was shaped for, in some direction, are reported."""
+"""The growth of the variance ratio from which a version is reported as drifting."""
 
-_MOST = 1e12
-"""A stretch that is infinite in mathematics: data that vary where the noise does not."""
+_MAX_RATIO = 1e12
+"""A finite value for an infinite variance ratio: data that vary in a direction without noise."""
+
+_RATIO, _FIRST_RATIO = "stretch", "first stretch"
+"""The keys of the variance ratio in the ledger: of a version, and of the first version."""
 
 Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True)
 class Dataset:
-    """One version of a dataset, as the ledger has it."""
+    """One version of a dataset, as the ledger records it."""
 
     name: str
     body: dict[str, Any]
@@ -50,139 +55,195 @@ class Dataset:
 
     @classmethod
     def of(cls, entry: Entry, store: Store) -> Dataset:
-        """The dataset that an entry speaks of."""
+        """The dataset that an entry is about."""
         return cls(entry.dataset, entry.body, store)
 
     @property
     def version(self) -> int:
-        """Counted from 1."""
+        """The number of the version, counted from 1."""
         return int(self.body["version"])
 
     @property
-    def has_numbers(self) -> bool:
-        """Whether there are columns with noise."""
-        return "gaussian" in self.body["columns"].values() or any(_is_noisy(part) for part in self.scheme.schemes)
+    def rows(self) -> int:
+        """The number of rows of this version."""
+        return int(self.body["rows"])
+
+    @property
+    def columns(self) -> dict[str, str]:
+        """The role of each column."""
+        return dict(self.body["columns"])
+
+    @property
+    def levels(self) -> dict[str, float]:
+        """The fidelity of each declared level, the most trusted one first."""
+        return dict(self.body["levels"])
 
     @property
     def traced(self) -> bool:
-        """Whether recipients of one level get copies that tell them apart."""
+        """Whether the copies of one level are fingerprinted, so that leaks can be traced."""
         return bool(self.body["traced"])
+
+    @property
+    def variance_ratio(self) -> float:
+        """The largest ratio, over all directions, of the data's variance to the one the noise was fitted to."""
+        return variance_ratio(self.body)
+
+    @property
+    def has_additive_noise(self) -> bool:
+        """Whether some numbers carry additive noise, in their own columns or before a linear map."""
+        return any(map(adds_noise, self.columns.values())) or any(_noisy_maps(self.scheme))
 
     @cached_property
     def schema(self) -> pa.Schema:
-        """The table's columns."""
+        """The Arrow schema of the table."""
         return pa.ipc.read_schema(pa.py_buffer(base64.b64decode(self.body["schema"])))
 
     @cached_property
     def scheme(self) -> TableScheme:
-        """The scheme of the first version, which stays in force."""
-        if not self.store.is_whole(self.body["scheme"]):
-            raise altered(self.body["scheme"]["name"])
+        """The scheme that was fitted to the first version; all versions use it."""
+        if not self.store.is_intact(self.body["scheme"]):
+            raise altered_file(self.body["scheme"]["name"])
         with self.store.fetch(self.body["scheme"]["name"]) as path:
             return TableScheme.load(path)
 
     @contextlib.contextmanager
     def source(self) -> Iterator[Source]:
-        """The table itself, as it was kept."""
-        if not self.store.is_whole(self.body["source"]):
-            raise altered(self.body["source"]["name"])
+        """The original table of this version."""
+        if not self.store.is_intact(self.body["source"]):
+            raise altered_file(self.body["source"]["name"])
         with self.store.fetch(self.body["source"]["name"]) as path:
             yield Source.of(path)
 
 
-def prepare(policy: Policy, table: Any, store: Store, *, traced: bool, progress: Progress | None) -> dict[str, Any]:
-    """Fit a policy to a table, keep everything in the store, and return what the ledger shall say of it."""
-    name = checked("dataset", policy.dataset)
+def first_version(
+    policy: Policy, table: Any, store: Store, *, traced: bool, progress: Progress | None
+) -> dict[str, Any]:
+    """Fit a policy to a table, store both, and return the body of the ledger entry."""
+    name = validated_name("dataset", policy.dataset)
     policy = replace(policy, digits=max(policy.digits, DIGITS)) if traced else policy
     source = Source.of(table)
     scheme = policy.fit(source, progress=progress)
     _check(scheme, source, traced=traced)
-    scheme.check_motion(source)  # a policy cannot be changed: better now than at the first release
-    first = _stretch(scheme, source, progress) if _has_own_sizes(policy) else 1.0
+    # the policy cannot be changed later: check now, not at the first release
+    check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))))
+    ratio = _variance_ratio(scheme, source, progress) if _sets_noise_size(policy) else 1.0
     body = {
         "version": 1,
         "traced": traced,
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
-        "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],  # in their order
-        "stretch": first,
-        "first stretch": first,
+        "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],
+        _RATIO: ratio,
+        _FIRST_RATIO: ratio,
         "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
     }
-    return body | _kept(name, 1, scheme, source, source.schema.remove_metadata(), store, progress)
+    return body | _store_version(name, 1, scheme, source, source.schema.remove_metadata(), store, progress)
 
 
-def succeed(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
-    """Keep the next version of a dataset, and return what the ledger shall say of it; nothing if it is the same."""
+def next_version(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
+    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed."""
     scheme, number = dataset.scheme, dataset.version + 1
     source = Source.of(table, dataset.schema)
     _check_columns(source.schema, dataset.schema)
     _check(scheme, source, traced=False)
-    stretch = _stretch(scheme, source, progress)
-    kept = _kept(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
-    found = changes(dataset.store, dataset.body["records"], kept["records"])
+    ratio = _variance_ratio(scheme, source, progress)
+    stored = _store_version(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
+    found = compare_versions(dataset.store, dataset.body["records"], stored["records"])
     if found.appended == found.deleted == found.changed == 0:
-        for file in (kept["source"], kept["records"]):
+        for file in (stored["source"], stored["records"]):
             dataset.store.drop(file["name"])
         return None
-    same = ("traced", "columns", "levels", "policy", "scheme", "first stretch")
-    body = {name: dataset.body[name] for name in same}
-    return body | kept | {"version": number, "changes": asdict(found), "stretch": stretch}
+    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO)
+    body = {name: dataset.body[name] for name in constant}
+    return body | stored | {"version": number, "changes": asdict(found), _RATIO: ratio}
 
 
-def _has_own_sizes(policy: Policy) -> bool:
+def _sets_noise_size(policy: Policy) -> bool:
+    """Whether the policy sets the size of the noise of some column itself."""
     return any({"scale", "spread"} & set(column.options) for column in policy.columns.values())
 
 
-def _stretch(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
-    """By how much the numbers of a table vary more than the noise was shaped for, where they do so most."""
-    shaped = [part for part in scheme.schemes if isinstance(part, GaussianScheme)]
-    if any(map(_is_noisy, scheme.schemes)):
-        later = scheme.policy.fit(source, progress=progress).schemes
-        grown = [old.drift(new) for old, new in zip(scheme.schemes, later, strict=True) if _is_noisy(old)]
-        return min(max(1.0, *grown), _MOST)
-    if not shaped:
+def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
+    """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to."""
+    gaussian, noisy = gaussian_scheme(scheme), _noisy_maps(scheme)
+    if any(noisy):
+        later = fit(scheme.policy, source, progress=progress).schemes
+        ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
+        return min(max(1.0, *ratios), _MAX_RATIO)
+    if gaussian is None:
         return 1.0
     options = scheme.policy.options("gaussian")
-    own = {name: Column("gaussian", {k: v for k, v in said.items() if k == "clip"}) for name, said in options.items()}
-    policy = Policy(scheme.policy.dataset, scheme.policy.ladder, own, default="drop")
-    return min(shaped[0].drift(policy.fit(source, progress=progress).schemes[0]), _MOST)
+    own = {
+        name: Column("gaussian", {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()
+    }
+    policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default="drop")
+    return min(gaussian.drift(fit(policy, source, progress=progress).schemes[0]), _MAX_RATIO)
 
 
-def _is_noisy(part: Scheme) -> bool:
-    """Whether a scheme adds noise before a turn."""
-    return isinstance(part, LinearMapScheme) and part.is_noisy
+def adds_noise(role: str) -> bool:
+    """Whether columns of a role are numbers with additive noise."""
+    return role in MECHANISMS and bool(MECHANISMS[role].adds_noise)
+
+
+def is_linear_map(role: str) -> bool:
+    """Whether columns of a role are combined by a secret linear map, such as a rotation."""
+    return role in MECHANISMS and bool(MECHANISMS[role].is_linear_map)
+
+
+def gaussian_scheme(scheme: TableScheme) -> GaussianScheme | None:
+    """The part of a scheme that adds Gaussian noise, by which leaks are traced; `None` if there is none."""
+    return next((part for part in scheme.schemes if isinstance(part, GaussianScheme)), None)
+
+
+def _noisy_maps(scheme: TableScheme) -> list[bool]:
+    """For each part of a scheme, whether it is a linear map of numbers with noise."""
+    level = next(iter(scheme.policy.ladder))
+    return [mechanism.is_linear_map and part.model(level).is_perturbed for mechanism, part in scheme.fitted]
+
+
+def variance_ratio(body: dict[str, Any]) -> float:
+    """The largest ratio of a version's variance to the one its noise was fitted to, from the body of its entry."""
+    return float(body[_RATIO])
+
+
+def first_variance_ratio(body: dict[str, Any]) -> float:
+    """The variance ratio of the first version: above 1 where the policy makes the noise smaller."""
+    return float(body[_FIRST_RATIO])
 
 
 def is_drifting(body: dict[str, Any]) -> bool:
-    """Whether a version varies more than the first one, for which the noise was shaped."""
-    return float(body["stretch"]) > DRIFT * float(body["first stretch"])
+    """Whether a version varies more than the first one, to which the noise was fitted."""
+    return variance_ratio(body) > DRIFT * first_variance_ratio(body)
 
 
-def left(fidelity: float, stretch: float) -> float:
-    """What is left to the best attacker where the data vary `stretch` times as much as the noise was shaped for.
+def residual_error(fidelity: float, ratio: float) -> float:
+    """The share of variance that the best linear estimate leaves where the variance ratio is `ratio`.
 
-    With `f = 1/(1+σ²)`, and noise `σ²/stretch` in units of that variance.
+    With `f = 1/(1+σ²)`, and noise `σ²/ratio` in units of the data's variance.
     """
-    noise = Level(fidelity).noise / stretch
+    noise = Level(fidelity).noise / ratio
     return noise / (1 + noise)
 
 
 def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
-    scheme.check(source, Key.from_bytes(bytes(32)))
+    """Raise an error for a table or a scheme that a vault cannot release copies of."""
+    check_table(scheme, source, Key.from_bytes(bytes(32)))
     if next(source.batches(list(source.schema.names[:1])), None) is None:
         raise SourceError(
-            "a vault keeps tables with at least one record, and this one has none; see what it should hold"
+            "a table must have at least one record to be added to a vault, and this one has none; check the file"
         )
     models = [part.model(next(iter(scheme.policy.ladder))) for part in scheme.schemes]
-    if any(not model.collusion_resistant for model in models if not isinstance(model, Unchanged)):
-        raise PolicyError("a vault does not release noise that is independent between copies; use gaussian or uniform")
-    if traced and not any(isinstance(model, GaussianNoise) for model in models):
-        raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave it out")
+    if any(model.is_perturbed and not model.is_collusion_resistant for model in models):
+        raise PolicyError(
+            "copies from a vault must resist collusion, and the policy asks for noise that is independent between "
+            "copies; use the role gaussian or uniform"
+        )
+    if traced and not of_type(models, GaussianNoise):
+        raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave out --trace")
 
 
 def _check_columns(found: pa.Schema, first: pa.Schema) -> None:
-    """Refuse a later version that has not the columns of the first."""
+    """Raise `SourceError` for a later version that does not have the columns of the first one."""
     for field in first:
         if field.name not in found.names:
             raise SourceError(f"a version must have the columns of the first one, and {field.name!r} is missing")
@@ -194,7 +255,7 @@ def _check_columns(found: pa.Schema, first: pa.Schema) -> None:
         raise SourceError(f"a version must have the columns of the first one, and {extra[0]!r} is new; leave it out")
 
 
-def _kept(
+def _store_version(
     name: str,
     number: int,
     scheme: TableScheme,
@@ -203,7 +264,7 @@ def _kept(
     store: Store,
     progress: Progress | None,
 ) -> dict[str, Any]:
-    """Keep a version's table and the file of its records."""
+    """Store the table of a version and the file of its record hashes."""
     rows = 0
 
     def write(path: Path) -> None:
@@ -215,8 +276,8 @@ def _kept(
                 if progress:
                     progress(batch.num_rows)
 
-    # what is wrong with the table shows in the first pass, before anything is kept
+    # errors in the table show in this first pass, before anything is stored
     records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda path: write_records(scheme, source, path))
     table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
-    shown = base64.b64encode(schema.serialize()).decode()
-    return {"rows": rows, "source": table, "records": records, "schema": shown}
+    encoded = base64.b64encode(schema.serialize()).decode()
+    return {"rows": rows, "source": table, "records": records, "schema": encoded}

@@ -1,4 +1,4 @@
-"""Grants: which level of which dataset a recipient may have, and until when."""
+"""Grants: the level at which a recipient may receive a dataset, the part of the table, and the end of the grant."""
 
 from __future__ import annotations
 
@@ -12,103 +12,127 @@ from sfumato.ledger.ledger import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.fingerprints import marked, unmarked
+from sfumato.vault.fingerprints import fingerprinted, without_fingerprint
 
-Asked = str | float | Level | None
-"""A level as somebody asks for it."""
+RequestedLevel = str | float | Level | None
+"""A level in a request: a declared name, a fidelity, or `None` for the level of the grant."""
+
+FINGERPRINT, FINGERPRINT_OFFSET = "mark", "marks"
+"""The keys in the ledger of a recipient's fingerprint number, and of its offset after a restoration."""
 
 
 @dataclass(frozen=True)
 class Grant:
-    """A grant in force."""
+    """A grant that was not revoked."""
 
     recipient: str
     dataset: str
     level: str | float
-    """As it was granted, a declared name or a fidelity."""
+    """The granted level: a declared name or a fidelity."""
     fidelity: float
-    """Of the copy that is made: never higher."""
+    """The fidelity of the released copy, which is never above that of the granted level."""
     columns: tuple[str, ...] | None
     where: str | None
     until: str | None
 
     @classmethod
     def of(cls, entry: Entry) -> Grant:
-        """The grant that an entry speaks of."""
-        said = entry.body
-        columns = None if said["columns"] is None else tuple(said["columns"])
+        """The grant that an entry records."""
+        body, view = entry.body, granted_view(entry.body)
         return cls(
-            entry.recipient, entry.dataset, said["level"], said["fidelity"], columns, said["where"], said["until"]
+            entry.recipient,
+            entry.dataset,
+            body["level"],
+            body["fidelity"],
+            view.columns,
+            view.where,
+            body["until"],
         )
 
     def is_over(self, now: datetime) -> bool:
-        """Whether its last moment has passed."""
+        """Whether the grant has ended."""
         return self.until is not None and now >= datetime.fromisoformat(self.until)
 
     @property
     def view(self) -> View:
-        """The part of the table that the recipient sees."""
+        """The part of the table that the recipient receives."""
         return View(self.columns, self.where)
 
 
-def terms(
-    reading: LedgerReader, dataset: Dataset, recipient: str, asked: str | float | Level, view: View, until: str | None
+def granted_view(body: dict[str, Any]) -> View:
+    """The part of a table that a grant or a release covers, from the body of its entry."""
+    return View(None if body["columns"] is None else tuple(body["columns"]), body["where"])
+
+
+def grant_terms(
+    reading: LedgerReader,
+    dataset: Dataset,
+    recipient: str,
+    requested: str | float | Level,
+    view: View,
+    until: str | None,
 ) -> dict[str, Any]:
-    """What the ledger shall say of a grant; refused if no copy could be made."""
+    """The body of a grant's ledger entry; raises an error if no copy could be released."""
     ladder = dataset.scheme.policy.ladder
-    level = ladder.level(asked)
+    level = ladder.level(requested)
     name = ladder.name(level)
     before = reading.latest("grant", dataset.name, recipient)
-    mark = None if before is None else before.body.get("mark")
-    if dataset.traced and mark is None:
+    fingerprint = None if before is None else before.body.get(FINGERPRINT)
+    if dataset.traced and fingerprint is None:
         restored = reading.entries(Query(action="restored", last=1))
-        mark = (restored[0].body["marks"] if restored else 0) + reading.count("grant", dataset.name)
-    dataset.scheme.seen(view).check_view(dataset.schema)
+        offset = restored[0].body[FINGERPRINT_OFFSET] if restored else 0
+        fingerprint = offset + reading.count("grant", dataset.name)
+    dataset.scheme.with_view(view).check_view(dataset.schema)
     return {
         "level": name or level.fidelity,
-        "fidelity": _given(dataset, level, mark),
+        "fidelity": _released_fidelity(dataset, level, fingerprint),
         "columns": None if view.columns is None else list(view.columns),
         "where": view.where,
         "until": until,
-        "mark": mark,
+        FINGERPRINT: fingerprint,
     }
 
 
-def _given(dataset: Dataset, level: Level, mark: int | None) -> float:
-    """The fidelity of the copy that is made where a level is asked for; refused if none could be made."""
+def _released_fidelity(dataset: Dataset, level: Level, fingerprint: int | None) -> float:
+    """The fidelity of the copy that is released for a level; raises an error if none could be."""
     scheme, ladder = dataset.scheme, dataset.scheme.policy.ladder
-    if dataset.traced and mark is not None:
-        level = unmarked(ladder, level) if ladder.name(level) is None else marked(ladder, level, mark)
+    if dataset.traced and fingerprint is not None:
+        is_declared = ladder.name(level) is not None
+        level = fingerprinted(ladder, level, fingerprint) if is_declared else without_fingerprint(ladder, level)
     scheme.models(dataset.schema, level)
     return scheme.given(level).fidelity
 
 
-def below(dataset: Dataset, entry: Entry, asked: str | float | Level) -> tuple[str | float, float]:
-    """A level that somebody with a grant asks for, which must not be above it, and the fidelity of that copy.
+def lower_level(dataset: Dataset, entry: Entry, requested: str | float | Level) -> tuple[str | float, float]:
+    """A requested level, which must not be above that of the grant, and the fidelity of its copy.
 
-    It is asked for by its number, so that nobody learns which other levels have names.
+    Other levels than the granted one are requested as numbers, so that recipients do not learn the declared names.
     """
     grant = Grant.of(entry)
     granted = dataset.scheme.policy.ladder.level(grant.level)
     try:
-        level = granted if asked == grant.level else asked if isinstance(asked, Level) else Level(float(asked))
+        level = granted if requested == grant.level else _numeric_level(requested)
     except ValueError:
         raise GrantError(
-            f"a level must be {grant.level} or a fidelity below {granted.fidelity:g}, got {asked!r}"
+            f"a level must be {grant.level} or a fidelity below {granted.fidelity:g}, got {requested!r}"
         ) from None
     if level.fidelity > granted.fidelity:
         raise GrantError(
-            f"a level must not be above that of the grant, {granted.fidelity:g}, got {level.fidelity:g}; ask for less"
+            f"a level must not be above that of the grant, {granted.fidelity:g}, got {level.fidelity:g}; lower it"
         )
     if level == granted:
         return grant.level, grant.fidelity
-    return level.fidelity, min(_given(dataset, level, entry.body.get("mark")), grant.fidelity)
+    return level.fidelity, min(_released_fidelity(dataset, level, entry.body.get(FINGERPRINT)), grant.fidelity)
 
 
-def in_force(reading: LedgerReader, recipient: str, dataset: str, now: datetime) -> tuple[Grant, Entry]:
-    """The grant that allows a release now, with its entry; else the reason why there is none."""
-    known(reading, "recipient", recipient)
-    known(reading, "dataset", dataset)
+def _numeric_level(requested: str | float | Level) -> Level:
+    return requested if isinstance(requested, Level) else Level(float(requested))
+
+
+def active_grant(reading: LedgerReader, recipient: str, dataset: str, now: datetime) -> tuple[Grant, Entry]:
+    """The grant that allows a release now, with its entry; raises `GrantError` if there is none."""
+    require(reading, "recipient", recipient)
+    require(reading, "dataset", dataset)
     entry = reading.latest("grant", dataset, recipient)
     hint = f"grant it with `sfumato grant {recipient} {dataset} --level LEVEL`"
     if entry is None:
@@ -121,13 +145,13 @@ def in_force(reading: LedgerReader, recipient: str, dataset: str, now: datetime)
     return grant, entry
 
 
-def known(reading: LedgerReader, kind: str, name: str) -> Entry:
-    """The latest entry of a dataset, a survey or a recipient; refused if there is none, or if it is disabled."""
-    place = "recipient" if kind == "recipient" else "dataset"
-    entry = reading.latest(kind, **{place: name})
+def require(reading: LedgerReader, kind: str, name: str) -> Entry:
+    """The latest entry of a dataset, a survey or a recipient; raises an error if it is unknown or disabled."""
+    field = "recipient" if kind == "recipient" else "dataset"
+    entry = reading.latest(kind, **{field: name})
     if entry is None:
-        near = [getattr(found, place) for found in reading.current(kind, first=1000)]
-        hint = nearest(name, near) if near else "there is none yet"
+        names = [getattr(found, field) for found in reading.current(kind, first=1000)]
+        hint = nearest(name, names) if names else "there is none yet"
         raise UnknownSubject(f"there is no {kind} called {name!r}; {hint}")
     if entry.action == "disabled":
         raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}; enable it first")

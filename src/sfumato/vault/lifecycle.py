@@ -1,4 +1,4 @@
-"""A vault's home: where it lies, what opens it, and how it is made, restored, backed up and locked anew."""
+"""The life cycle of a vault: creating, opening, backing up and restoring it, and changing its secret or master key."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.database import FILE, Database, is_url
 from sfumato.ledger.ledger import Generation, Ledger, Query
-from sfumato.vault import unlocking as custody
+from sfumato.vault import unlocking
 from sfumato.vault.backup import read_backup, write_backup
-from sfumato.vault.key_rotation import cost, rekey, relock
-from sfumato.vault.names import user
-from sfumato.vault.paths import prepared
+from sfumato.vault.key_rotation import rekey, rekey_cost, relock
+from sfumato.vault.names import current_user
+from sfumato.vault.paths import prepare_location
 from sfumato.vault.store import Store, open_store
 
 Clock = Callable[[], datetime]
 
 
 class VaultLifecycle:
-    """A folder, or a database and a store, and the secret that opens it."""
+    """A vault's ledger, its store, and the secret that unlocks its master keys."""
 
     def __init__(
         self, location: str | Path, database: Database, secret: Secret | None, clock: Clock | None = None
     ) -> None:
         self.location = str(location)
         self._secret, self.now = secret, clock or (lambda: datetime.now(UTC))
-        self._known: tuple[list[Generation], Mapping[int, Key]] | None = None
-        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or user(), clock=self.now)
+        self._unlocked: tuple[list[Generation], Mapping[int, Key]] | None = None
+        self.ledger = Ledger(database, actor=os.environ.get("SFUMATO_ACTOR") or current_user(), clock=self.now)
 
     @classmethod
     def create(
@@ -48,32 +48,32 @@ class VaultLifecycle:
         key: Key | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Make a vault.
+        """Create a vault.
 
         Args:
             location: a folder, or the URL of a PostgreSQL database.
-            secret: what locks it: a passphrase or a key. Without one, here or in the environment, a key file is made
-                beside the folder.
-            store: where tables are kept; by default in the folder. A path, or a URL that fsspec knows.
-            key: a master key that copies were made with already; by default a fresh one.
+            secret: a passphrase or a key that locks the vault. Without one, here or in the environment, a key file is
+                created beside the folder.
+            store: the location of tables: a path, or a URL that fsspec supports; by default the folder.
+            key: a master key that copies were made with before; by default a new one.
 
         """
-        store = prepared(location, store)
+        store = prepare_location(location, store)
         open_store(store, location)
         database = Database(location)
         database.check_empty()
-        secret = secret if secret is not None else custody.find_secret(location)
+        secret = secret if secret is not None else unlocking.find_secret(location)
         if secret is None:
-            beside = custody.key_file(location)
-            if beside is None:
+            path = unlocking.key_file(location)
+            if path is None:
                 raise CustodyError("a vault in a database must be locked with a passphrase or a key; give a secret")
             secret = Key.generate()
-            secret.save(beside)
+            secret.save(path)
         master, name = key or Key.generate(), secrets.token_hex(16)
         vault = cls(location, database, secret, clock)
         with vault.ledger.creating(master) as writing:
-            writing.begin(name, store)
-            writing.lock(custody.locked(name, 1, master, secret))
+            writing.create_head(name, store)
+            writing.save_generation(unlocking.wrap_master_key(name, 1, master, secret))
             writing.append("created", "vault", {"key": master.fingerprint()})
         return vault
 
@@ -85,9 +85,9 @@ class VaultLifecycle:
         secret: Secret | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Open a vault that exists."""
+        """Open an existing vault."""
         if not is_url(location) and not (Path(location) / FILE).is_file():
-            raise VaultError(f"there is no vault in {location}; make one with `sfumato init {location}`")
+            raise VaultError(f"there is no vault in {location}; create one with `sfumato init {location}`")
         database = Database(location)
         database.check()
         return cls(location, database, secret, clock)
@@ -102,75 +102,75 @@ class VaultLifecycle:
         store: str | None = None,
         clock: Clock | None = None,
     ) -> Self:
-        """Make a vault from a backup, in a folder or a database, whichever it came from; its secret opens it."""
+        """Create a vault from a backup, in a folder or in a database; the secret of the backed-up vault unlocks it."""
         if not Path(backup).is_file():
-            raise VaultError(f"a backup must be a file that exists, and {str(backup)!r} is none")
-        home = prepared(location, store)
-        secret = secret if secret is not None else custody.find_secret(location)
+            raise VaultError(f"a backup must be a file that exists, and {str(backup)!r} does not")
+        store_location = prepare_location(location, store)
+        secret = secret if secret is not None else unlocking.find_secret(location)
         vault = cls(location, Database(location), secret, clock)
-        read_backup(Path(backup), vault.ledger, open_store(home, location), home, secret)
+        read_backup(Path(backup), vault.ledger, open_store(store_location, location), store_location, secret)
         return vault
 
     def __repr__(self) -> str:
         return f"Vault({self.ledger.database.name!r})"
 
     def pooled(self) -> Self:
-        """The same vault, with connections to its database that are kept, as a service needs them."""
+        """The same vault with a pool of database connections, as a service needs it."""
         other = copy.copy(self)
-        other.ledger = self.ledger.moved(Database(self.location, pooled=True))
+        other.ledger = self.ledger.with_database(Database(self.location, pooled=True))
         return other
 
     def acting_as(self, actor: str) -> Self:
-        """The same vault, with somebody else named in what is recorded."""
+        """The same vault, with another actor recorded in new entries."""
         other = copy.copy(self)
         other.ledger = self.ledger.acting_as(actor)
         return other
 
     @cached_property
     def store(self) -> Store:
-        """The vault's files."""
+        """The store of the vault's files."""
         with self.ledger.reading() as reading:
             return open_store(reading.head().store, self.location)
 
     @property
     def outbox(self) -> Path | None:
-        """Where copies go that are released without saying where."""
+        """The folder for copies that are released without an output path; `None` for a vault in a database."""
         return None if is_url(self.location) else Path(self.location) / "copies"
 
     @property
     def public_key(self) -> str:
-        """What recipients check certificates with."""
+        """The public key with which recipients verify certificates."""
         with self.ledger.reading() as reading:
             return reading.generations()[-1].public
 
     @property
     def opens_with(self) -> str:
-        """`passphrase` or `key`."""
+        """The kind of secret that unlocks the vault: `passphrase` or `key`."""
         with self.ledger.reading() as reading:
             return str(reading.generations()[-1].lock.get("opens", "key"))
 
     def keys(self) -> Mapping[int, Key]:
         """The master keys by generation. Handle with care."""
-        return self._opened()[1]
+        return self._unlock()[1]
 
-    def _sealed(self) -> Mapping[int, Key]:
-        """The master keys of a vault whose head is as it wrote it: before a table is put where the head says."""
+    def _keys_of_intact_head(self) -> Mapping[int, Key]:
+        """The master keys, if the head of the ledger is authentic: it names the store that a table is written to."""
         keys = self.keys()
         with self.ledger.writing(keys):
             return keys
 
-    def _opened(self) -> tuple[list[Generation], Mapping[int, Key]]:
-        """The locks as they are now, and what they hold."""
+    def _unlock(self) -> tuple[list[Generation], Mapping[int, Key]]:
+        """The current wrapped master keys, and the unwrapped ones."""
         with self.ledger.reading() as reading:
             head, generations = reading.head(), reading.generations()
         if self._secret is None:
-            self._secret = custody.find_secret(self.location, generations[-1].lock.get("opens"))
-        if self._known is None or self._known[0] != generations:
-            self._known = generations, custody.masters(head, generations, self._secret)
-        return self._known
+            self._secret = unlocking.find_secret(self.location, generations[-1].lock.get("opens"))
+        if self._unlocked is None or self._unlocked[0] != generations:
+            self._unlocked = generations, unlocking.unwrap_master_keys(head, generations, self._secret)
+        return self._unlocked
 
     def backup(self, target: str | Path) -> str:
-        """Write everything but the released copies to one file, keys still locked; returns the last entry's hash."""
+        """Write all but the released copies to one file, with wrapped keys, and return the hash of the last entry."""
         with self.ledger.writing(self.keys()) as writing:
             [last] = writing.entries(Query(last=1))
             if last.action != "backed-up":
@@ -180,33 +180,33 @@ class VaultLifecycle:
 
     def relock(self, secret: Secret) -> None:
         """Lock the vault with another passphrase or key from now on."""
-        seen, keys = self._opened()
+        wrapped, keys = self._unlock()
         with self.ledger.writing(keys) as writing:
-            relock(writing, seen, keys, secret)
+            relock(writing, wrapped, keys, secret)
             writing.append("relocked", "vault", {"opens": "passphrase" if isinstance(secret, str) else "key"})
         self._secret = secret
 
     def rekey_cost(self) -> list[dict[str, Any]]:
-        """What a new master key costs: who holds what, and what could then be averaged."""
+        """The disclosure risk of a new master key: the residual error of each recipient's copies, now and after it."""
         with self.ledger.reading() as reading:
-            return cost(reading, self.store)
+            return rekey_cost(reading, self.store)
 
     def rekey(self, *, secret: Secret | None = None, lost: bool = False) -> Entry:
-        """Take another master key: from now on, noise is independent of that in all copies already given.
+        """Replace the master key: later copies have noise that is independent of that in all earlier ones.
 
         Args:
-            secret: a new secret to lock it with; needed if the old one is lost.
-            lost: the old key is lost; the entries it vouched for can no longer be checked.
+            secret: a new secret that locks the vault; needed if the old one is lost.
+            lost: the old secret is lost; the entries that it authenticated can no longer be verified.
 
         """
         if lost and secret is None:
             raise CustodyError("a vault whose key is lost must be locked with a new passphrase or key; give one")
         with self.ledger.reading() as reading:
-            seen, current = reading.generations(), reading.head().generation
-        keys = {} if lost else dict(self._opened()[1])
+            wrapped, current = reading.generations(), reading.head().generation
+        keys = {} if lost else dict(self._unlock()[1])
         chosen = secret if secret is not None else self._secret
         if chosen is None:
             raise CustodyError("a vault must be locked with a passphrase or a key; give one")
-        entry = rekey(self.ledger, seen, keys, chosen, current, lost=lost)
+        entry = rekey(self.ledger, wrapped, keys, chosen, current, lost=lost)
         self._secret = chosen
         return entry

@@ -1,4 +1,4 @@
-"""Evidence: whether a file was made from one copy rather than from the others, with an exact error rate.
+"""The likelihood ratio that a file was made from one copy rather than from others, with an exact false-alarm rate.
 
 Let `Z_j` be the noise of recipient `j`, and `Z_l`, `Z_r` that of the nearest other copies below and above it on the
 path (the original, `Z_0 = 0`, is one of them). Given those, `Z_j` is a Brownian bridge: `Z_j = mean + η`, with
@@ -21,38 +21,37 @@ import numpy as np
 from sfumato.kernels import Floats
 
 _DEGREES = 3
-"""Of the Student distribution by which altered cells are told from rounded ones."""
+"""Degrees of freedom of the Student distribution by which altered cells are weighted down."""
 
-
-_STRENGTH = 10.0
-"""How large `z` is expected to be in a file that was made from a copy, by order of magnitude."""
+_EXPECTED_Z = 10.0
+"""The order of magnitude of `z` in a file that was made from a copy."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How much speaks for one copy."""
+    """The evidence that a file was made from one copy."""
 
     z: float
-    """Standard normal if the file was not made from it."""
+    """Standard normal if the file was not made from the copy."""
 
     @property
-    def chance(self) -> float:
-        """The probability of so high a `z` for somebody innocent."""
+    def p_value(self) -> float:
+        """The probability of at least this `z` for a copy that the file was not made from."""
         return 0.5 * math.erfc(self.z / math.sqrt(2))
 
     @property
     def log_ratio(self) -> float:
-        """The decimal logarithm of the likelihood ratio: made from this copy, against not.
+        """The decimal logarithm of the likelihood ratio that the file was made from this copy.
 
-        Of `z ~ N(m, 1)` with `m > 0` half normal of size `_STRENGTH`, against `z ~ N(0, 1)`.
+        It compares `z ~ N(m, 1)` with `m > 0` half normal of scale `_EXPECTED_Z` to `z ~ N(0, 1)`.
         """
-        share = _STRENGTH**2 / (1 + _STRENGTH**2)
+        share = _EXPECTED_Z**2 / (1 + _EXPECTED_Z**2)
         upward = max(math.erfc(-self.z * math.sqrt(share / 2)), 1e-300)
-        return (share * self.z**2 / 2 - math.log1p(_STRENGTH**2) / 2 + math.log(upward)) / math.log(10)
+        return (share * self.z**2 / 2 - math.log1p(_EXPECTED_Z**2) / 2 + math.log(upward)) / math.log(10)
 
 
 def bridge(times: list[float], j: int) -> tuple[Floats, float]:
-    """The weights of the other noises in the mean of the `j`-th, and the variance `v` that they leave.
+    """The weights of the other noises in the conditional mean of the `j`-th, and its conditional variance `v`.
 
     `times` rise from 0, where the noise is 0; the last has no neighbour above it.
     """
@@ -67,32 +66,33 @@ def bridge(times: list[float], j: int) -> tuple[Floats, float]:
 
 
 def score(cells: Floats, original: Floats, noise: Floats, times: list[float], j: int, shape: Floats) -> Score:
-    """How much speaks for the file having been made from the copy at `times[j]`.
+    """The evidence that the file was made from the copy at `times[j]`.
 
     Args:
         cells: the file's numbers, `(column, row)`, NaN where there is none.
         original: the same cells of the original.
-        noise: of all copies, `(time, column, row)`.
-        shape: the columns' covariance `K`.
+        noise: the noise of all copies, `(time, column, row)`.
+        shape: the covariance `K` of the columns.
 
     """
     weights, v = bridge(times, j)
     near = [i for i in range(len(times)) if weights[i]]
-    fresh = noise[j] - sum(weights[i] * noise[i] for i in near)
-    rest = cells - original - sum(weights[i] * noise[i] for i in near)
-    there = np.isfinite(rest)
-    rest, fresh = np.where(there, rest, 0.0), np.where(there, fresh, 0.0)
-    size = _sizes(rest, there)
-    pull = rest / size**2 / (1 + (rest / size) ** 2 / _DEGREES)  # a cell that is far off counts for little
-    spread = v * float(np.einsum("ar,ab,br->", pull, shape, pull))
-    z = float((pull * fresh).sum()) / math.sqrt(spread) if spread > 0 else 0.0
+    increment = noise[j] - sum(weights[i] * noise[i] for i in near)
+    residual = cells - original - sum(weights[i] * noise[i] for i in near)
+    finite = np.isfinite(residual)
+    residual, increment = np.where(finite, residual, 0.0), np.where(finite, increment, 0.0)
+    scale = _scales(residual, finite)
+    weight = residual / scale**2 / (1 + (residual / scale) ** 2 / _DEGREES)  # outlying cells get little weight
+    variance = v * float(np.einsum("ar,ab,br->", weight, shape, weight))
+    z = float((weight * increment).sum()) / math.sqrt(variance) if variance > 0 else 0.0
     return Score(z)
 
 
-def _sizes(rest: Floats, there: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
-    """The typical size of each column's residuals, unmoved by a minority of altered cells."""
+def _scales(residual: Floats, finite: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Floats:
+    """A robust scale of each column's residuals: the median absolute deviation, scaled to a standard deviation."""
     typical = [
-        np.median(np.abs(line[kept])) * 1.4826 if kept.any() else 1.0 for line, kept in zip(rest, there, strict=True)
+        np.median(np.abs(line[kept])) * 1.4826 if kept.any() else 1.0
+        for line, kept in zip(residual, finite, strict=True)
     ]
-    sizes: Floats = np.maximum(np.array(typical), 1e-12)[:, None]
-    return sizes
+    scales: Floats = np.maximum(np.array(typical), 1e-12)[:, None]
+    return scales

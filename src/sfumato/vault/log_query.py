@@ -1,14 +1,14 @@
-"""Which entries of the ledger somebody asks for, in the words of a command line or a query string."""
+"""Ledger queries from the options of the command line or the parameters of a URL."""
 
 from __future__ import annotations
 
 from sfumato.errors import VaultError, nearest
 from sfumato.ledger.ledger import Query
 from sfumato.vault.messages import ACTIONS
-from sfumato.vault.names import moment, start_of
+from sfumato.vault.names import parse_end, parse_start
 
 
-def asked(
+def parse_query(
     dataset: str | None,
     recipient: str | None,
     action: str | None,
@@ -17,8 +17,8 @@ def asked(
     last: int | None,
     before: int | None = None,
 ) -> Query:
-    """The query; refused if it speaks of something that no entry is about, or of a day that is none."""
+    """The query for some filters; raises `VaultError` for an unknown action or an invalid date."""
     if action is not None and action not in ACTIONS:
-        raise VaultError(f"no entry is about {action!r}; {nearest(action, ACTIONS)}")
-    begin, end = since and start_of(since), moment(until)
+        raise VaultError(f"an action must be one that the ledger records, got {action!r}; {nearest(action, ACTIONS)}")
+    begin, end = since and parse_start(since), parse_end(until)
     return Query(dataset=dataset, recipient=recipient, action=action, since=begin, until=end, last=last, before=before)

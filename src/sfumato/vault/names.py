@@ -1,4 +1,4 @@
-"""Names of datasets, recipients and users, and moments at which grants end."""
+"""Validation of names and notes, and parsing of the dates at which grants end."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from sfumato.errors import VaultError
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-def checked(kind: str, name: str) -> str:
-    """A name that can stand in a path."""
+def validated_name(kind: str, name: str) -> str:
+    """The name itself, if it is safe as part of a file path."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise VaultError(
             f"the name of a {kind} must be up to 100 letters, digits, dots, dashes and underscores, and begin with a "
@@ -22,8 +22,8 @@ def checked(kind: str, name: str) -> str:
     return name
 
 
-def moment(until: str | date | datetime | None) -> str | None:
-    """The moment, in UTC, from which something is over; a day is over when it ends."""
+def parse_end(until: str | date | datetime | None) -> str | None:
+    """The time in UTC at which a validity period ends; a period that ends on a day includes that day."""
     if until is None:
         return None
     if isinstance(until, str):
@@ -37,30 +37,30 @@ def moment(until: str | date | datetime | None) -> str | None:
     return (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="microseconds")
 
 
-def start_of(day: str) -> str:
-    """The first moment of a day, in UTC."""
+def parse_start(day: str) -> str:
+    """The time in UTC at which a day begins."""
     try:
         return f"{date.fromisoformat(day).isoformat()}T00:00:00.000000+00:00"
     except ValueError:
         raise VaultError(f"a date must be written like 2026-12-31, got {day!r}") from None
 
 
-def last_moment(until: str) -> str:
-    """The end of a grant as people say it: the last day, or a moment within one."""
+def format_end(until: str) -> str:
+    """The end of a grant for people: its last day, or the time if it ends within a day."""
     end = datetime.fromisoformat(until)
     if end == end.replace(hour=0, minute=0, second=0, microsecond=0):
         return (end - timedelta(days=1)).date().isoformat()
     return f"{end:%Y-%m-%d %H:%M} UTC"
 
 
-def is_text(said: str) -> bool:
-    """Whether something is text, without bytes that are none."""
-    return max(said, default="") < "\ud800" or max(said) > "\udfff"
+def is_valid_text(text: str) -> bool:
+    """Whether a string is valid Unicode, without surrogates that stand for undecodable bytes."""
+    return max(text, default="") < "\ud800" or max(text) > "\udfff"
 
 
-def user() -> str:
-    """Who runs this."""
+def current_user() -> str:
+    """The name of the user who runs this process."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # a user without a name, as in some containers
+    except (OSError, KeyError):  # some containers have users without a name
         return f"user {os.getuid()}"

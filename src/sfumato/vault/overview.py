@@ -1,29 +1,32 @@
-"""What a vault holds, at a glance."""
+"""Overviews of a vault: its datasets, the recipients of a dataset, and the residual error if they collude."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from sfumato.errors import TamperedError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import LedgerReader
-from sfumato.vault.grants import known
-from sfumato.vault.names import last_moment
+from sfumato.vault.datasets import adds_noise, is_linear_map
+from sfumato.vault.grants import require
+from sfumato.vault.lifecycle import VaultLifecycle
+from sfumato.vault.names import format_end
 from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held
-from sfumato.vault.vault import Vault
+from sfumato.vault.releases import held_copies
 
-_SHOWN = 20
-"""Rows of a table that are read for a glance."""
+T = TypeVar("T")
+
+_MAX_DATASETS = 20
+"""The most datasets in the overview of a vault."""
 
 
-def of_vault(vault: Vault) -> dict[str, Any]:
-    """The vault as a whole, and its first datasets; it takes no longer for a large vault."""
+def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
+    """The vault and its first datasets; the time it takes does not depend on the size of the vault."""
     with vault.ledger.reading() as reading:
         head, generations = reading.head(), reading.generations()
-        datasets = reading.current("dataset", first=_SHOWN)
+        datasets = reading.current("dataset", first=_MAX_DATASETS)
     return {
         "vault": vault.ledger.database.name,
         "store": head.store,
@@ -46,60 +49,31 @@ def of_vault(vault: Vault) -> dict[str, Any]:
     }
 
 
-def readable(found: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """An overview, refused if some entry is not as the vault writes them."""
-    try:
-        return found()
-    except (KeyError, TypeError, ValueError, AttributeError):
-        raise TamperedError("the ledger holds entries that no vault wrote; run `sfumato verify`") from None
-
-
-def of_dataset(vault: Vault, name: str) -> dict[str, Any]:
-    """One dataset: who has which level, and what averaging over versions would tell each of them, and all together."""
+def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
+    """The recipients of a dataset with their levels, and the residual error of each, and if all of them collude."""
     with vault.ledger.reading() as reading:
-        entry = known(reading, "dataset", name)
-        grants = reading.current("grant", dataset=name)
-        rows = [_holder(reading, grant) for grant in grants]
-        copies = held(reading, name)
-    numbers = "gaussian" in entry.body["columns"].values()
-    together = exposure(vault.store, copies, numbers=numbers)["error"] if copies else None
-    turned = [column for column, role in entry.body["columns"].items() if role in ("rotation", "projection")]
+        entry = require(reading, "dataset", name)
+        rows = [_recipient_row(reading, grant) for grant in reading.current("grant", dataset=name)]
+        copies = held_copies(reading, name)
+    roles = entry.body["columns"]
+    numbers = any(map(adds_noise, roles.values()))
+    error = exposure(vault.store, copies, numbers=numbers)["error"] if copies else None
+    mapped = [column for column, role in roles.items() if is_linear_map(role)]
     return {
         "dataset": name,
         "version": entry.body["version"],
         "rows": entry.body["rows"],
-        "columns": ", ".join(f"{column} ({role})" for column, role in entry.body["columns"].items()),
-        "left to all together": "" if together is None else f"{together:.1%} of the variance of the worst record",
-        **({"turned, and not counted here": f"{', '.join(turned)}; see sfumato audit {name}"} if turned else {}),
+        "columns": ", ".join(f"{column} ({role})" for column, role in roles.items()),
+        "residual error if all recipients collude": "" if error is None else f"{error:.1%} of the variance, at least",
+        **({"linear maps, not included": f"{', '.join(mapped)}; see sfumato audit {name}"} if mapped else {}),
         "table": rows,
     }
 
 
-def of_recipients(vault: Vault) -> dict[str, Any]:
-    """All recipients."""
-    with vault.ledger.reading() as reading:
-        entries = reading.current("recipient")
-        grants: dict[str, list[str]] = {}
-        for grant in reading.current("grant"):
-            if grant.action == "granted":
-                grants.setdefault(grant.recipient, []).append(f"{grant.dataset}: {grant.body['level']}")
-    return {
-        "recipients": len(entries),
-        "table": [
-            {
-                "recipient": entry.recipient,
-                "note": entry.body["note"],
-                "may receive": "no" if entry.action == "disabled" else "yes",
-                "grants": ", ".join(grants.get(entry.recipient, [])),
-            }
-            for entry in entries
-        ],
-    }
-
-
-def _holder(reading: LedgerReader, grant: Entry) -> dict[str, Any]:
+def _recipient_row(reading: LedgerReader, grant: Entry) -> dict[str, Any]:
+    """The row of a recipient in the overview of a dataset."""
     latest = reading.latest("release", grant.dataset, grant.recipient)
-    until = "" if grant.body["until"] is None else last_moment(grant.body["until"])
+    until = "" if grant.body["until"] is None else format_end(grant.body["until"])
     row = {
         "recipient": grant.recipient,
         "level": str(grant.body["level"]) if grant.action == "granted" else "revoked",
@@ -108,28 +82,38 @@ def _holder(reading: LedgerReader, grant: Entry) -> dict[str, Any]:
         "part": "; ".join(filter(None, [", ".join(grant.body["columns"] or ()), grant.body["where"]])) or "all",
     }
     if latest is None:
-        return row | {"last release": "", "draws of a record": "", "left to average": ""}
-    said = latest.body
+        return row | {"last release": "", "noise draws per record": "", "residual error": ""}
+    release, exposed = latest.body, latest.body["exposure"]
     return row | {
-        "last release": f"version {said['version']}, {latest.at[:10]}",
-        "draws of a record": "up to " + max(said["exposure"]["draws"], key=int, default="1"),
-        "left to average": "" if said["exposure"]["error"] is None else f"{said['exposure']['error']:.1%}",
+        "last release": f"version {release['version']}, {latest.at[:10]}",
+        "noise draws per record": "up to " + max(exposed["draws"], key=int, default="1"),
+        "residual error": "" if exposed["error"] is None else f"{exposed['error']:.1%}",
     }
 
 
-def shown(found: dict[str, Any]) -> str:
-    """The same for a terminal."""
+def checked_overview(overview: Callable[[], T]) -> T:
+    """An overview of some entries; raises `TamperedError` if one of them was not written by a vault."""
+    try:
+        return overview()
+    except (KeyError, TypeError, ValueError, AttributeError):
+        raise TamperedError(
+            "the ledger must have only entries that the vault wrote, and some were altered; run `sfumato verify`"
+        ) from None
+
+
+def overview_text(overview: dict[str, Any]) -> str:
+    """An overview as text for a terminal: its values, and its table."""
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.table import Table  # noqa: PLC0415
 
-    width = max((len(name) for name in found if name != "table"), default=0)
-    text = [f"{name:<{width}}  {value}" for name, value in found.items() if name != "table"]
-    if not found["table"]:
+    width = max((len(name) for name in overview if name != "table"), default=0)
+    text = [f"{name:<{width}}  {value}" for name, value in overview.items() if name != "table"]
+    if not overview["table"]:
         return "\n".join(text)
     table = Table()
-    for name, value in found["table"][0].items():
+    for name, value in overview["table"][0].items():
         table.add_column(name, justify="left" if isinstance(value, str) else "right", overflow="fold")
-    for row in found["table"]:
+    for row in overview["table"]:
         table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
     out = io.StringIO()
     Console(file=out, width=120).print(table)

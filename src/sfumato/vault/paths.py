@@ -1,4 +1,4 @@
-"""Where a vault, its store and its copies may lie."""
+"""File paths of a vault: its folder, its store, and the files that it may write copies to."""
 
 from __future__ import annotations
 
@@ -10,43 +10,45 @@ from sfumato.ledger.database import FILE, Database, is_url
 from sfumato.release.manifest import Manifest
 
 
-def prepared(location: str | Path, store: str | None) -> str:
-    """Make the folder, if it is one that is new or empty, and say where the store is."""
+def prepare_location(location: str | Path, store: str | None) -> str:
+    """Create the folder of a vault, which must be new or empty, and return the location of its store."""
     if store is not None and re.search(r"://[^/@]*:[^/@]*@", store):
-        raise VaultError("a store's URL must not hold a password, it would be kept in plain; set it where fsspec looks")
+        raise VaultError(
+            "the URL of a store must not hold a password, since it is stored in plain text; configure it in fsspec"
+        )
     if is_url(location):
-        Database(location)  # refuses what is no PostgreSQL
+        Database(location)  # raises an error for other databases than PostgreSQL
         if store is None:
-            raise VaultError(
-                "a vault in a database must be told where to keep tables; give a store (--store), a path or a URL"
-            )
+            raise VaultError("a vault in a database needs a store for its tables; give its path or URL (--store)")
         return store if is_url(store) else str(Path(store).absolute())
     folder = Path(location)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         folder.chmod(0o700)
-        strange = [path.name for path in folder.iterdir() if not path.name.startswith(FILE)]
+        other_files = [path.name for path in folder.iterdir() if not path.name.startswith(FILE)]
     except OSError as error:
-        raise VaultError(f"the folder {folder} could not be made: {error.strerror}") from None
-    if strange and not (folder / FILE).exists():
-        raise VaultError(f"a vault needs a new or empty folder, and {folder} holds {strange[0]!r}; choose another name")
+        raise VaultError(f"the folder {folder} could not be created: {error.strerror}") from None
+    if other_files and not (folder / FILE).exists():
+        raise VaultError(
+            f"a vault needs a new or empty folder, and {folder} contains {other_files[0]!r}; choose another name"
+        )
     return "." if store is None else store
 
 
-def place_in(outbox: Path | None, dataset: str, recipient: str, version: int) -> Path:
-    """Where a copy goes of which nobody says where it shall go."""
+def default_copy_path(outbox: Path | None, dataset: str, recipient: str, version: int) -> Path:
+    """The file in the vault's folder for a copy that is released without an output path."""
     if outbox is None:
         raise VaultError(
-            "there is a place only for copies from a vault in a folder, at the level of the grant; say where the copy "
-            "shall be written (--out)"
+            "only a vault in a folder has default paths for copies, and only at the level of the grant; name the "
+            "output file (--out)"
         )
     folder = outbox / dataset
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     return folder / f"{recipient}.v{version}.parquet"
 
 
-def check_replaced(path: Path, dataset: str, recipient: str) -> None:
-    """Refuse to replace a file that is not an earlier copy for the same recipient."""
+def check_replaceable(path: Path, dataset: str, recipient: str) -> None:
+    """Raise `VaultError` for an existing file that is not an earlier copy for the same recipient."""
     if not path.exists():
         return
     try:
@@ -56,6 +58,6 @@ def check_replaced(path: Path, dataset: str, recipient: str) -> None:
         same = False
     if not same:
         raise VaultError(
-            f"a release replaces nothing but an earlier copy of {dataset} for {recipient}, and {path} is something "
-            "else; choose another name, or remove it"
+            f"a release overwrites only an earlier copy of {dataset} for {recipient}, and {path} is another file; "
+            "choose another name, or delete it"
         )

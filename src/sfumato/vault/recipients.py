@@ -1,33 +1,49 @@
-"""Recipients: who they are, and whether they may receive anything."""
+"""Recipients of copies: registering, disabling and listing them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger
-from sfumato.vault.grants import known
-from sfumato.vault.names import checked, is_text
+from sfumato.vault.grants import require
+from sfumato.vault.names import is_valid_text, validated_name
+
+
+@dataclass(frozen=True)
+class Recipient:
+    """A registered recipient."""
+
+    recipient: str
+    note: str
+    enabled: bool
+    """Whether copies may be released to it."""
+
+    @classmethod
+    def of(cls, entry: Entry) -> Recipient:
+        """The recipient that an entry is about."""
+        return cls(entry.recipient, entry.body["note"], entry.action != "disabled")
 
 
 def register(ledger: Ledger, keys: Mapping[int, Key], name: str, note: str) -> Entry:
-    """Register a recipient; one that is registered already stays as it is, but for a new note."""
-    checked("recipient", name)
-    if not is_text(note):
-        raise VaultError("a note must be text, and this one holds bytes that are none; write it anew")
+    """Register a recipient; for a registered one, only a new note is recorded."""
+    validated_name("recipient", name)
+    if not is_valid_text(note):
+        raise VaultError("a note must be valid text, and this one has undecodable bytes; rewrite it")
     with ledger.writing(keys) as writing:
         before = writing.latest("recipient", recipient=name)
         if before is None or (before.action != "disabled" and note and before.body["note"] != note):
             return writing.append("registered", "recipient", {"note": note}, recipient=name)
-        return known(writing, "recipient", name)
+        return require(writing, "recipient", name)
 
 
-def switch(ledger: Ledger, keys: Mapping[int, Key], name: str, action: str) -> Entry:
-    """Disable a recipient, or enable it again."""
+def set_state(ledger: Ledger, keys: Mapping[int, Key], name: str, action: str) -> Entry:
+    """Disable a recipient, or enable it again; `action` is `disabled` or `enabled`."""
     with ledger.writing(keys) as writing:
-        before = writing.latest("recipient", recipient=name) or known(writing, "recipient", name)
+        before = writing.latest("recipient", recipient=name) or require(writing, "recipient", name)
         if (before.action == "disabled") == (action == "disabled"):
             return before
         return writing.append(action, "recipient", before.body, recipient=name)

@@ -1,8 +1,8 @@
-"""Records over time: what changed between two versions of a dataset, and how often a recipient saw a record anew.
+"""Changes of records between versions of a dataset, and the residual error after repeated noise draws.
 
-Beside each version lies a file of its records in 64-bit words: the id, what the noise of its numbers and of joint
-categories depends on, and everything else. It is dealt into parts by id, one row group a part, and versions are
-compared part by part, in flat memory.
+Each version has a file of its records as 64-bit hashes: of the id, of the values that determine the noise of the
+numbers and of each joint category, and of everything else. The file is partitioned by a hash
+of the id, one row group per partition, and versions are compared by partition, in bounded memory.
 """
 
 from __future__ import annotations
@@ -20,122 +20,124 @@ import pyarrow as pa
 import pyarrow.parquet
 
 from sfumato.kernels import Floats, Rows, Words
+from sfumato.release.perturbation import joint_schemes, record_digests
 from sfumato.release.scheme import TableScheme
-from sfumato.tables.partitioner import PARTS, deal
+from sfumato.tables.partitioner import PARTITIONS, partition_by_id
 from sfumato.tables.source import Source
-from sfumato.vault.store import Store, altered
+from sfumato.vault.store import Store, altered_file
 
 
 def write_records(scheme: TableScheme, source: Source, path: Path) -> None:
-    """Write the file of a version's records."""
-    names = ["record", *(f"draws{i}" for i in range(len(scheme.units))), "rest"]
+    """Write the file of the record hashes of a version."""
+    names = ["record", *(f"draws{i}" for i in range(len(joint_schemes(scheme)))), "rest"]
     schema = pa.schema([(name, pa.uint64()) for name in names])
     with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as file:
-        for part in deal(scheme.records(source)):
+        for part in partition_by_id(record_digests(scheme, source)):
             words = part if part.size else np.empty((0, len(names)), np.uint64)
             columns = [pa.array(np.ascontiguousarray(words[:, i])) for i in range(len(names))]
             file.write_table(pa.table(columns, schema=schema), row_group_size=max(len(words), 1))
 
 
 def _parts(store: Store, files: Sequence[dict[str, str]]) -> Iterator[list[Words]]:
-    """The parts of several files, side by side."""
+    """The corresponding partitions of several files."""
     with contextlib.ExitStack() as stack:
         opened = []
         for file in files:
-            if not store.is_whole(file):
-                raise altered(file["name"])
+            if not store.is_intact(file):
+                raise altered_file(file["name"])
             path = stack.enter_context(store.fetch(file["name"]))
             opened.append(stack.enter_context(pyarrow.parquet.ParquetFile(path)))
-        for part in range(PARTS):
+        for part in range(PARTITIONS):
             tables = [records.read_row_group(part) for records in opened]
             yield [np.column_stack([column.to_numpy() for column in table.columns]) for table in tables]
 
 
 @dataclass(frozen=True)
 class Changes:
-    """What became of the records between two versions."""
+    """The number of records that changed between two versions."""
 
     appended: int
     deleted: int
     unchanged: int
     redrawn: int
-    """Records with fresh noise for cells that did not change: with a changed number, all their numbers."""
+    """Records with new noise in unchanged cells: one changed number redraws the noise of all numbers of its record."""
     changed: int
-    """All changed records, the redrawn ones among them."""
+    """All changed records, including the redrawn ones."""
 
 
-def changes(store: Store, before: dict[str, str], after: dict[str, str]) -> Changes:
-    """Compare two versions by the files of their records."""
+def compare_versions(store: Store, before: dict[str, str], after: dict[str, str]) -> Changes:
+    """Compare two versions by the files of their record hashes."""
     totals: Counter[str] = Counter()
     for old, new in _parts(store, [before, after]):
         _, i, j = np.intersect1d(old[:, 0], new[:, 0], assume_unique=True, return_indices=True)
-        other = old[i] != new[j]
+        differs = old[i] != new[j]
         totals["appended"] += len(new) - len(j)
         totals["deleted"] += len(old) - len(i)
-        totals["redrawn"] += int(other[:, 1:-1].any(axis=1).sum())
-        totals["changed"] += int(other.any(axis=1).sum())
-        totals["unchanged"] += int((~other.any(axis=1)).sum())
+        totals["redrawn"] += int(differs[:, 1:-1].any(axis=1).sum())
+        totals["changed"] += int(differs.any(axis=1).sum())
+        totals["unchanged"] += int((~differs.any(axis=1)).sum())
     return Changes(**totals)
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A copy that a recipient holds: the file of its version's records, its key's generation, and its noise.
-
-    The noise is its variance in units of the variance that the data have where they have most of it.
-    """
+class HeldCopy:
+    """A copy that a recipient holds."""
 
     records: str
+    """The name of the file with the record hashes of its version."""
     digest: str
+    """The digest of that file."""
     generation: int
+    """The generation of the master key that its noise was drawn with."""
     noise: float
+    """The variance of its noise relative to the data's variance, in the direction where this is smallest."""
 
 
-def exposure(store: Store, copies: Sequence[Seen], *, numbers: bool) -> dict[str, Any]:
-    """How often records were drawn anew in these copies, and what averaging leaves of the variance of their numbers.
+def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict[str, Any]:
+    """The number of independent noise draws that records received in these copies, and the residual error.
 
-    Draws of one record at noise `σi²` leave the best linear attacker `1/(1+Σ1/σi²)` of its variance (li2012,
-    Theorem 3); copies that share a draw lie on one path, where the best of them counts alone.
+    Averaging independent draws at noise `σi²` leaves `1/(1+Σ1/σi²)` of a record's variance (li2012, Theorem 3); copies
+    that share a draw lie on one path, where only the best of them counts.
 
     Args:
-        numbers: whether there are any; they are the first unit that is drawn together.
+        numbers: whether some columns have additive noise; their hash is then the first unit.
 
     """
     best: dict[tuple[str, str, int], float] = {}
     for copy in copies:
-        place = copy.records, copy.digest, copy.generation
-        best[place] = min(copy.noise, best.get(place, math.inf))
+        draw = copy.records, copy.digest, copy.generation
+        best[draw] = min(copy.noise, best.get(draw, math.inf))
     files = [{"name": name, "sha256": digest} for name, digest, _ in best]
-    turns = [generation for _, _, generation in best]
+    generations = [generation for _, _, generation in best]
     draws: Counter[int] = Counter()
-    least = 1.0
+    smallest = 1.0
     for parts in _parts(store, files):
-        most, left = _drawn(parts, turns, list(best.values()))
-        draws.update(most.tolist())
-        least = min([least, *left.tolist()])
-    shown = {str(times): draws[times] for times in sorted(draws)}
-    return {"draws": shown, "error": least if numbers else None}
+        counts, errors = _draws_per_record(parts, generations, list(best.values()))
+        draws.update(counts.tolist())
+        smallest = min([smallest, *errors.tolist()])
+    histogram = {str(times): draws[times] for times in sorted(draws)}
+    return {"draws": histogram, "error": smallest if numbers else None}
 
 
-def _drawn(parts: list[Words], turns: list[int], noises: list[float]) -> tuple[Rows, Floats]:
-    """For each record of a part, the most draws of any unit, and the error that those of the first leave together."""
+def _draws_per_record(parts: list[Words], generations: list[int], noises: list[float]) -> tuple[Rows, Floats]:
+    """For each record of a partition, the most draws of any unit, and the residual error of the first unit."""
     ids = np.concatenate([part[:, 0] for part in parts])
     units = parts[0].shape[1] - 2
     if not ids.size or not units:
         return np.ones(len(np.unique(ids)), np.int64), np.empty(0)
-    gain = np.concatenate([np.full(len(part), 1 / noise) for part, noise in zip(parts, noises, strict=True)])
+    precision = np.concatenate([np.full(len(part), 1 / noise) for part, noise in zip(parts, noises, strict=True)])
     found = []
     for unit in range(1, 1 + units):
-        mixed = [part[:, unit] ^ np.uint64(turn << 40) for part, turn in zip(parts, turns, strict=True)]
-        found.append(_counted(ids, np.concatenate(mixed), gain))
+        mixed = [part[:, unit] ^ np.uint64(number << 40) for part, number in zip(parts, generations, strict=True)]
+        found.append(_distinct_draws(ids, np.concatenate(mixed), precision))
     return np.max([counts for counts, _ in found], axis=0), found[0][1]
 
 
-def _counted(ids: Words, draw: Words, gain: Floats) -> tuple[Rows, Floats]:
-    """The number of distinct draws of each record, and `1/(1+Σgain)` over them, each with its best gain."""
+def _distinct_draws(ids: Words, draw: Words, precision: Floats) -> tuple[Rows, Floats]:
+    """The number of distinct draws of each record, and `1/(1+Σ1/σi²)` over them, each with its smallest noise."""
     order = np.lexsort((draw, ids))
-    ids, draw, gain = ids[order], draw[order], gain[order]
+    ids, draw, precision = ids[order], draw[order], precision[order]
     fresh = np.flatnonzero(np.concatenate([[True], (ids[1:] != ids[:-1]) | (draw[1:] != draw[:-1])]))
-    best, owners = np.maximum.reduceat(gain, fresh), ids[fresh]
+    best, owners = np.maximum.reduceat(precision, fresh), ids[fresh]
     starts = np.flatnonzero(np.concatenate([[True], owners[1:] != owners[:-1]]))
     return np.diff(np.append(starts, len(owners))), 1 / (1 + np.add.reduceat(best, starts))

@@ -1,8 +1,8 @@
-"""Releases: a copy for a recipient, recorded before it appears. The same request gives the same bytes."""
+"""Releases from a vault: a copy for a recipient, recorded before it appears. The same request gives the same bytes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -14,31 +14,33 @@ from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
 from sfumato.ledger.ledger import Ledger, LedgerReader, Query
 from sfumato.levels import Level
+from sfumato.release import gate
 from sfumato.release.certificate import signed
-from sfumato.release.copying import Issuer
-from sfumato.release.files import release_file
+from sfumato.release.files import check_target, write_copy
+from sfumato.release.gate import Clearance, Issuer, accepted_risks
 from sfumato.release.manifest import Manifest
 from sfumato.release.scheme import TableScheme
-from sfumato.vault.datasets import Dataset, left
-from sfumato.vault.grants import Asked, Grant, below, in_force, known
-from sfumato.vault.record_changes import Seen, exposure
+from sfumato.tables.source import Source
+from sfumato.vault.datasets import Dataset, residual_error, variance_ratio
+from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
+from sfumato.vault.record_changes import HeldCopy, exposure
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is released to whom, under which grant, with which key."""
+class CopyRequest:
+    """A copy that a recipient asks for: of which dataset, under which grant, with which key."""
 
     grant: Grant
     entry: Entry
-    """Of the grant."""
+    """The ledger entry of the grant."""
     dataset: Dataset
     generation: int
     key: Key
     level: str | float
-    """The level of the copy, as it was asked for: that of the grant, or a lower one."""
+    """The level of the copy, as it was requested: that of the grant, or a lower one."""
     fidelity: float
     keys: Mapping[int, Key]
-    """All of them, by which earlier entries are checked."""
+    """The master keys of all generations, by which earlier entries are authenticated."""
 
     @classmethod
     def of(
@@ -48,47 +50,75 @@ class Request:
         recipient: str,
         keys: Mapping[int, Key],
         now: datetime,
-        asked: Asked,
-    ) -> Request:
-        """What a recipient may have now, at the level of its grant or at a lower one that it asks for."""
-        grant, entry = in_force(reading, recipient, dataset.name, now)
-        level, fidelity = (grant.level, grant.fidelity) if asked is None else below(dataset, entry, asked)
+        requested: RequestedLevel,
+    ) -> CopyRequest:
+        """The copy that a recipient may have now, at the level of its grant or at a lower one that it asks for."""
+        grant, entry = active_grant(reading, recipient, dataset.name, now)
+        level, fidelity = (grant.level, grant.fidelity) if requested is None else lower_level(dataset, entry, requested)
         generation = reading.head().generation
         return cls(grant, entry, dataset, generation, keys[generation], level, fidelity, keys)
 
     @property
     def scheme(self) -> TableScheme:
-        """What makes the copy."""
-        return self.dataset.scheme.seen(self.grant.view)
+        """The scheme that makes the copy, with the view of the grant."""
+        return self.dataset.scheme.with_view(self.grant.view)
+
+    def clear(self, source: Source, issuer: Issuer) -> Clearance[Source]:
+        """Ask the release gate whether the copy may leave; ids were checked when the table was added."""
+        scheme = self.scheme
+        asked = gate.Request(scheme, source, source.schema, gate.sampler(scheme, source), lambda: None)
+        return gate.clear(asked, [Level(self.fidelity)], self.key, issuer=issuer)
 
     def terms(self) -> dict[str, Any]:
         """All that the bytes of the copy depend on."""
         grant = self.grant
-        shown = {"columns": grant.columns and list(grant.columns), "where": grant.where}
         return {
             "version": self.dataset.version,
             "generation": self.generation,
             "level": self.level,
             "fidelity": self.fidelity,
-            **shown,
+            "columns": grant.columns and list(grant.columns),
+            "where": grant.where,
         }
 
     def recorded(self, reading: LedgerReader) -> list[Entry]:
-        """The entries that say that this very copy was given, or begun to be."""
+        """The entries that record that this very copy was released, or that its release began."""
         query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)
         terms = self.terms()
         found = reading.entries(query)
         return [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
 
 
-class Recorded(Issuer):
-    """Signs a copy and records it, if the grant is still in force, just before it is whole."""
+class VaultIssuer(Issuer):
+    """Answers for a copy from a vault: records it, if the grant is still in force, just before it is complete."""
 
-    def __init__(self, ledger: Ledger, request: Request, now: Callable[[], datetime]) -> None:
+    def __init__(self, ledger: Ledger, request: CopyRequest, now: Callable[[], datetime]) -> None:
         self._ledger, self._request, self._now = ledger, request, now
 
+    def authorise(self) -> None:
+        with self._ledger.reading(self._request.keys) as reading:
+            self._check_grant(reading)
+
+    @property
+    def was_released(self) -> bool:
+        with self._ledger.reading(self._request.keys) as reading:
+            return bool(self._request.recorded(reading))
+
+    @property
+    def other_copies(self) -> Sequence[tuple[Level, Key]]:
+        """The most faithful copies of the dataset that anybody was given under each earlier master key."""
+        request = self._request
+        if not request.dataset.scheme.policy.targets:
+            return []
+        best: dict[int, float] = {}
+        with self._ledger.reading(request.keys) as reading:
+            for entry in reading.entries(Query(kind="release", dataset=request.dataset.name)):
+                generation = entry.body["generation"]
+                if generation != request.generation and generation in request.keys:
+                    best[generation] = max(best.get(generation, 0.0), entry.body["fidelity"])
+        return [(Level(fidelity), request.keys[generation]) for generation, fidelity in best.items()]
+
     def begin(self, draft: Manifest) -> Manifest:
-        """Say for whom it is, and who signs."""
         request = self._request
         return replace(
             draft,
@@ -100,27 +130,26 @@ class Recorded(Issuer):
         )
 
     def finish(self, manifest: Manifest) -> Manifest:
-        """Record it, once."""
         self.record("released", manifest.rows, manifest.digest)
         return signed(manifest, self._request.key)
 
     def record(self, action: str, rows: int, digest: str = "") -> None:
-        """Say in the ledger that the copy is given, unless it says so; without a digest, that it is begun."""
+        """Record the release, unless it is recorded already; without a digest, record that it began."""
         request, dataset, keys = self._request, self._request.dataset, self._request.keys
         with self._ledger.reading(keys) as reading:
-            if self._is_said(reading, digest):
+            if self._is_recorded(reading, digest):
                 return
             before = request.recorded(reading)
-        said = {**request.terms(), "rows": rows, "digest": digest}
-        said["exposure"] = before[0].body["exposure"] if before else self._exposure(rows)
-        if dataset.scheme.accepted:
-            said["accepted"] = dataset.scheme.accepted
+        body = {**request.terms(), "rows": rows, "digest": digest}
+        body["exposure"] = before[0].body["exposure"] if before else self._exposure(rows)
+        if accepted_risks(dataset.scheme):
+            body["accepted"] = accepted_risks(dataset.scheme)
         with self._ledger.writing(keys) as writing:
-            if not self._is_said(writing, digest):
-                writing.append(action, "release", said, dataset=dataset.name, recipient=request.grant.recipient)
+            if not self._is_recorded(writing, digest):
+                writing.append(action, "release", body, dataset=dataset.name, recipient=request.grant.recipient)
 
-    def _is_said(self, reading: LedgerReader, digest: str) -> bool:
-        """Whether the ledger says it already; refused if the copy may not be given, or is another than it says."""
+    def _is_recorded(self, reading: LedgerReader, digest: str) -> bool:
+        """Whether the ledger has it already; refused without a grant, or if another copy was recorded for the request."""
         self._check_grant(reading)
         before = self._request.recorded(reading)
         for entry in before:
@@ -132,89 +161,78 @@ class Recorded(Issuer):
         return any(entry.body["digest"] or not digest for entry in before)
 
     def _check_grant(self, reading: LedgerReader) -> None:
-        """Refuse what was granted when the copy was begun, and is no more."""
+        """Refuse a copy whose grant or dataset changed since it was requested."""
         request, dataset = self._request, self._request.dataset
-        _, entry = in_force(reading, request.grant.recipient, dataset.name, self._now())
-        if entry.number != request.entry.number or known(reading, "dataset", dataset.name).body != dataset.body:
+        _, entry = active_grant(reading, request.grant.recipient, dataset.name, self._now())
+        if entry.number != request.entry.number or require(reading, "dataset", dataset.name).body != dataset.body:
             raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")
 
     def _exposure(self, rows: int) -> dict[str, Any]:
-        """What the recipient holds with this copy. It takes long, so it is not done while others wait to write."""
+        """What the recipient holds with this copy; computed outside of any transaction, since it takes long."""
         request = self._request
         with self._ledger.reading() as reading:
-            earlier = held(reading, request.dataset.name, request.grant.recipient)
-        this = seen(request.dataset.body, request.fidelity, request.generation)
-        numbers = request.dataset.has_numbers
-        alone = left(request.fidelity, request.dataset.body["stretch"]) if numbers else None
+            earlier = held_copies(reading, request.dataset.name, request.grant.recipient)
+        this = held_copy(request.dataset.body, request.fidelity, request.generation)
+        noisy = request.dataset.has_additive_noise
+        alone = residual_error(request.fidelity, request.dataset.variance_ratio) if noisy else None
         if set(earlier) <= {this}:
             return {"draws": {"1": rows}, "error": alone, "alone": alone}
-        return {**exposure(request.dataset.store, [*earlier, this], numbers=numbers), "alone": alone}
+        return {**exposure(request.dataset.store, [*earlier, this], numbers=noisy), "alone": alone}
 
 
-class Again(Recorded):
-    """A copy that was given before: as long as the ledger says nothing new, there is nothing to ask or to say."""
+class RepeatIssuer(VaultIssuer):
+    """Answers for a copy that was released before: while the ledger is unchanged, there is nothing to check or record."""
 
-    def __init__(self, ledger: Ledger, request: Request, now: Callable[[], datetime], head: str, digest: str) -> None:
+    def __init__(
+        self, ledger: Ledger, request: CopyRequest, now: Callable[[], datetime], head: str, digest: str
+    ) -> None:
         super().__init__(ledger, request, now)
         self._head, self._digest = head, digest
 
+    def authorise(self) -> None:
+        if not self._is_unchanged():
+            super().authorise()
+
+    @property
+    def was_released(self) -> bool:
+        return True
+
     def record(self, action: str, rows: int, digest: str = "") -> None:
-        """Look at the ledger's head, and further only if it has moved."""
+        """Look at the ledger's head, and further only if it has changed."""
+        if digest not in ("", self._digest) or not self._is_unchanged():
+            super().record(action, rows, digest)
+
+    def _is_unchanged(self) -> bool:
         with self._ledger.reading() as reading:
             same = reading.head().head == self._head
-        if not same or digest not in ("", self._digest) or self._request.grant.is_over(self._now()):
-            super().record(action, rows, digest)
+        return same and not self._request.grant.is_over(self._now())
 
 
 def release(
-    request: Request,
+    request: CopyRequest,
     ledger: Ledger,
     out: Path,
     now: Callable[[], datetime],
-    keys: Mapping[int, Key],
     progress: Callable[[int], None] | None,
     threads: int | None,
 ) -> Manifest:
     """Make a copy, record it, and let it appear."""
-    seal = Recorded(ledger, request, now)
-    with ledger.reading() as reading:
-        beside = under_other_keys(reading, request, keys)
     with request.dataset.source() as source:
-        return release_file(
-            request.scheme,
-            source,
-            out,
-            Level(request.fidelity),
-            request.key,
-            threads=threads,
-            progress=progress,
-            seal=seal,
-            beside=beside,
-        )
+        check_target(source, out)
+        cleared = request.clear(source, VaultIssuer(ledger, request, now))
+        return write_copy(cleared, out, threads=threads, progress=progress)
 
 
-def under_other_keys(reading: LedgerReader, request: Request, keys: Mapping[int, Key]) -> list[tuple[Level, Key]]:
-    """The most faithful copies of the dataset that anybody was given under each earlier key."""
-    if not request.dataset.scheme.policy.targets:
-        return []
-    best: dict[int, float] = {}
-    for entry in reading.entries(Query(kind="release", dataset=request.dataset.name)):
-        generation = entry.body["generation"]
-        if generation != request.generation and generation in keys:
-            best[generation] = max(best.get(generation, 0.0), entry.body["fidelity"])
-    return [(Level(fidelity), keys[generation]) for generation, fidelity in best.items()]
-
-
-def held(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[Seen]:
+def held_copies(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[HeldCopy]:
     """The copies of a dataset that a recipient, or all together, were given."""
     releases = reading.entries(Query(kind="release", dataset=dataset, recipient=recipient))
     versions = reading.entries(Query(kind="dataset", dataset=dataset))
     bodies = {entry.body["version"]: entry.body for entry in versions}
     given = [(bodies[one.body["version"]], one.body["fidelity"], one.body["generation"]) for one in releases]
-    return list(dict.fromkeys(seen(*one) for one in given))
+    return list(dict.fromkeys(held_copy(*one) for one in given))
 
 
-def seen(dataset: dict[str, Any], fidelity: float, generation: int) -> Seen:
+def held_copy(dataset: dict[str, Any], fidelity: float, generation: int) -> HeldCopy:
     """A copy of a version at a level, as its holder sees it."""
     records = dataset["records"]
-    return Seen(records["name"], records["sha256"], generation, Level(fidelity).noise / dataset["stretch"])
+    return HeldCopy(records["name"], records["sha256"], generation, Level(fidelity).noise / variance_ratio(dataset))

@@ -1,4 +1,4 @@
-"""Who was given which copy of a dataset: the question that tracing begins with."""
+"""The candidates of a leak: which recipient received which copy of a dataset, from the ledger."""
 
 from __future__ import annotations
 
@@ -8,31 +8,36 @@ from collections.abc import Mapping
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.ledger import LedgerReader, Query
-from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.leak_alignment import Copy, Issue
+from sfumato.vault.grants import granted_view
+from sfumato.vault.leak_alignment import ReleasedCopy, ReleaseGroup
 from sfumato.vault.store import Store
 
 
-def issues(reading: LedgerReader, dataset: str, store: Store, keys: Mapping[int, Key]) -> tuple[list[Issue], int]:
-    """All copies of a dataset that were ever released, by version and key, and how many were made with a lost key."""
+def release_groups(
+    reading: LedgerReader, dataset: str, store: Store, keys: Mapping[int, Key]
+) -> tuple[list[ReleaseGroup], int]:
+    """All released copies of a dataset, by version and key, and the number of those whose key is lost."""
     entries = reading.entries(Query(kind="dataset", dataset=dataset))
     versions = {entry.body["version"]: Dataset.of(entry, store) for entry in entries}
-    holders: dict[tuple[int, int], dict[Copy, list[str]]] = defaultdict(lambda: defaultdict(list))
+    holders: dict[tuple[int, int], dict[ReleasedCopy, list[str]]] = defaultdict(lambda: defaultdict(list))
     levels: dict[int, set[float]] = defaultdict(set)
     for entry in reading.entries(Query(kind="release", dataset=dataset)):
-        said = entry.body
-        view = View(None if said["columns"] is None else tuple(said["columns"]), said["where"])
-        given = holders[said["version"], said["generation"]][said["fidelity"], view]
-        if entry.recipient not in given:
-            given.append(entry.recipient)
-        levels[said["generation"]].add(said["fidelity"])
+        body = entry.body
+        copy = ReleasedCopy(body["fidelity"], granted_view(body))
+        recipients = holders[body["version"], body["generation"]][copy]
+        if entry.recipient not in recipients:
+            recipients.append(entry.recipient)
+        levels[body["generation"]].add(copy.fidelity)
     if holders and not any(generation in keys for _, generation in holders):
-        raise VaultError("the copies of this dataset were made with a key that is lost, and cannot be traced any more")
-    lost = sum(len(names) for (_, turn), given in holders.items() if turn not in keys for names in given.values())
+        raise VaultError("the copies of this dataset can no longer be traced: they were made with a key that is lost")
     found = [
-        Issue(versions[version], keys[generation], given, frozenset(levels[generation]))
-        for (version, generation), given in sorted(holders.items())
+        ReleaseGroup(versions[version], keys[generation], copies, frozenset(levels[generation]))
+        for (version, generation), copies in sorted(holders.items(), key=lambda item: item[0])
         if generation in keys
     ]
-    return found, lost
+    return found, sum(_count(copies) for (_, generation), copies in holders.items() if generation not in keys)
+
+
+def _count(copies: Mapping[ReleasedCopy, list[str]]) -> int:
+    return sum(map(len, copies.values()))

@@ -1,7 +1,8 @@
-"""Tokens: what a program shows to a service to be known. The ledger keeps a hash; the token is seen once.
+"""Access tokens: the credentials with which programs sign in to a service.
 
-A token is `sfu_ID_SECRET`, with a secret of 256 bits: so much that a plain hash of it tells nothing, and nobody can
-guess it. The ledger vouches for the hash, so that who can write to the database cannot let himself in.
+A token is `sfu_ID_SECRET` and is shown once; the ledger stores its hash. The secret has 256 bits, so a plain hash of it
+reveals nothing and cannot be guessed. The ledger authenticates the hash, so that write access to the database does not
+grant access to the service.
 """
 
 from __future__ import annotations
@@ -13,35 +14,32 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
 
 from sfumato.errors import UnknownSubject, VaultError, nearest
 from sfumato.ledger.chain import Entry
-from sfumato.vault.grants import known
-from sfumato.vault.names import is_text
-
-if TYPE_CHECKING:
-    from sfumato.vault.vault import Vault
+from sfumato.vault.grants import require
+from sfumato.vault.lifecycle import VaultLifecycle
+from sfumato.vault.names import is_valid_text
 
 RECIPIENT = ("copies",)
-"""What a recipient's token allows: to see its own grants and fetch its own copies."""
+"""The scope of a recipient's token: to list its own grants and to download its own copies."""
 
 OWNER = ("read", "write", "metrics")
-"""What an owner's token may allow: to look, to change things, to read the service's figures."""
+"""The possible scopes of an owner's token: to read, to change, and to read the metrics of the service."""
 
-LONGEST = 3650
-"""Days."""
+MAX_DAYS = 3650
+"""The longest validity of a token, in days."""
 
-_SHAPE = re.compile(r"sfu_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
+_PATTERN = re.compile(r"sfu_([0-9a-f]{12})_([A-Za-z0-9_-]{43})")
 
 
 @dataclass(frozen=True)
 class Token:
-    """What is known of a token."""
+    """The public data of a token."""
 
     id: str
     holder: str
-    """A recipient, or nobody: then it is the owner's."""
+    """The recipient that it belongs to; empty for the owner."""
     scopes: tuple[str, ...]
     until: str
     note: str
@@ -49,40 +47,39 @@ class Token:
 
     @classmethod
     def of(cls, entry: Entry) -> Token:
-        """The token that an entry speaks of."""
-        said = entry.body
-        withdrawn = entry.action == "withdrawn"
-        return cls(entry.dataset, entry.recipient, tuple(said["scopes"]), said["until"], said["note"], withdrawn)
+        """The token that an entry is about."""
+        body, withdrawn = entry.body, entry.action == "withdrawn"
+        return cls(entry.dataset, entry.recipient, tuple(body["scopes"]), body["until"], body["note"], withdrawn)
 
-    def in_force(self, now: datetime) -> bool:
-        """Whether it opens anything now."""
+    def is_active(self, now: datetime) -> bool:
+        """Whether the token is valid now."""
         return not self.withdrawn and now < datetime.fromisoformat(self.until)
 
 
 def issue(
-    vault: Vault, holder: str = "", *, scopes: Iterable[str] | None = None, days: int = 90, note: str = ""
+    vault: VaultLifecycle, holder: str = "", *, scopes: Iterable[str] | None = None, days: int = 90, note: str = ""
 ) -> tuple[str, Entry]:
-    """A new token for a recipient, or for the owner, and its entry. It cannot be shown again."""
+    """A new token for a recipient, or for the owner, and its entry. The token cannot be shown again."""
     allowed = RECIPIENT if holder else OWNER
     chosen = tuple(dict.fromkeys(allowed[:2] if scopes is None else scopes))
-    strange = [scope for scope in chosen if scope not in allowed]
-    if strange or not chosen:
-        raise VaultError(f"a token must have scopes among its holder's; {nearest(''.join(strange[:1]), allowed)}")
-    if not 1 <= days <= LONGEST:
-        raise VaultError(f"a token must last between 1 and {LONGEST} days, got {days}")
-    if not is_text(note) or len(note) > 200:
-        raise VaultError("a token's note must be text of at most 200 letters; shorten it")
+    unknown = [scope for scope in chosen if scope not in allowed]
+    if unknown or not chosen:
+        raise VaultError(f"a token must have scopes that its holder may have; {nearest(''.join(unknown[:1]), allowed)}")
+    if not 1 <= days <= MAX_DAYS:
+        raise VaultError(f"a token must be valid for 1 to {MAX_DAYS} days, got {days}")
+    if not is_valid_text(note) or len(note) > 200:
+        raise VaultError("the note of a token must be valid text of at most 200 characters; shorten it")
     name, secret = secrets.token_hex(6), secrets.token_urlsafe(32)
     until = (vault.now() + timedelta(days=days)).isoformat(timespec="microseconds")
     body = {"hash": _hash(secret), "scopes": list(chosen), "until": until, "note": note}
     with vault.ledger.writing(vault.keys()) as writing:
         if holder:
-            known(writing, "recipient", holder)
+            require(writing, "recipient", holder)
         return f"sfu_{name}_{secret}", writing.append("issued", "token", body, dataset=name, recipient=holder)
 
 
-def withdraw(vault: Vault, name: str) -> Entry:
-    """Let a token open nothing any more."""
+def withdraw(vault: VaultLifecycle, name: str) -> Entry:
+    """Withdraw a token, so that it is no longer valid."""
     with vault.ledger.writing(vault.keys()) as writing:
         found = writing.current("token", dataset=name, first=1) if name else []
         if not found:
@@ -92,35 +89,35 @@ def withdraw(vault: Vault, name: str) -> Entry:
         return writing.append("withdrawn", "token", found[0].body, dataset=name, recipient=found[0].recipient)
 
 
-def listed(vault: Vault, holder: str | None = None) -> list[Token]:
+def list_tokens(vault: VaultLifecycle, holder: str | None = None) -> list[Token]:
     """All tokens, or those of one holder."""
     with vault.ledger.reading() as reading:
         found = map(Token.of, reading.current("token", recipient=holder or ""))
         return [token for token in found if holder is None or token.holder == holder]
 
 
-def bearer(vault: Vault, shown: str) -> Token | None:
-    """Whose token this is, if it is one that is in force."""
-    match = _SHAPE.fullmatch(shown)
+def authenticate(vault: VaultLifecycle, credential: str) -> Token | None:
+    """The token that a credential belongs to; `None` if there is none, or if it is not valid."""
+    match = _PATTERN.fullmatch(credential)
     name, secret = match.groups() if match else ("0" * 12, "")
-    entry = _in_force(vault, name)
+    entry = _active_entry(vault, name)
     expected = "0" * 64 if entry is None else entry.body["hash"]
     return Token.of(entry) if hmac.compare_digest(_hash(secret), expected) and entry is not None else None
 
 
-def named(vault: Vault, name: str) -> Token | None:
-    """The token with an id, if it is in force."""
-    entry = _in_force(vault, name)
+def find(vault: VaultLifecycle, name: str) -> Token | None:
+    """The token with an id; `None` if there is none, or if it is not valid."""
+    entry = _active_entry(vault, name)
     return None if entry is None else Token.of(entry)
 
 
-def _in_force(vault: Vault, name: str) -> Entry | None:
+def _active_entry(vault: VaultLifecycle, name: str) -> Entry | None:
     keys = vault.keys()
     with vault.ledger.reading(keys) as reading:
         found = reading.current("token", dataset=name, first=1)
         entry = reading.latest("token", name, found[0].recipient if found else "")
         holder = reading.latest("recipient", recipient=found[0].recipient if found else "")
-    if entry is None or entry.generation not in keys or not Token.of(entry).in_force(vault.now()):
+    if entry is None or entry.generation not in keys or not Token.of(entry).is_active(vault.now()):
         return None
     return None if holder is not None and holder.action == "disabled" else entry
 

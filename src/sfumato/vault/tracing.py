@@ -1,8 +1,8 @@
-"""Tracing: whose copy a leaked file is, or was made from."""
+"""Traitor tracing: the recipients whose copy a leaked file is, or was made from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,190 +16,280 @@ from sfumato.levels import Level
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.tables.source import Source
 from sfumato.tables.view import View
-from sfumato.vault.leak_alignment import WAYS, Copy, Issue, Leak, Match, alignments
+from sfumato.vault.datasets import gaussian_scheme
+from sfumato.vault.leak_alignment import (
+    METHODS,
+    Leak,
+    Match,
+    MatchMethod,
+    ReleasedCopy,
+    ReleaseGroup,
+    alignments,
+)
 from sfumato.vault.likelihood_ratio import Score, score
 
-GUILT = 1e-6
-"""Nobody is accused unless an innocent would be in fewer than one file of a million."""
+MAX_FALSE_ACCUSATION = 1e-6
+"""The false-alarm rate: the probability per file that any innocent recipient is accused."""
 
-_ROWS = 100_000
-"""Rows of a file that are looked at: more evidence is not needed."""
+_MAX_ROWS = 100_000
+"""The most rows of a file that are compared: more evidence is not needed."""
 
-PHANTOMS = 6
-"""Levels around an accused copy that nobody was given, and that must explain the file less."""
+CONTROLS = 6
+"""The number of control levels around an accused copy: levels that nobody received, which must score lower."""
 
-_NUMBERS = 30_000_000
-"""Numbers that are held at once."""
+_MAX_NUMBERS = 30_000_000
+"""The most numbers in memory at once."""
+
+_MAX_LISTED = 20
+"""The most suspects in the JSON form of a trace."""
 
 
 @dataclass(frozen=True)
 class Suspect:
-    """Recipients of one copy, and what speaks for the file having been made from it."""
+    """The recipients of one copy, and the evidence that the file was made from it."""
 
     recipients: tuple[str, ...]
     version: int
-    """The one that the file is most like."""
+    """The version of the dataset whose copy scores highest."""
     fidelity: float
     score: Score
     false_accusation: float
-    """The probability that any innocent recipient would look as guilty."""
-    unknown: bool = False
-    """Whether a copy that the ledger does not know, near this one on the path, explains the file as well."""
+    """The probability that any innocent recipient would have so high a score."""
+    unrecorded: bool = False
+    """Whether a copy that is not in the ledger, with a similar level, explains the file as well."""
 
     @property
     def accused(self) -> bool:
-        """Whether the evidence is enough."""
-        return self.false_accusation < GUILT and not self.unknown
+        """Whether the evidence is sufficient."""
+        return self.false_accusation < MAX_FALSE_ACCUSATION and not self.unrecorded
+
+    def as_json(self) -> dict[str, Any]:
+        """The suspect as JSON."""
+        return {
+            "recipients": list(self.recipients),
+            "version": self.version,
+            "fidelity": self.fidelity,
+            "z": self.score.z,
+            "log10 likelihood ratio": self.score.log_ratio,
+            "false accusation probability": self.false_accusation,
+            "copy not in ledger": self.unrecorded,
+            "accused": self.accused,
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Suspect:
+        """The inverse of `as_json`."""
+        return cls(
+            tuple(data["recipients"]),
+            data["version"],
+            data["fidelity"],
+            Score(data["z"]),
+            data["false accusation probability"],
+            data["copy not in ledger"],
+        )
 
 
 @dataclass(frozen=True)
 class Trace:
-    """What was found, the strongest suspicion first."""
+    """The result of tracing a file, the strongest suspicion first."""
 
     rows: int
+    """The number of rows of the file."""
     matched: int
-    how: str
-    """By what the rows were told: `ids`, `places`, `numbers`, or nothing."""
+    """The number of rows that were matched to rows of the original table."""
+    matched_by: str
+    """How rows were matched, one of `MatchMethod`; empty if none was."""
     columns: tuple[str, ...]
-    original: float
-    """The share of its numbers that are those of the table itself, not of any copy."""
-    lost: int
-    """Releases that could not be looked at, since their key is lost."""
+    """The columns that were compared."""
+    original_share: float
+    """The share of the file's numbers that equal those of the original table."""
+    untraceable: int
+    """The number of releases that could not be compared, since their key is lost."""
     suspects: tuple[Suspect, ...]
 
     @property
     def accused(self) -> tuple[Suspect, ...]:
-        """Those whose copy it is, or was made from; nobody, if it is not ours."""
+        """The recipients whose copy the file is, or was made from; empty if there is not enough evidence."""
         return tuple(suspect for suspect in self.suspects if suspect.accused)
+
+    def as_json(self) -> dict[str, Any]:
+        """The trace as JSON, with the strongest suspects."""
+        return {
+            "rows": self.rows,
+            "matched": self.matched,
+            "matched by": self.matched_by,
+            "columns": list(self.columns),
+            "share of original numbers": self.original_share,
+            "releases with lost keys": self.untraceable,
+            "accused": list(dict.fromkeys(name for suspect in self.accused for name in suspect.recipients)),
+            "suspects": [suspect.as_json() for suspect in self.suspects[:_MAX_LISTED]],
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Trace:
+        """The trace that `as_json` wrote."""
+        return cls(
+            data["rows"],
+            data["matched"],
+            data["matched by"],
+            tuple(data["columns"]),
+            data["share of original numbers"],
+            data["releases with lost keys"],
+            tuple(map(Suspect.from_json, data["suspects"])),
+        )
 
 
 @dataclass(frozen=True)
-class _Finding:
-    """What speaks for one copy of one version."""
+class _Evidence:
+    """The score of one copy of one version in one match."""
 
-    issue: Issue
-    copy: Copy
+    group: ReleaseGroup
+    copy: ReleasedCopy
     score: Score
-    unknown: bool
+    unrecorded: bool
 
 
-def trace(issues: Sequence[Issue], leaked: Any, lost: int = 0, progress: Callable[[int], None] | None = None) -> Trace:
-    """Compare a file with all copies that were given."""
-    if not issues:
-        raise VaultError("a file can be traced once copies were released, and none of this dataset was")
-    leak = Leak.of(Source.of(leaked), _ROWS, issues[0].dataset.schema.names)
-    tests = WAYS * (1 + PHANTOMS) * sum(len(issue.holders) for issue in issues)
-    found: list[_Finding] = []
-    matched, how, original = 0, "", 0.0
-    columns = tuple(name for name in _shaped(issues[0]).columns if name in leak.head.column_names)
-    for issue in issues if columns else ():
-        for match in alignments(issue, _shaped(issue), leak, columns):
-            scores = _Scores(issue, match, columns)
-            findings = [
-                _Finding(issue, copy, one, one.chance * tests < GUILT and scores.is_unknown(copy, GUILT / tests))
-                for copy, one in scores.of_all().items()
-            ]
-            found += findings
-            if match.cells.shape[1] > matched:
-                matched, how = match.cells.shape[1], match.how
-            original = max(original, scores.same())
+@dataclass(frozen=True)
+class _Comparison:
+    """A match of the file with the table, the scores of its copies, and the share of original numbers."""
+
+    match: Match
+    evidence: list[_Evidence]
+    original_share: float
+
+
+def trace(
+    groups: Sequence[ReleaseGroup],
+    leaked: Any,
+    untraceable: int = 0,
+    progress: Callable[[int], None] | None = None,
+) -> Trace:
+    """Compare a file with all released copies."""
+    if not groups:
+        raise VaultError("a file can be traced only after a release, and no copy of this dataset was released yet")
+    leak = Leak.of(Source.of(leaked), _MAX_ROWS, groups[0].dataset.schema.names)
+    tests = METHODS * (1 + CONTROLS) * sum(len(group.holders) for group in groups)
+    evidence: list[_Evidence] = []
+    matched, matched_by, original_share = 0, "", 0.0
+    columns = tuple(name for name in _gaussian(groups[0]).columns if name in leak.head.column_names)
+    for group in groups if columns else ():
+        for found in _compare(group, leak, columns, MAX_FALSE_ACCUSATION / tests):
+            evidence += found.evidence
+            if found.match.cells.shape[1] > matched:
+                matched, matched_by = found.match.cells.shape[1], found.match.method.value
+            original_share = max(original_share, found.original_share)
             if progress:
-                progress(len(findings))
-            if match.how != "numbers" and any(one.score.chance * tests < GUILT for one in findings):
-                break  # no need to look for rows by their numbers
-    return Trace(leak.rows, matched, how, columns, original, lost, tuple(_suspects(found, tests)))
+                progress(len(found.evidence))
+    suspects = tuple(_suspects(evidence, tests))
+    return Trace(leak.rows, matched, matched_by, columns, original_share, untraceable, suspects)
 
 
-def _suspects(found: list[_Finding], tests: int) -> list[Suspect]:
-    """Who holds what the file was made from; those who hold the same level of the same records go together."""
-    together: dict[tuple[Key, float], list[_Finding]] = {}
-    for one in sorted(found, key=lambda one: -one.score.z):
-        together.setdefault((one.issue.key, one.copy[0]), []).append(one)
+def _compare(group: ReleaseGroup, leak: Leak, columns: Sequence[str], rate: float) -> Iterator[_Comparison]:
+    """Score the copies of a group in each match, until one is significant at `rate` without a search by values."""
+    for match in alignments(group, _gaussian(group), leak, columns):
+        scores = _Scores(group, match, columns)
+        evidence = [
+            _Evidence(group, copy, one, one.p_value < rate and scores.is_unrecorded(copy, rate))
+            for copy, one in scores.of_all().items()
+        ]
+        yield _Comparison(match, evidence, scores.original_share())
+        if match.method != MatchMethod.VALUES and any(one.score.p_value < rate for one in evidence):
+            return  # a match by values is less reliable, and not needed
+
+
+def _suspects(evidence: list[_Evidence], tests: int) -> list[Suspect]:
+    """The holders of each copy, with those who hold the same level of the same records together."""
+    by_level: dict[tuple[Key, float], list[_Evidence]] = {}
+    for one in sorted(evidence, key=lambda one: -one.score.z):
+        by_level.setdefault((one.group.key, one.copy.fidelity), []).append(one)
     out = []
-    for (_, fidelity), findings in together.items():
-        best = findings[0]
-        guilty = [one for one in findings if one.score.chance * tests < GUILT] or [best]
-        names = dict.fromkeys(name for one in guilty for name in one.issue.holders[one.copy])
-        chance = min(1.0, best.score.chance * tests)
-        unknown = any(one.unknown for one in guilty)
-        out.append(Suspect(tuple(names), best.issue.dataset.version, fidelity, best.score, chance, unknown))
+    for (_, fidelity), found in by_level.items():
+        best = found[0]
+        significant = [one for one in found if one.score.p_value * tests < MAX_FALSE_ACCUSATION] or [best]
+        names = dict.fromkeys(name for one in significant for name in one.group.holders[one.copy])
+        probability = min(1.0, best.score.p_value * tests)
+        unrecorded = any(one.unrecorded for one in significant)
+        version = best.group.dataset.version
+        out.append(Suspect(tuple(names), version, fidelity, best.score, probability, unrecorded))
     return out
 
 
-def _shaped(issue: Issue) -> GaussianScheme:
-    for scheme in issue.dataset.scheme.schemes:
-        if isinstance(scheme, GaussianScheme):
-            return scheme
-    raise VaultError("a file is traced by its numbers, and this dataset has no column with the role gaussian")
+def _gaussian(group: ReleaseGroup) -> GaussianScheme:
+    scheme = gaussian_scheme(group.dataset.scheme)
+    if scheme is None:
+        raise VaultError("tracing needs a column with the role gaussian, and this dataset has none")
+    return scheme
 
 
 class _Scores:
-    """What speaks for each copy that a match can tell of."""
+    """The scores of the copies that a match can distinguish."""
 
-    def __init__(self, issue: Issue, match: Match, columns: Sequence[str]) -> None:
-        self._issue, self._match, self._columns, self._scheme = issue, match, columns, _shaped(issue)
-        self._places = [self._scheme.columns.index(name) for name in columns]
-        self._shape = gram(self._scheme.factor)[np.ix_(self._places, self._places)]
-        self._levels = sorted([*map(Level, issue.levels), *match.probes], reverse=True)
-        near = _near(self._levels, {fidelity for fidelity, _ in match.copies})
-        room = max(2000, _NUMBERS // ((len(near) + 1) * len(self._scheme.columns)))
-        self._cells, self._rows, self._batch = match.cells[:, :room], match.rows[:room], match.batch.slice(0, room)
-        self._near = near
-        self._original, self._noise = self._paths(near)
+    def __init__(self, group: ReleaseGroup, match: Match, columns: Sequence[str]) -> None:
+        self._group, self._match, self._columns, self._scheme = group, match, columns, _gaussian(group)
+        self._indices = [self._scheme.columns.index(name) for name in columns]
+        self._shape = gram(self._scheme.factor)[np.ix_(self._indices, self._indices)]
+        self._levels = sorted([*map(Level, group.levels), *match.controls], reverse=True)
+        self._near = _with_neighbours(self._levels, {copy.fidelity for copy in match.copies})
+        rows = max(2000, _MAX_NUMBERS // ((len(self._near) + 1) * len(self._scheme.columns)))
+        self._cells, self._rows, self._batch = match.cells[:, :rows], match.rows[:rows], match.batch.slice(0, rows)
+        self._original, self._noise = self._paths(self._near)
 
     def _paths(self, levels: list[Level]) -> tuple[Floats, Floats]:
-        """The numbers, and the noise of some levels after that of the original, which is 0."""
-        secret = self._issue.key.derive("dataset", self._issue.dataset.name)
-        original, noise = self._scheme.paths(self._batch, self._rows, levels, secret)
-        return original[self._places], np.concatenate([np.zeros_like(noise[:1]), noise])[:, self._places]
+        """The original numbers, and the noise of some levels after that of the original, which is 0."""
+        original, noise = self._scheme.paths(self._batch, self._rows, levels, self._group.dataset_key)
+        return original[self._indices], np.concatenate([np.zeros_like(noise[:1]), noise])[:, self._indices]
 
-    def of_all(self) -> dict[Copy, Score]:
-        """The score of each copy, by the cells that it shows."""
+    def of_all(self) -> dict[ReleasedCopy, Score]:
+        """The score of each copy, by the cells that it contains."""
         times = [0.0, *(level.noise for level in self._near)]
-        place = {level.fidelity: j for j, level in enumerate(self._near, 1)}
-        shown = {view: self._shown(view) for _, view in self._match.copies}
+        index = {level.fidelity: j for j, level in enumerate(self._near, 1)}
+        cells = {copy.view: self._visible(copy.view) for copy in self._match.copies}
         return {
-            copy: score(shown[copy[1]], self._original, self._noise, times, place[copy[0]], self._shape)
+            copy: score(cells[copy.view], self._original, self._noise, times, index[copy.fidelity], self._shape)
             for copy in self._match.copies
         }
 
-    def _shown(self, view: View) -> Floats:
-        """The file's cells that a copy with this view has, NaN elsewhere."""
+    def _visible(self, view: View) -> Floats:
+        """The file's cells that a copy with this view contains, NaN elsewhere."""
         cells = self._cells.copy()
         if view.columns is not None:
             cells[[i for i, name in enumerate(self._columns) if name not in view.columns]] = np.nan
         cells[:, ~view.holds(self._batch)] = np.nan
         return cells
 
-    def is_unknown(self, copy: Copy, rate: float) -> bool:
-        """Whether the file was made from a copy near this one that nobody was given: none that the ledger knows."""
-        times = [level.noise for level in self._levels]
-        place = next(j for j, level in enumerate(self._levels) if level.fidelity == copy[0])
-        low = times[place - 1] if place else 0.0
-        high = times[place + 1] if place + 1 < len(times) else 2 * times[place]
-        cells = self._shown(copy[1])
-        for k in range(1, PHANTOMS // 2 + 1):
-            for start, end in ((low, times[place]), (times[place], high)):
-                asked = Level.from_noise(start + (end - start) * k / (PHANTOMS // 2 + 1))
-                phantom = self._issue.dataset.scheme.given(asked)
-                if any(abs(phantom.noise - time) < 1e-9 * time for time in times):
-                    continue
-                levels = sorted({*self._levels, phantom}, reverse=True)
-                near = _near(levels, {phantom.fidelity})
-                original, noise = self._paths(near)
-                j = 1 + near.index(phantom)
-                if score(cells, original, noise, [0.0, *(one.noise for one in near)], j, self._shape).chance < rate:
-                    return True
-        return False
+    def is_unrecorded(self, copy: ReleasedCopy, rate: float) -> bool:
+        """Whether a control level near a copy, which nobody received, is significant at `rate` too."""
+        cells = self._visible(copy.view)
+        return any(self._control_score(control, cells).p_value < rate for control in self._control_levels(copy))
 
-    def same(self) -> float:
-        """Which share of the numbers are the table's own."""
-        step = self._scheme.step[self._places][:, None]
+    def _control_levels(self, copy: ReleasedCopy) -> Iterator[Level]:
+        """Levels between that of a copy and its neighbours, which nobody received."""
+        times = [level.noise for level in self._levels]
+        index = next(j for j, level in enumerate(self._levels) if level.fidelity == copy.fidelity)
+        low = times[index - 1] if index else 0.0
+        high = times[index + 1] if index + 1 < len(times) else 2 * times[index]
+        for k in range(1, CONTROLS // 2 + 1):
+            for start, end in ((low, times[index]), (times[index], high)):
+                level = Level.from_noise(start + (end - start) * k / (CONTROLS // 2 + 1))
+                control = self._group.dataset.scheme.given(level)
+                if all(abs(control.noise - time) >= 1e-9 * time for time in times):
+                    yield control
+
+    def _control_score(self, control: Level, cells: Floats) -> Score:
+        """The score of a control level."""
+        near = _with_neighbours(sorted({*self._levels, control}, reverse=True), {control.fidelity})
+        original, noise = self._paths(near)
+        times = [0.0, *(level.noise for level in near)]
+        return score(cells, original, noise, times, 1 + near.index(control), self._shape)
+
+    def original_share(self) -> float:
+        """The share of the file's numbers that equal those of the original table."""
+        step = self._scheme.step[self._indices][:, None]
         same = np.isclose(self._cells, self._original, rtol=1e-9, atol=0.51 * step)[np.isfinite(self._cells)]
         return float(same.mean()) if same.size else 0.0
 
 
-def _near(levels: list[Level], fidelities: set[float]) -> list[Level]:
-    """The copies in question and their neighbours, on which alone the scores depend."""
-    places = [i for i, level in enumerate(levels) if level.fidelity in fidelities]
-    return [level for i, level in enumerate(levels) if any(abs(i - place) <= 1 for place in places)]
+def _with_neighbours(levels: list[Level], fidelities: set[float]) -> list[Level]:
+    """The levels of some fidelities and their neighbours, on which alone the scores depend."""
+    chosen = [i for i, level in enumerate(levels) if level.fidelity in fidelities]
+    return [level for i, level in enumerate(levels) if any(abs(i - j) <= 1 for j in chosen)]

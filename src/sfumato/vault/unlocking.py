@@ -1,4 +1,4 @@
-"""Custody: which secret opens a vault, where it is looked for, and what it opens."""
+"""Unlocking a vault: finding its passphrase or key, and unwrapping the master keys with it."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from sfumato.ledger.ledger import Generation, Head
 KEY, KEY_FILE, PASSPHRASE = "SFUMATO_KEY", "SFUMATO_KEY_FILE", "SFUMATO_PASSPHRASE"
 
 _LOST = (
-    "If it is lost, it is lost: no further copy can be made that fits those already given. `sfumato rekey --lost` "
-    "starts anew, and says what that costs"
+    "If it is lost, it cannot be recovered, and no further copy can share the noise of earlier ones. "
+    "`sfumato rekey --lost` creates a new master key, and shows the disclosure risk of doing so"
 )
 
 
 def find_secret(location: str | Path, opens_with: str | None = None) -> Secret | None:
-    """The secret that the environment hands over, else the one in the key file beside the vault's folder.
+    """The secret from the environment, else from the key file beside the vault's folder; `None` if there is none.
 
     Args:
         opens_with: look only for a `passphrase`, or only for a `key`.
@@ -30,7 +30,7 @@ def find_secret(location: str | Path, opens_with: str | None = None) -> Secret |
     environment = os.environ
     if opens_with != "passphrase":
         if environment.get(KEY):
-            return _from_digits(environment[KEY])
+            return _key_from_hex(environment[KEY])
         if environment.get(KEY_FILE):
             return Key.load(environment[KEY_FILE])
     if environment.get(PASSPHRASE) and opens_with != "key":
@@ -40,25 +40,25 @@ def find_secret(location: str | Path, opens_with: str | None = None) -> Secret |
 
 
 def key_file(location: str | Path) -> Path | None:
-    """The key file that belongs to a vault's folder: beside it, so that a copy of the folder does not hold it."""
+    """The default key file of a vault: beside its folder, so that a copy of the folder does not contain it."""
     if is_url(location):
         return None
     folder = Path(location).absolute()
     return folder.with_name(folder.name + ".key")
 
 
-def locked(head: str, number: int, master: Key, secret: Secret) -> Generation:
-    """A master key in a lock that the secret opens; `head` is the vault's name."""
-    return Generation(number, master.fingerprint(), public_key(master), wrap(master, secret, f"{head}/{number}"))
+def wrap_master_key(name: str, number: int, master: Key, secret: Secret) -> Generation:
+    """A master key, wrapped with a secret; `name` is the random name of the vault, to which it is bound."""
+    return Generation(number, master.fingerprint(), public_key(master), wrap(master, secret, f"{name}/{number}"))
 
 
-def masters(head: Head, generations: list[Generation], secret: Secret | None) -> dict[int, Key]:
-    """All master keys that are not lost, by generation; the one in force among them."""
+def unwrap_master_keys(head: Head, generations: list[Generation], secret: Secret | None) -> dict[int, Key]:
+    """All master keys that are not lost, by generation, including the current one."""
     if secret is None:
         raise CustodyError(
-            f"the vault must be opened with its passphrase or key; set {PASSPHRASE}, {KEY_FILE} or {KEY}. {_LOST}"
+            f"the vault must be unlocked with its passphrase or key; set {PASSPHRASE}, {KEY_FILE} or {KEY}. {_LOST}"
         )
-    opened = {}
+    unwrapped = {}
     for generation in generations:
         try:
             master = unwrap(generation.lock, secret, f"{head.name}/{generation.number}")
@@ -67,13 +67,15 @@ def masters(head: Head, generations: list[Generation], secret: Secret | None) ->
                 continue
             raise
         if (master.fingerprint(), public_key(master)) != (generation.fingerprint, generation.public):
-            raise TamperedError("the vault's public key must belong to its master key, and it was replaced; restore it")
-        opened[generation.number] = master
-    return opened
+            raise TamperedError(
+                "the vault's public key must belong to its master key, and it was replaced; restore a backup"
+            )
+        unwrapped[generation.number] = master
+    return unwrapped
 
 
-def _from_digits(text: str) -> Key:
+def _key_from_hex(text: str) -> Key:
     try:
         return Key.from_bytes(bytes.fromhex(text.strip()))
     except (ValueError, CustodyError):
-        raise CustodyError(f"{KEY} must hold 64 hexadecimal digits, and holds something else; correct it") from None
+        raise CustodyError(f"{KEY} must be 64 hexadecimal digits, and it is not; correct it") from None

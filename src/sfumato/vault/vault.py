@@ -1,82 +1,94 @@
-"""The vault: a dataset, its secret, its recipients and its history in one place; the use case that knows all parts."""
+"""The vault: datasets with their master key, recipients, grants and ledger, and the operations on them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.audit.result import Audit
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Query
 from sfumato.levels import Level
-from sfumato.policy.document import Policy
 from sfumato.release.manifest import Manifest
+from sfumato.release.policy import Policy
 from sfumato.tables.view import View
 from sfumato.vault import tokens
-from sfumato.vault.audits import audit_dataset, holders_of
+from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
 from sfumato.vault.dataset_versions import add, update
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.grants import Asked, Grant, known, terms
+from sfumato.vault.grants import Grant, RequestedLevel, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
-from sfumato.vault.names import last_moment, moment
-from sfumato.vault.paths import check_replaced, place_in
-from sfumato.vault.recipients import register, switch
-from sfumato.vault.releases import Request, release
-from sfumato.vault.suspects import issues
+from sfumato.vault.names import format_end, parse_end
+from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
+from sfumato.vault.paths import check_replaceable, default_copy_path
+from sfumato.vault.protocol import Progress, Stage
+from sfumato.vault.recipients import Recipient, register, set_state
+from sfumato.vault.releases import CopyRequest, release
+from sfumato.vault.suspects import release_groups
+from sfumato.vault.tokens import Token
 from sfumato.vault.tracing import Trace, trace
-from sfumato.vault.verification import Report, verify
-
-Progress = Callable[[int], None]
+from sfumato.vault.verification import VerificationReport, verify
 
 
 class Vault(VaultLifecycle):
-    """A folder, or a database and a store, with everything that belongs to some datasets.
+    """Datasets with their master key, recipients, grants and ledger, in a folder or in a database with a store.
 
-        vault = Vault.create("vault")                      # its key lies beside it, in vault.key
+        vault = Vault.create("vault")                      # its key file is vault.key, beside it
         vault.add(policy, table)
         vault.recipient("university")
         vault.grant("university", "clinic", "partner")
         vault.release("university", "clinic", "clinic.parquet")
 
-    Reading needs no secret; writing, verifying and releasing do, and look for it in this order: the argument `secret`
-    (a passphrase or a `Key`), `SFUMATO_KEY`, `SFUMATO_KEY_FILE`, `SFUMATO_PASSPHRASE`, the key file beside the folder.
+    Reading needs no secret. Writing, verifying and releasing need one, from the first of these sources that has it: the
+    argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`, `SFUMATO_KEY_FILE` and
+    `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods (`VaultProtocol`).
     """
+
+    release_unit = "rows"
 
     def add(
         self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
     ) -> Entry:
-        """Keep a table with its policy, under the policy's name for it; adding the same again changes nothing.
+        """Add a table with its policy, under the name in the policy; adding the same again changes nothing.
 
         Args:
-            traced: give recipients of the same level copies that differ by a hair, so that a leak can be traced.
+            policy: a policy, or the path of its file.
+            traced: fingerprint the copies of recipients with the same level, so that a leak can be traced.
 
         """
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
-        return add(self.ledger, self._sealed(), self.store, policy, table, traced=traced, progress=progress)
+        return add(
+            self.ledger, self._keys_of_intact_head(), self.store, policy, table, traced=traced, progress=progress
+        )
 
     def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Keep the next version of a dataset; the same table again changes nothing."""
-        return update(self.ledger, self._sealed(), self.store, dataset, table, progress=progress)
+        """Add the next version of a dataset; the same table again changes nothing."""
+        return update(self.ledger, self._keys_of_intact_head(), self.store, dataset, table, progress=progress)
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""
         with self.ledger.reading() as reading:
-            return Dataset.of(known(reading, "dataset", name), self.store)
+            return Dataset.of(require(reading, "dataset", name), self.store)
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
-        """Register a recipient; one that is registered already stays as it is."""
+        """Register a recipient; registering it again changes at most its note."""
         return register(self.ledger, self.keys(), name, note)
 
+    def recipients(self) -> list[Recipient]:
+        """All recipients, sorted by name."""
+        with self.ledger.reading() as reading:
+            entries = reading.current("recipient")
+        return checked_overview(lambda: [Recipient.of(entry) for entry in entries])
+
     def disable(self, name: str) -> Entry:
-        """Let a recipient receive nothing more until it is enabled again."""
-        return switch(self.ledger, self.keys(), name, "disabled")
+        """Release no more copies to a recipient until it is enabled again."""
+        return set_state(self.ledger, self.keys(), name, "disabled")
 
     def enable(self, name: str) -> Entry:
-        """Let a disabled recipient receive copies again."""
-        return switch(self.ledger, self.keys(), name, "enabled")
+        """Enable a disabled recipient."""
+        return set_state(self.ledger, self.keys(), name, "enabled")
 
     def grant(
         self,
@@ -88,38 +100,38 @@ class Vault(VaultLifecycle):
         where: str | None = None,
         until: str | date | datetime | None = None,
     ) -> Entry:
-        """Let a recipient have a dataset at a level; the same grant again changes nothing.
+        """Grant a recipient a dataset at a level; the same grant again changes nothing.
 
         Args:
-            columns: only these.
-            where: only rows for which this holds, as in `region == 'north'`; it may speak of public columns only.
-            until: the last day, or the moment, of the grant.
+            columns: the columns of the copy; by default all.
+            where: a condition on its rows, such as `region == 'north'`, in terms of public columns only.
+            until: the last day of the grant, or the time at which it ends.
 
         """
         view = View(None if columns is None else tuple(columns), where)
-        keys, end = self.keys(), moment(until)
+        keys, end = self.keys(), parse_end(until)
         if end is not None and datetime.fromisoformat(end) <= self.now():
-            raise VaultError(f"a grant must end in the future, and {last_moment(end)} is over; choose a later day")
+            raise VaultError(f"a grant must end in the future, and {format_end(end)} is past; choose a later day")
         with self.ledger.reading(keys) as reading:
-            entry = known(reading, "dataset", dataset)
+            entry = require(reading, "dataset", dataset)
         source = Dataset.of(entry, self.store)
-        source.scheme.check_view(source.schema)  # read now, not while others wait to write
+        source.scheme.check_view(source.schema)  # read before the transaction: other writers wait for it
         with self.ledger.writing(keys) as writing:
-            known(writing, "recipient", recipient)
-            if known(writing, "dataset", dataset).number != entry.number:
-                raise VaultError(f"somebody else brought a version of {dataset} meanwhile; grant it again")
-            body = terms(writing, source, recipient, level, view, end)
+            require(writing, "recipient", recipient)
+            if require(writing, "dataset", dataset).number != entry.number:
+                raise VaultError(f"somebody else added a version of {dataset} meanwhile; grant it again")
+            body = grant_terms(writing, source, recipient, level, view, end)
             before = writing.latest("grant", dataset, recipient)
             if before is not None and before.action == "granted" and before.body == body:
                 return before
             return writing.append("granted", "grant", body, dataset=dataset, recipient=recipient)
 
     def revoke(self, recipient: str, dataset: str) -> Entry:
-        """Let a recipient have a dataset no more; what it was given cannot be taken back."""
+        """Revoke a grant; copies that were released before cannot be taken back."""
         with self.ledger.writing(self.keys()) as writing:
             before = writing.latest("grant", dataset, recipient)
             if before is None:
-                raise VaultError(f"{recipient} has no grant for {dataset} that could be revoked")
+                raise VaultError(f"only a grant can be revoked, and {recipient} has no grant for {dataset}")
             if before.action == "revoked":
                 return before
             return writing.append("revoked", "grant", before.body, dataset=dataset, recipient=recipient)
@@ -130,37 +142,37 @@ class Vault(VaultLifecycle):
         dataset: str,
         out: str | Path | None = None,
         *,
-        level: Asked = None,
+        level: RequestedLevel = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
-        """Make the copy that a recipient was granted, and record it before it appears.
+        """Write the copy that a recipient was granted; the release is recorded before the file appears.
 
         Args:
-            out: the file to write (Parquet, CSV or Arrow by its ending); by default one in the vault's folder.
-            level: a lower one than that of the grant; such a copy goes to a file that is named.
+            out: the file to write (Parquet, CSV or Arrow by its suffix); by default one in the vault's folder.
+            level: a lower level than that of the grant; it needs `out`.
 
         """
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
-            known(reading, "recipient", recipient)
-            now = Dataset.of(known(reading, "dataset", dataset), self.store)
-            request = Request.of(reading, now, recipient, keys, self.now(), level)
+            require(reading, "recipient", recipient)
+            now = Dataset.of(require(reading, "dataset", dataset), self.store)
+            request = CopyRequest.of(reading, now, recipient, keys, self.now(), level)
         outbox = self.outbox if level is None else None
-        path = Path(out) if out is not None else place_in(outbox, dataset, recipient, now.version)
-        check_replaced(path, dataset, recipient)
-        return path, release(request, self.ledger, path, self.now, keys, progress, threads)
+        path = Path(out) if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
+        check_replaceable(path, dataset, recipient)
+        return path, release(request, self.ledger, path, self.now, progress, threads)
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
-        """Some of the ledger's entries, in order."""
+        """The ledger entries that a query selects, in order; by default the last 20."""
         with self.ledger.reading() as reading:
             return reading.entries(query)
 
     def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
-        """The grants that were not revoked, of a dataset or a recipient if named."""
+        """The grants that were not revoked, all of them or those of a dataset or a recipient."""
         with self.ledger.reading() as reading:
-            found = reading.current("grant", dataset=dataset, recipient=recipient)
-        return [Grant.of(entry) for entry in found if entry.action == "granted"]
+            entries = reading.current("grant", dataset=dataset, recipient=recipient)
+        return checked_overview(lambda: [Grant.of(entry) for entry in entries if entry.action == "granted"])
 
     def audit(
         self,
@@ -169,54 +181,64 @@ class Vault(VaultLifecycle):
         colluders: Iterable[str] | None = None,
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
-        stage: Callable[[str], None] = lambda _: None,
-    ) -> Audit:
-        """Attack what recipients hold of a dataset, or may have, alone and together.
+        stage: Stage | None = None,
+    ) -> ReportedAudit:
+        """Attack the copies that recipients hold or may receive, alone and together.
 
         Args:
-            colluders: who pools their copies; by default all who hold or may have one. Where nobody does, one is
-                assumed at each declared level.
-            attacks: to try; by default all.
-            rows: records that are attacked, at most; the others are looked at for outliers only.
-            stage: told what is going on.
+            colluders: the recipients who combine their copies; by default all who hold or may receive one. If nobody
+                does, one copy at each declared level is assumed.
+            attacks: the names of the attacks; by default all.
+            rows: the most records that are attacked; the others are only checked for outliers.
+            stage: called with the name of each stage.
 
         """
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
-            now = Dataset.of(known(reading, "dataset", dataset), self.store)
+            now = Dataset.of(require(reading, "dataset", dataset), self.store)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
-        return audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage)
+        return audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage or _ignore)
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
-        """Whose copy a file is, or was made from; it accuses nobody when it is not ours."""
+        """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""
         keys = self.keys()
         with self.ledger.reading() as reading:
-            known(reading, "dataset", dataset)
-            found, lost = issues(reading, dataset, self.store, keys)
-        return trace(found, leaked, lost, progress)
+            require(reading, "dataset", dataset)
+            groups, untraceable = release_groups(reading, dataset, self.store, keys)
+        return trace(groups, leaked, untraceable, progress)
 
-    def verify(self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None) -> Report:
-        """Whether the ledger is whole, the state agrees with it, and every file and copy is as it was.
+    def verify(
+        self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None
+    ) -> VerificationReport:
+        """Verify the hash chain of the ledger, the state, the stored files, and the copies in the vault's folder.
 
         Args:
-            contains: the hash of an entry, written down earlier, that must still be there.
-            files: check tables and copies too, not the ledger alone.
+            contains: the hash of an entry, noted earlier, that the ledger must still contain.
+            files: verify tables and copies too, not only the ledger.
 
         """
         keys = self.keys()
         return verify(self.ledger, self.store, keys, self.outbox, contains=contains, files=files, progress=progress)
 
+    def overview(self, dataset: str | None = None) -> dict[str, Any]:
+        """An overview of the vault, or of one dataset, with a table."""
+        return checked_overview(lambda: vault_overview(self) if dataset is None else dataset_overview(self, dataset))
+
     def token(
         self, holder: str = "", *, scopes: Iterable[str] | None = None, days: int = 90, note: str = ""
     ) -> dict[str, str]:
-        """A token for a recipient's programs, or without one for the owner's; it cannot be shown again."""
+        """Issue a token for a recipient's programs, or for the owner's if no holder is given; it is shown once."""
         text, entry = tokens.issue(self, holder, scopes=scopes, days=days, note=note)
         return {"token": text, "id": entry.dataset, "until": entry.body["until"]}
 
-    def tokens(self, holder: str | None = None) -> list[tokens.Token]:
-        """What is known of all tokens, or of one holder's."""
-        return tokens.listed(self, holder)
+    def tokens(self, holder: str | None = None) -> list[Token]:
+        """All tokens, or those of one holder."""
+        return tokens.list_tokens(self, holder)
 
     def withdraw(self, token: str) -> Entry:
-        """Let the token with this id open nothing any more."""
+        """Withdraw the token with this id, so that it is no longer valid."""
         return tokens.withdraw(self, token)
+
+
+def _ignore(_: str) -> None:
+    """A stage callback that does nothing."""

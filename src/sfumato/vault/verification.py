@@ -1,4 +1,4 @@
-"""Verification: that the ledger is whole, that the state agrees with it, and that every file is as it was kept."""
+"""Integrity verification of a vault: its hash chain, its state, its stored files, and the copies in its folder."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from sfumato.tables.readers import FORMATS
 from sfumato.vault.store import Store, files_in
 
 _PREFIX = 12
-"""Digits of a hash that are enough to tell an entry."""
+"""The least number of digits of a hash that identify an entry."""
 
 
 @dataclass
-class Report:
-    """What was checked, and what is wrong."""
+class VerificationReport:
+    """The numbers of verified items, and the problems found."""
 
     entries: int = 0
     files: int = 0
@@ -33,7 +33,7 @@ class Report:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing is wrong."""
+        """Whether no problem was found."""
         return not self.problems
 
 
@@ -46,46 +46,50 @@ def verify(
     contains: str | None = None,
     files: bool = True,
     progress: Callable[[int], None] | None = None,
-) -> Report:
-    """Check everything, in memory that does not grow with the ledger."""
-    report = Report()
+) -> VerificationReport:
+    """Verify a complete vault, in memory that does not grow with the ledger."""
+    report = VerificationReport()
     with ledger.reading(snapshot=True) as reading:
-        kept = check_ledger(reading, keys, report, contains, progress)
+        stored = check_ledger(reading, keys, report, contains, progress)
         if outbox is not None and outbox.is_dir() and files:
-            _copies(reading, outbox, report)
+            _verify_copies(reading, outbox, report)
     if files:
-        _files(store, kept, report, progress)
+        _verify_files(store, stored, report, progress)
     return report
 
 
 def check_ledger(
     reading: LedgerReader,
     keys: Mapping[int, Key],
-    report: Report,
+    report: VerificationReport,
     contains: str | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, str]:
-    """Check the entries and the state that they say; returns the files that they name, with their digests."""
+    """Verify the entries and the state, and return the files that the entries refer to, with their digests."""
     if contains is not None and len(contains) < _PREFIX:
-        raise VaultError(f"a hash must have at least {_PREFIX} of its digits to be told from others, got {contains!r}")
+        raise VaultError(f"a hash must be given with at least {_PREFIX} of its digits, got {contains!r}")
     head, found = reading.head(), contains is None
-    kept: dict[str, str] = {}
-    for entry in _chain(reading, head, keys, report, progress):
+    stored: dict[str, str] = {}
+    for entry in _verified_chain(reading, head, keys, report, progress):
         found = found or (contains is not None and entry.hash.startswith(contains))
-        kept |= files_in(entry.body)
+        stored |= files_in(entry.body)
     if not found:
-        report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was written down")
-    report.problems += _state(reading, head)
-    return kept
+        report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
+    report.problems += _state_problems(reading, head)
+    return stored
 
 
-def _chain(
-    reading: LedgerReader, head: Head, keys: Mapping[int, Key], report: Report, progress: Callable[[int], None] | None
+def _verified_chain(
+    reading: LedgerReader,
+    head: Head,
+    keys: Mapping[int, Key],
+    report: VerificationReport,
+    progress: Callable[[int], None] | None,
 ) -> Iterator[Entry]:
-    """All entries, each checked against the one before it."""
+    """All entries, each verified against the one before it."""
     previous = START
     lost: set[int] = set()
-    derived = {number: Authenticator(key) for number, key in keys.items()}
+    authenticators = {number: Authenticator(key) for number, key in keys.items()}
     for entry in reading.history():
         report.entries += 1
         if progress and report.entries % 1000 == 0:
@@ -94,23 +98,27 @@ def _chain(
             report.problems.append(f"entry {report.entries} is missing; the next one found is {entry.number}")
             report.entries = entry.number
         if entry.digest(previous) != entry.hash:
-            report.problems.append(f"entry {entry.number} does not follow from the one before it: edited or moved")
-        if entry.generation not in derived:
+            report.problems.append(f"entry {entry.number} does not continue the hash chain: it was edited or moved")
+        if entry.generation not in authenticators:
             lost.add(entry.generation)
-        elif derived[entry.generation].of(entry.hash) != entry.mac:
-            report.problems.append(f"entry {entry.number} was not written by this vault: its code is wrong")
+        elif authenticators[entry.generation].mac(entry.hash) != entry.mac:
+            report.problems.append(
+                f"entry {entry.number} was not written by this vault: its authentication code is wrong"
+            )
         previous = entry.hash
         yield entry
     if (report.entries, previous) != (head.entries, head.head):
         report.problems.append(f"the ledger must end with entry {head.entries}, and it ends with {report.entries}")
-    if head.generation not in derived or head.seal != head.sealed(derived[head.generation], reading.generations()):
+    if head.generation not in authenticators or head.seal != head.expected_seal(
+        authenticators[head.generation], reading.generations()
+    ):
         report.problems.append("the head of the ledger was not sealed by this vault")
     for number in sorted(lost):
-        report.notes.append(f"the key of generation {number} is lost: who wrote its entries cannot be checked")
+        report.notes.append(f"the key of generation {number} is lost: its entries cannot be authenticated")
 
 
-def _state(reading: LedgerReader, head: Head) -> list[str]:
-    """Where the state does not point to the latest entry about a subject, or miscounts them."""
+def _state_problems(reading: LedgerReader, head: Head) -> list[str]:
+    """The subjects that do not point to their latest entry, and wrong counts of subjects."""
     names = ("kind", "dataset", "recipient")
     last = sa.select(*(ENTRIES.c[name] for name in names), sa.func.max(ENTRIES.c.number).label("entry"))
     last_of = last.group_by(*(ENTRIES.c[name] for name in names)).subquery()
@@ -120,47 +128,50 @@ def _state(reading: LedgerReader, head: Head) -> list[str]:
     problems = []
     for row in reading.connection.execute(sa.union(wrong, stray).limit(20)):
         subject = "/".join(part for part in (row.kind, row.dataset, row.recipient) if part)
-        problems.append(f"the state of {subject} is not what the ledger says")
+        problems.append(f"the state of {subject} contradicts the ledger")
     counts = reading.connection.execute(sa.select(SUBJECTS.c.kind, sa.func.count()).group_by(SUBJECTS.c.kind))
     if {kind: count for kind, count in counts} != head.counts:  # noqa: C416 - rows are not pairs to dict()
-        problems.append("the counts of the vault are not those of its subjects")
+        problems.append("the counts in the head of the ledger are wrong")
     return problems
 
 
-def _files(store: Store, kept: dict[str, str], report: Report, progress: Callable[[int], None] | None) -> None:
-    there = set(store.names())
-    for name, digest in kept.items():
+def _verify_files(
+    store: Store, stored: dict[str, str], report: VerificationReport, progress: Callable[[int], None] | None
+) -> None:
+    """Check that every file that an entry refers to exists and has its digest."""
+    existing = set(store.names())
+    for name, digest in stored.items():
         report.files += 1
-        if name not in there:
+        if name not in existing:
             report.problems.append(f"the file {name} is gone")
-        elif not store.is_whole({"name": name, "sha256": digest}):
+        elif not store.is_intact({"name": name, "sha256": digest}):
             report.problems.append(f"the file {name} was altered")
         if progress:
             progress(1)
-    stray = sorted(name for name in there - set(kept) if name.startswith("datasets/"))
-    if stray and report.sound:  # else an entry that names them may be the one that was altered
+    stray = sorted(name for name in existing - set(stored) if name.startswith("datasets/"))
+    if stray and report.sound:  # else the entry that refers to them may have been altered
         report.notes.append(
-            f"{len(stray)} files that no entry names, {stray[0]} among them: left by a command that was interrupted; "
-            "repeating it adopts them, else they can be deleted"
+            f"{len(stray)} files that no entry refers to, e.g. {stray[0]}: left by an interrupted command; repeating "
+            "it adopts them, else they can be deleted"
         )
 
 
-def _copies(reading: LedgerReader, outbox: Path, report: Report) -> None:
-    """Each copy in the outbox must be recorded, as it was released, and where it was put."""
+def _verify_copies(reading: LedgerReader, outbox: Path, report: VerificationReport) -> None:
+    """Check that each copy in the outbox is unaltered, recorded in the ledger, and at its path."""
     public = {generation.public for generation in reading.generations()}
     for path in sorted(p for p in outbox.rglob("*") if p.suffix in FORMATS and not p.name.startswith(".")):
         report.copies += 1
-        shown = path.relative_to(outbox)
+        relative = path.relative_to(outbox)
         try:
             manifest = check(str(path))
         except SfumatoError as error:
-            report.problems.append(f"the copy {shown} is not as it was released: {error}")
+            report.problems.append(f"the copy {relative} was altered: {error}")
             continue
-        place = f"{manifest.dataset}/{manifest.recipient}.v{manifest.version}{path.suffix}"
+        expected = f"{manifest.dataset}/{manifest.recipient}.v{manifest.version}{path.suffix}"
         query = Query(kind="release", dataset=manifest.dataset, recipient=manifest.recipient)
-        said = [entry.body for entry in reading.entries(query)]
-        recorded = {(body.get("digest"), body.get("version"), body.get("fidelity")) for body in said}
+        bodies = [entry.body for entry in reading.entries(query)]
+        recorded = {(body.get("digest"), body.get("version"), body.get("fidelity")) for body in bodies}
         if (manifest.digest, manifest.version, manifest.fidelity) not in recorded or manifest.signer not in public:
-            report.problems.append(f"the copy {shown} is not in the ledger")
-        elif shown.as_posix() != place:
-            report.problems.append(f"the copy {shown} is not what its name says: it was released as {place}")
+            report.problems.append(f"the copy {relative} is not in the ledger")
+        elif relative.as_posix() != expected:
+            report.problems.append(f"the copy {relative} has the wrong name: it was released as {expected}")

@@ -1,66 +1,43 @@
-"""Evidence: what an attacker holds. Copies of the same records, in the same order, and what it knows beside them."""
+"""Evidence of an attacker: copies of the same records, in the same order, and background knowledge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Generic, TypeVar
+from typing import Any
 
 import numpy as np
 
+from sfumato.attacks.evidence.lazy import Lazy, lazy, value_of
 from sfumato.kernels import Floats, Rows
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 from sfumato.models.uniform_replacement import UniformReplacement
 
-T = TypeVar("T")
-
-
-class Later(Generic[T]):
-    """A field that may be given as a way to read it, which is then done at the first look.
-
-    Most attacks give no weight to copies that a better one contains; those are never read.
-    """
-
-    def __init__(self, *default: T) -> None:
-        self._default = default
-
-    def __set_name__(self, owner: type, name: str) -> None:
-        self._name = name
-
-    def __get__(self, holder: object, owner: type | None = None) -> T:
-        if holder is None:  # dataclasses ask the class for a default
-            if not self._default:
-                raise AttributeError(self._name)
-            return self._default[0]
-        held = vars(holder)[self._name]
-        if callable(held):
-            held = vars(holder)[self._name] = held()
-        value: T = held
-        return value
-
-    def __set__(self, holder: object, value: T | Callable[[], T]) -> None:
-        vars(holder)[self._name] = value
-
 
 @dataclass(frozen=True)
 class Numbers:
-    """The noisy columns of one copy."""
+    """The numeric columns of one copy that carry Gaussian noise."""
 
     model: GaussianNoise
     path: str
-    """Copies that name the same path lie on it; others are blurred independently."""
-    values: Later[Floats] = Later()
-    """One row a record, one column a column; NaN where missing."""
+    """Copies with the same path identity lie on one path; the noise of others is independent."""
+    data: Floats | Lazy[Floats]
+    """What `values` returns, or a way to read it."""
+
+    @property
+    def values(self) -> Floats:
+        """One row per record and one column per column of the model; NaN where missing."""
+        return value_of(self.data)
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Their names."""
+        """The names of the columns."""
         return self.model.columns
 
     @property
     def covariance(self) -> Floats:
-        """Of the noise."""
+        """The covariance of the noise, as a full matrix."""
         lower = np.zeros((len(self.columns), len(self.columns)))
         for i, line in enumerate(self.model.covariance):
             lower[i, : i + 1] = line
@@ -69,66 +46,70 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Categories:
-    """One perturbed attribute of one copy: a column, or the columns of a joint group."""
+    """One categorical attribute of one copy: a column, or the columns of a joint group."""
 
     model: UniformReplacement
     path: str
-    codes: Later[Rows] = Later()
-    """The index of each record's value in the product of the domains; -1 where missing."""
+    """Copies with the same path identity lie on one path; others are replaced independently."""
+    data: Rows | Lazy[Rows]
+    """What `codes` returns, or a way to read it."""
+
+    @property
+    def codes(self) -> Rows:
+        """The index of each record's value in the product of the domains; -1 where missing."""
+        return value_of(self.data)
 
     @property
     def size(self) -> int:
-        """How many values there are."""
-        return size_of(self.model)
+        """The number of categories."""
+        return self.model.size
 
 
 @dataclass(frozen=True)
 class MappedRows:
-    """The turned columns of one copy."""
+    """The columns of one copy that are a secret linear map of numeric columns: a rotation or a projection."""
 
     model: Rotation
     path: str
-    values: Later[Floats] = Later()
-    """As above."""
+    """Copies with the same path identity lie on one path, under one map."""
+    data: Floats | Lazy[Floats]
+    """What `values` returns, or a way to read it."""
 
-    def placed(self, records: Floats) -> Floats:
-        """Records of the original, as they are before they are turned."""
-        held = [(-np.inf, np.inf) if clip is None else clip for clip in self.model.clip]
-        low, high = (np.array([ends[i] for ends in held]) for i in (0, 1))
+    @property
+    def values(self) -> Floats:
+        """One row per record and one column per column of the model; NaN where missing."""
+        return value_of(self.data)
+
+    def standardised(self, records: Floats) -> Floats:
+        """Records of the original in the coordinates that the map is applied to: clipped, centred and scaled."""
+        bounds = [(-np.inf, np.inf) if clip is None else clip for clip in self.model.clip]
+        low, high = (np.array([ends[i] for ends in bounds]) for i in (0, 1))
         centred: Floats = (np.clip(records, low, high) - np.array(self.model.centre)) / np.array(self.model.unit)
         return centred
 
-    def restored(self, placed: Floats) -> Floats:
-        """The inverse, but for clipping."""
-        original: Floats = placed * np.array(self.model.unit) + np.array(self.model.centre)
+    def original_units(self, standardised: Floats) -> Floats:
+        """The inverse of `standardised`, except for clipping."""
+        original: Floats = standardised * np.array(self.model.unit) + np.array(self.model.centre)
         return original
-
-
-def size_of(model: UniformReplacement) -> int:
-    """How many values an attribute can take."""
-    size = 1
-    for domain in model.domains:
-        size *= int(domain["count"]) + model.perturbs_null
-    return size
 
 
 @dataclass(frozen=True)
 class Records:
-    """Records as they really are: what an attacker tries to find, or happens to know."""
+    """Original records: the target of an attack, or those that an attacker knows."""
 
     columns: tuple[str, ...]
     values: Floats
-    """Numbers, a record a row; NaN where missing."""
+    """The numeric columns, one row per record; NaN where missing."""
     codes: dict[tuple[str, ...], Rows] = field(default_factory=dict)
-    """Categories by attribute, as in `Categories`."""
+    """The categories of each attribute, encoded as in `Categories`."""
 
     def numbers(self, columns: Iterable[str]) -> Floats:
-        """Some columns, in this order."""
-        taken: Floats = self.values[:, [self.columns.index(name) for name in columns]]
-        return taken
+        """Some numeric columns, in this order."""
+        selected: Floats = self.values[:, [self.columns.index(name) for name in columns]]
+        return selected
 
     def take(self, rows: Rows) -> Records:
-        """Some of the records."""
+        """The records in these rows."""
         return Records(self.columns, self.values[rows], {name: codes[rows] for name, codes in self.codes.items()})
 
     def __len__(self) -> int:
@@ -137,62 +118,80 @@ class Records:
 
 @dataclass(frozen=True)
 class Knowledge:
-    """What an attacker knows beside the copies. All of it is optional; the models of the copies are always known."""
+    """Background knowledge of an attacker, all of it optional; the models of the copies are always known."""
 
     statistics: tuple[tuple[str, ...], Floats, Floats] | None = None
     """Columns, mean and covariance of the original: the perfect knowledge of li2012, section 6.1."""
     samples: int | None = None
-    """How many records of its copies it estimates statistics from, if not all (li2012, section 6.1: 100N² and more)."""
+    """The number of records of the copies that statistics are estimated from, by default all of them (li2012, section
+    6.1: 100N² and more)."""
     sample: Records | None = None
     """Other records of the same population."""
     known: Records | None = None
-    """The truth about some records; those in the places `places` of the copies, where these are known too."""
-    places: Rows | None = None
+    """The original values of some records of the copies."""
+    known_rows: Rows | None = None
+    """The row indices of the known records in the copies, where the attacker knows these too."""
     prior: dict[tuple[str, ...], Floats] = field(default_factory=dict)
     """The distribution of an attribute, where it is known."""
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Copies and knowledge. It holds nothing of the original but what the knowledge declares."""
+    """Everything that an attack may use: copies and background knowledge.
+
+    It contains nothing of the original except what the knowledge declares. Copies may be lazy: `take` and
+    `dataclasses.replace` do not read them.
+    """
 
     rows: int
+    """The number of records."""
     numbers: tuple[Numbers, ...] = ()
-    """The noisy columns of every copy."""
+    """The noisy numeric columns of every copy."""
     categories: tuple[Categories, ...] = ()
-    """The perturbed attributes of every copy."""
-    public: Later[Floats | None] = Later(None)
-    """Public columns, as numbers: what is shown as it is."""
+    """The perturbed categorical attributes of every copy."""
+    public_data: Floats | Lazy[Floats | None] | None = None
+    """What `public` returns, or a way to read it."""
     knowledge: Knowledge = field(default_factory=Knowledge)
-    turned: tuple[MappedRows, ...] = ()
-    """The turned columns of every copy."""
+    """The background knowledge of the attacker."""
+    linear_maps: tuple[MappedRows, ...] = ()
+    """The rotated or projected columns of every copy."""
+
+    @property
+    def public(self) -> Floats | None:
+        """The columns that are released unchanged, as numbers, if there are any."""
+        return value_of(self.public_data)
 
     def take(self, rows: Rows) -> Evidence:
-        """Some of the records; what is known of places in the copies is left out."""
+        """The evidence about the records in these rows, without knowledge of individual records."""
         return replace(
             self,
             rows=len(rows),
-            numbers=tuple(replace(part, values=part.values[rows]) for part in self.numbers),
-            categories=tuple(replace(part, codes=part.codes[rows]) for part in self.categories),
-            turned=tuple(replace(part, values=part.values[rows]) for part in self.turned),
-            public=None if self.public is None else self.public[rows],
-            knowledge=replace(self.knowledge, known=None, places=None),
+            numbers=tuple(replace(part, data=_selected(part.data, rows)) for part in self.numbers),
+            categories=tuple(replace(part, data=_selected(part.data, rows)) for part in self.categories),
+            linear_maps=tuple(replace(part, data=_selected(part.data, rows)) for part in self.linear_maps),
+            public_data=None if self.public_data is None else _selected(self.public_data, rows),
+            knowledge=replace(self.knowledge, known=None, known_rows=None),
         )
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The kinds of models that there are."""
-        parts: tuple[Numbers | Categories | MappedRows, ...] = (*self.numbers, *self.categories, *self.turned)
+        """The kinds of the models of the copies, without repetition."""
+        parts: tuple[Numbers | Categories | MappedRows, ...] = (*self.numbers, *self.categories, *self.linear_maps)
         return tuple(dict.fromkeys(part.model.kind for part in parts))
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The noisy columns of all copies."""
+        """The names of the noisy numeric columns of all copies, without repetition."""
         return tuple(dict.fromkeys(name for part in self.numbers for name in part.columns))
 
     def attributes(self) -> dict[tuple[str, ...], list[Categories]]:
-        """The copies of each attribute, the most faithful first."""
-        found: dict[tuple[str, ...], list[Categories]] = {}
+        """The copies of each categorical attribute, the most faithful first."""
+        copies: dict[tuple[str, ...], list[Categories]] = {}
         for part in self.categories:
-            found.setdefault(part.model.columns, []).append(part)
-        return {name: sorted(parts, key=lambda part: -part.model.retention) for name, parts in found.items()}
+            copies.setdefault(part.model.columns, []).append(part)
+        return {name: sorted(parts, key=lambda part: -part.model.retention) for name, parts in copies.items()}
+
+
+def _selected(data: Any, rows: Rows) -> Lazy[Any]:
+    """Some rows of an array that may be lazy, or of one that may be absent; nothing is read."""
+    return lazy(data).map(lambda values: None if values is None else values[rows])

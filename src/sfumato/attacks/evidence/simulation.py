@@ -1,4 +1,4 @@
-"""Copies of known records, made by the published models: an attacker can blur a sample of its own."""
+"""Simulated copies: an attacker can perturb records that it knows with the published models."""
 
 from __future__ import annotations
 
@@ -11,21 +11,22 @@ from sfumato.attacks.evidence.pooling import joint_noise
 from sfumato.kernels import Floats, Rows
 
 
-def simulated(evidence: Evidence, sample: Records) -> Evidence:
-    """The evidence, had the records of the sample been released in the place of the others."""
+def simulate_copies(evidence: Evidence, sample: Records) -> Evidence:
+    """The evidence that the same models would give about the records of a sample."""
     rng = np.random.default_rng(0)
-    noise = _noise(evidence, len(sample), rng)
-    places = np.cumsum([0, *(len(part.columns) for part in evidence.numbers)])
+    noise = _draw_noise(evidence, len(sample), rng)
+    offsets = np.cumsum([0, *(len(part.columns) for part in evidence.numbers)])
     numbers = tuple(
-        replace(part, values=sample.numbers(part.columns) + noise[:, places[i] : places[i + 1]])
+        replace(part, data=sample.numbers(part.columns) + noise[:, offsets[i] : offsets[i + 1]])
         for i, part in enumerate(evidence.numbers)
     )
-    blurred = {id(part): codes for part, codes in _categories(evidence, sample, rng)}
-    categories = tuple(replace(part, codes=blurred[id(part)]) for part in evidence.categories)
+    perturbed = {id(part): codes for part, codes in _draw_categories(evidence, sample, rng)}
+    categories = tuple(replace(part, data=perturbed[id(part)]) for part in evidence.categories)
     return Evidence(len(sample), numbers, categories)
 
 
-def _noise(evidence: Evidence, rows: int, rng: np.random.Generator) -> Floats:
+def _draw_noise(evidence: Evidence, rows: int, rng: np.random.Generator) -> Floats:
+    """Noise with the joint distribution of all copies' noise, one row per record."""
     if not evidence.numbers:
         return np.empty((rows, 0))
     values, vectors = np.linalg.eigh(joint_noise(evidence.numbers))
@@ -33,15 +34,15 @@ def _noise(evidence: Evidence, rows: int, rng: np.random.Generator) -> Floats:
     return noise
 
 
-def _categories(evidence: Evidence, sample: Records, rng: np.random.Generator) -> list[tuple[Categories, Rows]]:
-    """Each path from the sample's values to ever more replaced ones (xiao2009, Lemma 1)."""
-    found = []
+def _draw_categories(evidence: Evidence, sample: Records, rng: np.random.Generator) -> list[tuple[Categories, Rows]]:
+    """Perturbed categories along each path, from the most faithful copy to the least (xiao2009, Lemma 1)."""
+    perturbed = []
     for name, parts in evidence.attributes().items():
         state: dict[str, tuple[Rows, float]] = {}
         for part in parts:
-            codes, kept = state.get(part.path, (sample.codes[name], 1.0))
-            stays = rng.random(len(codes)) < part.model.retention / kept
-            codes = np.where(stays | (codes < 0), codes, rng.integers(0, part.size, len(codes)))
+            codes, before = state.get(part.path, (sample.codes[name], 1.0))
+            retained = rng.random(len(codes)) < part.model.retention / before
+            codes = np.where(retained | (codes < 0), codes, rng.integers(0, part.size, len(codes)))
             state[part.path] = codes, part.model.retention
-            found.append((part, codes))
-    return found
+            perturbed.append((part, codes))
+    return perturbed

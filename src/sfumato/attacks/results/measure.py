@@ -1,4 +1,4 @@
-"""Numbers with their uncertainty."""
+"""Risk measures with confidence intervals: means and proportions for an attack, a baseline and a control."""
 
 from __future__ import annotations
 
@@ -7,47 +7,32 @@ from dataclasses import dataclass
 from typing import Any
 
 from sfumato.kernels import Floats
-from sfumato.kernels.intervals import deviations, wilson
+from sfumato.kernels.intervals import UNKNOWN, Interval, deviations, wilson
 
 
 @dataclass(frozen=True)
-class Figure:
-    """A measured number and its confidence interval."""
+class Measure:
+    """One risk measure: of the attack, of a guess without any copy, and of the attack against control records."""
 
-    value: float
-    low: float
-    high: float
-
-    def scaled(self, factor: float) -> Figure:
-        """In other units."""
-        return Figure(self.value * factor, self.low * factor, self.high * factor)
+    attack: Interval
+    baseline: Interval
+    control: Interval
 
 
-@dataclass(frozen=True)
-class Measured:
-    """What an attack reached, what a guess without any copy reaches, and what the attack reaches on a control."""
-
-    attack: Figure
-    baseline: Figure
-    control: Figure
-
-
-def mean(values: Floats, confidence: float, least: float = -math.inf) -> Figure:
-    """The mean of many values that are not below `least`, with its normal interval."""
+def mean(values: Floats, confidence: float, least: float = -math.inf) -> Interval:
+    """The mean of many values that are not below `least`, with its normal confidence interval."""
     if not len(values):
-        return Figure(math.nan, math.nan, math.nan)
-    middle = float(values.mean())
-    reach = deviations(confidence) * float(values.std()) / math.sqrt(len(values))
-    return Figure(middle, max(middle - reach, least), middle + reach)
+        return UNKNOWN
+    average = float(values.mean())
+    margin = deviations(confidence) * float(values.std()) / math.sqrt(len(values))
+    return Interval(average, max(average - margin, least), average + margin)
 
 
-def root(figure: Figure) -> Figure:
-    """The square root of a mean square."""
-    return Figure(*(math.sqrt(max(end, 0.0)) for end in (figure.value, figure.low, figure.high)))
+def root(interval: Interval) -> Interval:
+    """The square root of a mean square error."""
+    return Interval(*(math.sqrt(max(end, 0.0)) for end in (interval.estimate, interval.low, interval.high)))
 
 
-def proportion(hits: Any, confidence: float) -> Figure:
-    """A rate, with Wilson's interval, which holds near 0 and 1 too."""
-    if not len(hits):
-        return Figure(math.nan, math.nan, math.nan)
-    return Figure(*wilson(float(hits.sum()), len(hits), confidence))
+def proportion(hits: Any, confidence: float) -> Interval:
+    """The share of hits, with Wilson's confidence interval, which also holds near 0 and 1."""
+    return wilson(float(hits.sum()), len(hits), confidence) if len(hits) else UNKNOWN

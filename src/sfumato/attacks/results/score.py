@@ -1,4 +1,4 @@
-"""How right an estimate was: the only place where an estimate meets the truth."""
+"""Scoring of attacks: the only module that compares an estimate with the truth."""
 
 from __future__ import annotations
 
@@ -8,78 +8,83 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks.evidence.evidence import Records
-from sfumato.attacks.evidence.statistics import means_of
-from sfumato.attacks.results.estimate import Belief, Estimate, column_of
-from sfumato.attacks.results.measure import Figure, Measured, mean, proportion, root
+from sfumato.attacks.evidence.statistics import column_means
+from sfumato.attacks.results.estimate import Estimate, Posterior, marginal_codes
+from sfumato.attacks.results.measure import Measure, mean, proportion, root
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.intervals import UNKNOWN
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
+"""The probabilities at which quantiles of errors are reported."""
 
 
 @dataclass(frozen=True)
 class NumberScore:
-    """What an attack found out about one column of numbers."""
+    """The score of an attack on one numeric column."""
 
     column: str
-    rmse: Measured
-    error: Measured
-    """The mean square error as a share of the column's variance: 0 is everything, 1 no more than its mean tells."""
+    rmse: Measure
+    """The root mean square error, in the units of the column."""
+    error: Measure
+    """The residual error, the mean square error as a share of the column's variance: 0 if the column is known exactly,
+    1 if the estimate is no better than the mean."""
     quantiles: tuple[float, ...]
-    """Of the absolute error, at `QUANTILES`."""
+    """Quantiles of the absolute error, at the probabilities `QUANTILES`."""
 
 
 @dataclass(frozen=True)
 class CategoryScore:
-    """What an attack found out about one attribute."""
+    """The score of an attack on one categorical attribute (attribute inference)."""
 
     columns: tuple[str, ...]
-    reconstruction: Measured
-    """The mean probability it gives to the true value (xiao2009, eq. 25)."""
-    success: Measured
-    """How often its likeliest value is the true one."""
+    reconstruction: Measure
+    """The mean posterior probability of the true category (xiao2009, eq. 25)."""
+    success: Measure
+    """The accuracy: the share of records whose most probable category is the true one."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """How right an attack was, beside a guess without any copy and a control of records that were not released."""
+    """The score of an attack, with a baseline without any copy and a control of records that were not released."""
 
     attack: str
     rows: int
     numbers: tuple[NumberScore, ...]
     categories: tuple[CategoryScore, ...]
-    breaches: dict[str, Measured]
-    """How often a record's numbers were found within `epsilon`: `euclidean`, `entry` (the nearest of its columns) and
-    `cosine` (giannella2010, Definition 3.1, with |â| where a = 0). Where the baseline is 1, it says nothing."""
+    breaches: dict[str, Measure]
+    """The share of records whose numbers were estimated within `epsilon`: `euclidean`, `entry` (the closest of its
+    columns) and `cosine` (giannella2010, Definition 3.1, with |â| where a = 0). With a baseline of 1, a rate means
+    nothing."""
     quantiles: tuple[float, ...]
-    """Of a record's error over all columns, in standard deviations, at `QUANTILES`."""
+    """Quantiles of a record's error over all columns, in standard deviations, at the probabilities `QUANTILES`."""
     epsilon: float
 
     def summary(self) -> dict[str, Any]:
-        """As JSON."""
+        """The score as a JSON object."""
         return {**asdict(self), "quantiles at": list(QUANTILES)}
 
     def has(self, column: str) -> bool:
-        """Whether the attack spoke of a column of numbers."""
+        """Whether the attack estimates a numeric column of this name."""
         return any(score.column == column for score in self.numbers)
 
     def number(self, column: str) -> NumberScore:
-        """The score of a column of numbers."""
-        found = [score for score in self.numbers if score.column == column]
-        if not found:
+        """The score of a numeric column."""
+        scores = [score for score in self.numbers if score.column == column]
+        if not scores:
             names = [score.column for score in self.numbers]
-            raise AttackError(f"{self.attack} says nothing of a number {column!r}; {nearest(column, names)}")
-        return found[0]
+            raise AttackError(f"{self.attack} does not estimate a numeric column {column!r}; {nearest(column, names)}")
+        return scores[0]
 
     def category(self, *columns: str) -> CategoryScore:
-        """The score of a category, or of the columns of a joint group."""
-        found = [score for score in self.categories if score.columns == columns]
-        if not found:
-            names = [" x ".join(score.columns) for score in self.categories]
+        """The score of a categorical column, or of the columns of a joint group."""
+        scores = [score for score in self.categories if score.columns == columns]
+        if not scores:
+            name, names = " x ".join(columns), [" x ".join(score.columns) for score in self.categories]
             raise AttackError(
-                f"{self.attack} says nothing of a category {columns}; {nearest(' x '.join(columns), names)}"
+                f"{self.attack} does not estimate a categorical attribute {name!r}; {nearest(name, names)}"
             )
-        return found[0]
+        return scores[0]
 
 
 def score(
@@ -90,31 +95,33 @@ def score(
     epsilon: float = 0.05,
     confidence: float = 0.95,
 ) -> Score:
-    """How right an estimate is.
+    """Compare an estimate with the truth.
 
     Args:
-        truth: the same records in the same order.
-        control: records that were not released. The estimate of a record is held against one of them, and what it
-            finds there it would find without the record's being in the table. By default, other records of the table.
-        epsilon: what counts as a breach.
-        confidence: of the intervals.
+        estimate: the result of an attack.
+        truth: the original of the same records, in the same order.
+        control: records that were not released. The estimate of a record is also compared with one of them: success
+            there is no disclosure, because it does not depend on the record being in the table. By default, other
+            records of the table.
+        epsilon: the relative error up to which an estimate is a breach.
+        confidence: the confidence level of the intervals.
 
     """
     if len(truth) != len(estimate):
         raise AttackError(f"the truth must have the {len(estimate):,} records of the estimate, got {len(truth):,}")
     rows = len(estimate)
     other = truth.take(np.roll(np.arange(rows), rows // 2)) if control is None else control.take(_cycled(rows, control))
-    real, strange = truth.numbers(estimate.columns), other.numbers(estimate.columns)
+    real, unrelated = truth.numbers(estimate.columns), other.numbers(estimate.columns)
     numbers = [
-        _number(name, guess, there, elsewhere, confidence)
-        for name, guess, there, elsewhere in zip(estimate.columns, estimate.values.T, real.T, strange.T, strict=True)
+        _score_number(name, guess, values, others, confidence)
+        for name, guess, values, others in zip(estimate.columns, estimate.values.T, real.T, unrelated.T, strict=True)
     ]
     categories = [
-        found
-        for belief in estimate.beliefs
-        for found in _categories(belief, truth.codes[belief.columns], other.codes[belief.columns], confidence)
+        category
+        for one in estimate.posteriors
+        for category in _score_categories(one, truth.codes[one.columns], other.codes[one.columns], confidence)
     ]
-    breaches = _breaches(estimate.values, real, strange, epsilon, confidence) if numbers else {}
+    breaches = _breaches(estimate.values, real, unrelated, epsilon, confidence) if numbers else {}
     return Score(
         estimate.attack,
         rows,
@@ -127,95 +134,102 @@ def score(
 
 
 def record_errors(guess: Floats, truth: Floats) -> Floats:
-    """Each record's root mean square error over its columns, in standard deviations; NaN where nothing is known."""
-    there = ~np.isnan(guess) & ~np.isnan(truth)
-    spread = np.array(
-        [column[seen].var() if seen.any() else 1.0 for column, seen in zip(truth.T, there.T, strict=True)]
+    """Each record's root mean square error over its columns, in standard deviations; NaN where all are missing."""
+    present = ~np.isnan(guess) & ~np.isnan(truth)
+    variance = np.array(
+        [column[rows].var() if rows.any() else 1.0 for column, rows in zip(truth.T, present.T, strict=True)]
     )
-    squares = np.where(there, (guess - truth) ** 2, 0.0) / np.where(spread > 0, spread, 1.0)
-    count = there.sum(axis=1)
+    squares = np.where(present, (guess - truth) ** 2, 0.0) / np.where(variance > 0, variance, 1.0)
+    count = present.sum(axis=1)
     errors: Floats = np.where(count > 0, np.sqrt(squares.sum(axis=1) / np.maximum(count, 1)), np.nan)
     return errors
 
 
 def _cycled(rows: int, control: Records) -> Rows:
+    """Row indices of the control records, repeated until there is one for every estimated record."""
     if not len(control):
-        raise AttackError("a control must have at least one record; leave it out, or give some")
+        raise AttackError("a control must have at least one record, got none; leave it out, or give some records")
     return np.arange(rows) % len(control)
 
 
-def _number(name: str, guess: Floats, truth: Floats, other: Floats, confidence: float) -> NumberScore:
-    there = ~np.isnan(guess) & ~np.isnan(truth)
-    real = truth[there]
+def _score_number(name: str, guess: Floats, truth: Floats, other: Floats, confidence: float) -> NumberScore:
+    present = ~np.isnan(guess) & ~np.isnan(truth)
+    real = truth[present]
     if not len(real):
-        nothing = Measured(*(Figure(np.nan, np.nan, np.nan),) * 3)
-        return NumberScore(name, nothing, nothing, (np.nan,) * len(QUANTILES))
+        unknown = Measure(UNKNOWN, UNKNOWN, UNKNOWN)
+        return NumberScore(name, unknown, unknown, (np.nan,) * len(QUANTILES))
     variance = float(real.var()) or 1.0
-    apart = guess - other
-    squares = [(guess[there] - real) ** 2, (real - real.mean()) ** 2, apart[~np.isnan(apart)] ** 2]
-    found = [mean(square, confidence, least=0.0) for square in squares]
+    difference = guess - other
+    squares = [(guess[present] - real) ** 2, (real - real.mean()) ** 2, difference[~np.isnan(difference)] ** 2]
+    mean_squares = [mean(square, confidence, least=0.0) for square in squares]
     return NumberScore(
         name,
-        Measured(*map(root, found)),
-        Measured(*(figure.scaled(1 / variance) for figure in found)),
+        Measure(*map(root, mean_squares)),
+        Measure(*(interval.scaled(1 / variance) for interval in mean_squares)),
         _quantiles(np.sqrt(squares[0])),
     )
 
 
-def _categories(belief: Belief, truth: Rows, other: Rows, confidence: float) -> list[CategoryScore]:
-    """Of an attribute and, if it is a joint group, of each of its columns."""
-    found = [_category(belief, truth, other, confidence)]
-    for i, part in enumerate(belief.marginals()):
-        real, strange = (np.where(whole >= 0, column_of(whole, belief.model, i), -1) for whole in (truth, other))
-        found.append(_category(part, real, strange, confidence))
-    return found
+def _score_categories(posterior: Posterior, truth: Rows, other: Rows, confidence: float) -> list[CategoryScore]:
+    """The scores of an attribute and, if it is a joint group, of each of its columns."""
+    scores = [_score_category(posterior, truth, other, confidence)]
+    for i, marginal in enumerate(posterior.marginals()):
+        real, unrelated = (
+            np.where(codes >= 0, marginal_codes(codes, posterior.model, i), -1) for codes in (truth, other)
+        )
+        scores.append(_score_category(marginal, real, unrelated, confidence))
+    return scores
 
 
-def _category(belief: Belief, truth: Rows, other: Rows, confidence: float) -> CategoryScore:
-    there, elsewhere = truth >= 0, other >= 0
-    share = np.bincount(truth[there]) / max(there.sum(), 1)
-    alone = share[truth[there]]
-    guess = belief.guess()
+def _score_category(posterior: Posterior, truth: Rows, other: Rows, confidence: float) -> CategoryScore:
+    present, other_present = truth >= 0, other >= 0
+    share = np.bincount(truth[present]) / max(present.sum(), 1)
+    guess = posterior.mode()
     commonest = int(share.argmax()) if share.size else 0
-    hits = [(guess == truth)[there], (truth == commonest)[there], (guess == other)[elsewhere]]
-    chances = [belief.probability(truth)[there], alone, belief.probability(other)[elsewhere]]
+    hits = [(guess == truth)[present], (truth == commonest)[present], (guess == other)[other_present]]
+    probabilities = [
+        posterior.probability(truth)[present],
+        share[truth[present]],
+        posterior.probability(other)[other_present],
+    ]
     return CategoryScore(
-        belief.columns,
-        Measured(*(mean(chance, confidence) for chance in chances)),
-        Measured(*(proportion(hit, confidence) for hit in hits)),
+        posterior.columns,
+        Measure(*(mean(probability, confidence) for probability in probabilities)),
+        Measure(*(proportion(hit, confidence) for hit in hits)),
     )
 
 
-def _breaches(guess: Floats, truth: Floats, other: Floats, epsilon: float, confidence: float) -> dict[str, Measured]:
-    constant = np.broadcast_to(means_of(truth), truth.shape)
+def _breaches(guess: Floats, truth: Floats, other: Floats, epsilon: float, confidence: float) -> dict[str, Measure]:
+    """The breach rates of the estimate, of the constant guess of the means, and of the estimate against the control."""
+    constant = np.broadcast_to(column_means(truth), truth.shape)
     pairs = [(guess, truth), (constant, truth), (guess, other)]
     rates = [breached(*pair, epsilon) for pair in pairs]
     return {
-        name: Measured(*(proportion(rate[name], confidence) for rate in rates))
+        name: Measure(*(proportion(rate[name], confidence) for rate in rates))
         for name in ("euclidean", "entry", "cosine")
     }
 
 
 def breached(guess: Floats, truth: Floats, epsilon: float) -> dict[str, Any]:
-    """Which records' guesses are breaches, by each of the three definitions (giannella2010, Definition 3.1).
+    """Which records are breached, by each of the three definitions of a breach (giannella2010, Definition 3.1).
 
-    At a true entry of 0 the definition prints the guess itself where its size is meant, and cosines lie in [-1, 1].
+    At a true entry of 0 the paper prints the guess itself where its absolute value is meant; cosines lie in [-1, 1].
     """
     missing = np.isnan(guess).any(axis=1) | np.isnan(truth).any(axis=1)
     if missing.any():
         guess, truth = guess[~missing], truth[~missing]
-    apart = np.abs(guess - truth)
-    length, guessed, wrong = (np.sqrt(np.einsum("ij,ij->i", part, part)) for part in (truth, guess, apart))
-    product = length * guessed
+    difference = np.abs(guess - truth)
+    true_norm, norm, distance = (np.sqrt(np.einsum("ij,ij->i", part, part)) for part in (truth, guess, difference))
+    product = true_norm * norm
     cosine = np.einsum("ij,ij->i", guess, truth) / np.where(product > 0, product, 1.0)
-    # at a true entry of 0, the difference is the size of the guess
     return {
-        "euclidean": wrong <= epsilon * length,
-        "entry": (apart <= epsilon * np.where(truth == 0, 1.0, np.abs(truth))).any(axis=1),
+        "euclidean": distance <= epsilon * true_norm,
+        # at a true entry of 0, the difference is the absolute value of the guess
+        "entry": (difference <= epsilon * np.where(truth == 0, 1.0, np.abs(truth))).any(axis=1),
         "cosine": 1 - cosine <= epsilon,
     }
 
 
 def _quantiles(values: Floats) -> tuple[float, ...]:
-    there = values[~np.isnan(values)]
-    return tuple(map(float, np.quantile(there, QUANTILES))) if len(there) else (np.nan,) * len(QUANTILES)
+    present = values[~np.isnan(values)]
+    return tuple(map(float, np.quantile(present, QUANTILES))) if len(present) else (np.nan,) * len(QUANTILES)

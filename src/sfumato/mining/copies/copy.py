@@ -1,186 +1,228 @@
-"""A copy, opened: what its manifest says of every column, and its rows as a stream."""
+"""Copies opened for analysis: the public model of every column, and the rows as a stream."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import ManifestError, MiningError, SourceError, nearest
 from sfumato.kernels import Floats, Rows
-from sfumato.models import Model
+from sfumato.models import Model, model_of, of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.release.evidence import codes_of, numbers_of
 from sfumato.release.manifest import Manifest
+from sfumato.tables.columns import codes_of, numbers_of
+from sfumato.tables.partitioned import Part
+from sfumato.tables.source import Source
 
-if TYPE_CHECKING:
-    from sfumato.engines import Engine
-    from sfumato.tables.partitioned import Part
-    from sfumato.tables.source import Source
+Result = TypeVar("Result")
+In = TypeVar("In")
+Out = TypeVar("Out")
 
-Found = TypeVar("Found")
+
+class Mapper(Protocol):
+    """Maps a function over the files of a copy, on this machine or on a cluster: any engine of `sfumato.engines`."""
+
+    def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
+        """The results in the order of the items."""
 
 
 @dataclass(frozen=True)
 class Copy:
-    """One copy and its manifest."""
+    """A perturbed copy with its manifest."""
 
     manifest: Manifest
     source: Source
-    engine: Engine | None = None
-    """What reads a copy in many files, if it is not this process."""
+    engine: Mapper | None = None
+    """The engine that reads a copy of many files; this process, if there is none."""
 
     @classmethod
     def of(cls, copy: Any, manifest: Manifest | None = None) -> Copy:
-        """A table or a file with its manifest; of several, the best: the others tell nothing more."""
+        """Open a table or a file with its manifest; of several copies, the most faithful one."""
         if isinstance(copy, Copy):
             return copy
         if isinstance(copy, list | tuple):
-            return opened(copy)[0]
+            return non_dominated_copies(copy)[0]
         known = Manifest.of(copy) if manifest is None else manifest
         source = known.source(copy)
-        strange = [name for name in source.schema.names if name not in dict(known.columns)]
-        if strange:
-            raise ManifestError(f"the manifest must tell of every column, and knows no {strange[0]!r}; leave it out")
+        unknown = [name for name in source.schema.names if name not in dict(known.columns)]
+        if unknown:
+            raise ManifestError(
+                f"every column of a copy must be described in its manifest, and {unknown[0]!r} is not; drop that column"
+            )
         if isinstance(copy, str | Path):
-            lost = [name for name, _ in known.columns if name not in source.schema.names]
-            if lost or source.rows not in {None, known.rows}:
-                raise _unfit(known)
+            missing = [name for name, _ in known.columns if name not in source.schema.names]
+            if missing or source.rows not in {None, known.rows}:
+                raise _mismatch(known)
         return cls(known, source)
 
     @property
-    def names(self) -> list[str]:
-        """The columns."""
+    def column_names(self) -> list[str]:
+        """The names of all columns."""
         return list(self.source.schema.names)
 
     @property
     def rows(self) -> int:
-        """How many records there are."""
+        """The number of records."""
         return self.manifest.rows if self.source.rows is None else self.source.rows
 
     def model(self, name: str) -> Model:
-        """What is public about a column."""
-        if name not in self.names:
-            raise MiningError(f"the copy has no column {name!r}; {nearest(name, self.names)}")
-        model = next(model for model in self.manifest.models if name in model.columns)
-        return model.narrowed([name]) if isinstance(model, GaussianNoise) else model
+        """The public model of a column, which may describe other columns too."""
+        if name not in self.column_names:
+            raise MiningError(f"the copy has no column {name!r}; {nearest(name, self.column_names)}")
+        return model_of(self.manifest.models, name)
+
+    def noise_model(self, name: str) -> GaussianNoise | None:
+        """The Gaussian noise model of one column by itself; none if the column carries no such noise."""
+        return next((model.narrowed([name]) for model in of_type([self.model(name)], GaussianNoise)), None)
+
+    def replacement_model(self, name: str) -> UniformReplacement | None:
+        """The uniform replacement model of a column and those perturbed jointly with it; none if there is none."""
+        return next(iter(of_type([self.model(name)], UniformReplacement)), None)
+
+    def rotation_model(self, name: str) -> Rotation | None:
+        """The rotation or projection that a column is a coordinate of; none if it is no such coordinate."""
+        return next(iter(of_type([self.model(name)], Rotation)), None)
+
+    def unchanged_model(self, name: str) -> Unchanged | None:
+        """The model of a column that was released unchanged; none if it was perturbed."""
+        return next(iter(of_type([self.model(name)], Unchanged)), None)
+
+    def is_identifier(self, name: str) -> bool:
+        """Whether a column holds record identifiers."""
+        model = self.unchanged_model(name)
+        return model is not None and model.is_identifier
 
     @property
-    def noisy(self) -> list[str]:
-        """The columns of numbers that carry noise."""
-        return [name for name in self.names if isinstance(self.model(name), GaussianNoise)]
+    def noisy_columns(self) -> list[str]:
+        """The numeric columns that carry Gaussian noise."""
+        return [name for name in self.column_names if self.noise_model(name)]
 
     @property
-    def replaced(self) -> list[str]:
-        """The columns of categories that were replaced at random."""
-        return [name for name in self.names if isinstance(self.model(name), UniformReplacement)]
+    def replaced_columns(self) -> list[str]:
+        """The categorical columns that were perturbed by uniform replacement."""
+        return [name for name in self.column_names if self.replacement_model(name)]
 
     @property
-    def kept(self) -> list[str]:
-        """The columns that are shown as they are, but for ids."""
-        models = {name: self.model(name) for name in self.names}
-        return [name for name, model in models.items() if isinstance(model, Unchanged) and not model.is_identifier]
+    def public_columns(self) -> list[str]:
+        """The columns that were released unchanged, without record identifiers."""
+        return [name for name in self.column_names if self.unchanged_model(name) and not self.is_identifier(name)]
 
-    def is_number(self, name: str) -> bool:
-        """Whether a column holds numbers, times included, and no categories."""
+    def is_numeric(self, name: str) -> bool:
+        """Whether a column holds numbers, dates or times rather than categories."""
         kind = self.source.schema.field(name).type
         number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         time = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)
-        return name not in self.replaced and bool(number or time)
+        return bool(number or time) and self.replacement_model(name) is None
 
-    def noise(self, names: Sequence[str]) -> Floats:
-        """The covariance of the noise of some columns of numbers; 0 where there is none."""
+    def clip_bounds(self, name: str) -> tuple[float, float] | None:
+        """The bounds that a numeric column was clipped to before noise was added, if they are known as numbers.
+
+        The bounds of a column of dates or times are text in the manifest, and not used.
+        """
+        model = self.noise_model(name)
+        clip: Any = model.clip[0] if model else None
+        return None if clip is None or isinstance(clip[0], str) else (float(clip[0]), float(clip[1]))
+
+    def noise_covariance(self, names: Sequence[str]) -> Floats:
+        """The covariance matrix of the noise of some numeric columns; zero for columns without noise."""
         out = np.zeros((len(names), len(names)))
-        for model in self.manifest.models:
-            if isinstance(model, GaussianNoise):
-                for i, one in enumerate(names):
-                    for j, other in enumerate(names):
-                        if one in model.columns and other in model.columns:
-                            a, b = sorted((model.columns.index(one), model.columns.index(other)))
-                            out[i, j] = model.covariance[b][a]
+        for model in of_type(self.manifest.models, GaussianNoise):
+            for i, one in enumerate(names):
+                for j, other in enumerate(names):
+                    if one in model.columns and other in model.columns:
+                        a, b = sorted((model.columns.index(one), model.columns.index(other)))
+                        out[i, j] = model.covariance[b][a]
         return out
 
-    def numbers(self, asked: Sequence[str] | None, most: int | None = None) -> list[str]:
-        """The columns of numbers that were asked for, else all; refused where they are none."""
-        if isinstance(asked, str):
-            raise MiningError(f"columns must be a list of names, got {asked!r}; write [{asked!r}]")
-        names = [n for n in self.names if self.is_number(n) and n in (*self.noisy, *self.kept)]
-        names = names if asked is None else list(asked)
+    def numeric_columns(self, requested: Sequence[str] | None, at_most: int | None = None) -> list[str]:
+        """The requested numeric columns, else all of them; refuses columns that are not numeric."""
+        if isinstance(requested, str):
+            raise MiningError(f"columns must be a list of names, got {requested!r}; write [{requested!r}]")
+        names = self._all_numeric_columns() if requested is None else list(requested)
         for name in names:
-            if isinstance(self.model(name), Rotation):
-                raise MiningError(
-                    f"{name!r} is turned, so it has distances and no values of its own; use scikit-learn's clustering "
-                    "and neighbours on such columns as they are"
-                )
-            if not self.is_number(name):
-                raise MiningError(f"{name!r} must be a column of numbers, and it is none; ask for its frequencies")
-        if not names or (most is not None and len(names) > most):
-            limit = "at least one column" if most is None else f"one to {most} columns"
-            raise MiningError(f"{limit} of numbers must be named, got {names}; name them")
+            self._check_numeric(name)
+        if not names or (at_most is not None and len(names) > at_most):
+            limit = "at least one numeric column" if at_most is None else f"one to {at_most} numeric columns"
+            raise MiningError(f"{limit} must be given, got {names}; list them in `columns`")
         return names
 
+    def _all_numeric_columns(self) -> list[str]:
+        analysable = {*self.noisy_columns, *self.public_columns}
+        return [name for name in self.column_names if name in analysable and self.is_numeric(name)]
+
+    def _check_numeric(self, name: str) -> None:
+        if self.rotation_model(name):
+            raise MiningError(
+                f"{name!r} is a coordinate of rotated records, which preserve distances but no column's values; use "
+                "scikit-learn's clustering and nearest neighbours on the rotated columns directly"
+            )
+        if not self.is_numeric(name):
+            raise MiningError(f"{name!r} must be numeric, and it holds categories; use Frequencies for it")
+
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
-        """The rows of some columns, some at a time."""
+        """Some columns of all rows, as a stream of tables; checks at the end that no row is missing."""
         count = 0
         for batch in self.source.batches(list(dict.fromkeys(columns))):
             count += batch.num_rows
             yield pa.Table.from_batches([batch])
-        if self.source.place and count != self.manifest.rows:
-            raise _unfit(self.manifest)
+        if self.source.uri and count != self.manifest.rows:
+            raise _mismatch(self.manifest)
 
     def fold(
         self,
         columns: Sequence[str],
-        measure: Callable[[Copy, Iterable[pa.Table]], Found],
-        merge: Callable[[Found, Found], Found],
-    ) -> Found:
-        """What is measured of the rows, some at a time; of a copy in many files that of each, merged in their order.
+        measure: Callable[[Copy, Iterable[pa.Table]], Result],
+        merge: Callable[[Result, Result], Result],
+    ) -> Result:
+        """A measurement of all rows, taken from a stream of tables.
 
-        So the result is the same to the last bit by any engine.
+        A copy of many files is measured file by file and the results are merged in the order of the files, so that
+        every engine gives the same result to the last bit.
         """
-        measuring = _Measuring(self.manifest, tuple(dict.fromkeys(columns)), measure)
         parts = self.source.parts
         if not parts:
             return measure(self, self.tables(columns))
-        results = self.engine.map(measuring, parts) if self.engine else map(measuring, parts)
+        measure_part = _PartMeasurement(self.manifest, tuple(dict.fromkeys(columns)), measure)
+        results = self.engine.map(measure_part, parts) if self.engine else map(measure_part, parts)
         rows, total = next(iter(results))
-        for count, found in results:
-            rows, total = rows + count, merge(total, found)
+        for count, result in results:
+            rows, total = rows + count, merge(total, result)
         if rows != self.manifest.rows:
-            raise _unfit(self.manifest)
+            raise _mismatch(self.manifest)
         return total
 
     def values(self, table: pa.Table, names: Sequence[str]) -> Floats:
-        """Columns of numbers, a record a row; NaN where missing."""
+        """The values of numeric columns, one row per record; NaN where missing."""
         try:
             return numbers_of(table, names)
         except pa.ArrowException:
-            raise _unfit(self.manifest) from None
+            raise _mismatch(self.manifest) from None
 
     def codes(self, table: pa.Table, model: UniformReplacement) -> Rows:
-        """The categories of an attribute as numbers; -1 where one is missing and stays so."""
+        """The categories of an attribute as integer codes; -1 for a missing value that was not perturbed."""
         try:
             return codes_of(table, model)
         except SourceError:
-            raise _unfit(self.manifest) from None
+            raise _mismatch(self.manifest) from None
 
 
 @dataclass(frozen=True)
-class _Measuring(Generic[Found]):
-    """Measures one file of a copy, wherever it is called, and counts its rows."""
+class _PartMeasurement(Generic[Result]):
+    """Measures one file of a copy and counts its rows; picklable, so that an engine can send it to a worker."""
 
     manifest: Manifest
     columns: tuple[str, ...]
-    measure: Callable[[Copy, Iterable[pa.Table]], Found]
+    measure: Callable[[Copy, Iterable[pa.Table]], Result]
 
-    def __call__(self, part: Part) -> tuple[int, Found]:
+    def __call__(self, part: Part) -> tuple[int, Result]:
         source, rows = self.manifest.source(part), 0
 
         def tables() -> Iterator[pa.Table]:
@@ -189,43 +231,50 @@ class _Measuring(Generic[Found]):
                 rows += batch.num_rows
                 yield pa.Table.from_batches([batch])
 
-        found = self.measure(Copy(self.manifest, source), tables())
-        return rows, found
+        result = self.measure(Copy(self.manifest, source), tables())
+        return rows, result
 
 
-def on(engine: Engine, copy: Any) -> Copy:
-    """A copy in a folder, to be read by an engine: `Moments().fit(on(engine, "copy/"))`."""
+def with_engine(engine: Mapper, copy: Any) -> Copy:
+    """A copy of many files that an engine reads: `Moments().fit(with_engine(engine, "copy/"))`."""
     return replace(Copy.of(copy), engine=engine)
 
 
-def opened(copies: Sequence[Any], columns: Sequence[str] | None = None) -> list[Copy]:
-    """The copies of a coalition that show some columns, the best first, and only the best of each path.
+def non_dominated_copies(copies: Sequence[Any], columns: Sequence[str] | None = None) -> list[Copy]:
+    """The copies of a coalition that add information about some columns, the most faithful first.
 
-    Those beside it must show as many records: of part of a table, they tell something else.
+    A copy adds none if a more faithful one lies on the same paths (li2012, Theorem 4). Copies with fewer records than
+    the best are left out, since they describe only a part of the table.
     """
     if not copies:
-        raise MiningError("a copy must be given, and the list is empty; name at least one")
-    found = sorted((Copy.of(copy) for copy in copies), key=lambda copy: (-copy.rows, -copy.manifest.fidelity))
-    if len({copy.manifest.dataset for copy in found}) > 1:
-        names = ", ".join(sorted({copy.manifest.dataset for copy in found}))
-        raise MiningError(f"copies must be of one dataset, got {names}")
-    showing = [copy for copy in found if set(columns or ()) <= set(copy.names)] or found
-    non_dominated: dict[tuple[Any, ...], Copy] = {}
-    for copy in showing:
-        if copy.rows == showing[0].rows:
-            non_dominated.setdefault(_path(copy), copy)
-    return list(non_dominated.values())
+        raise MiningError("at least one copy must be given, and the list is empty; give one")
+    ordered = sorted((Copy.of(copy) for copy in copies), key=lambda copy: (-copy.rows, -copy.manifest.fidelity))
+    datasets = sorted({copy.manifest.dataset for copy in ordered})
+    if len(datasets) > 1:
+        raise MiningError(f"the copies must be of one dataset, got {', '.join(datasets)}; analyse each by itself")
+    usable = [copy for copy in ordered if set(columns or ()) <= set(copy.column_names)] or ordered
+    chosen: list[Copy] = []
+    for copy in usable:
+        if copy.rows == usable[0].rows and not _is_dominated(copy, chosen, columns):
+            chosen.append(copy)
+    return chosen
 
 
-def _path(copy: Copy) -> tuple[Any, ...]:
-    """Names the path that a copy lies on; noise that is not collusion_resistant has one for every level."""
-    blurred = [model for model in copy.manifest.models if not isinstance(model, Unchanged)]
-    whole = (copy.manifest.scheme, copy.manifest.key)
-    return whole if all(model.collusion_resistant for model in blurred) else (*whole, copy.manifest.fidelity)
+def _is_dominated(copy: Copy, better: Sequence[Copy], columns: Sequence[str] | None) -> bool:
+    """Whether a more faithful copy lies on all paths of this one, so that this one adds no information to it."""
+    paths = _paths(copy, columns)
+    return any(paths <= _paths(other, columns) for other in better)
 
 
-def _unfit(manifest: Manifest) -> ManifestError:
+def _paths(copy: Copy, columns: Sequence[str] | None) -> set[str]:
+    """The identities of the paths that the perturbed columns of a copy lie on."""
+    models = [model for model in copy.manifest.models if model.is_perturbed]
+    wanted = models if columns is None else [model for model in models if set(model.columns) & set(columns)]
+    return {copy.manifest.path_identity(model) for model in wanted}
+
+
+def _mismatch(manifest: Manifest) -> ManifestError:
     return ManifestError(
-        f"the manifest must fit the copy, and it tells of {manifest.rows:,} rows of {len(manifest.columns)} columns, "
-        "which are not there; ask for the copy again"
+        f"the copy must match its manifest, which describes {manifest.rows:,} rows of {len(manifest.columns)} columns, "
+        "and it does not; ask for the copy again"
     )

@@ -1,4 +1,4 @@
-"""The share of the original below any point, and from it quantiles, of a column that was counted in fine bins."""
+"""Distribution function and quantiles of the original, by deconvolution of the fine histogram of a noisy column."""
 
 from __future__ import annotations
 
@@ -11,56 +11,63 @@ from sklearn.isotonic import isotonic_regression
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.kernel_deconvolution import below, blunt, cutoff, peak
-from sfumato.mining.copies.interval import Interval
+from sfumato.kernels.intervals import Interval
+from sfumato.kernels.kernel_deconvolution import cdf_weights, cutoff_frequency, density_weights, smoothing_constant
 
-_FINE = 64.0
-"""Bins a wavelength of the cut-off."""
-_GAP = _FINE / (2 * math.pi)
-"""Bins that a window of the cut-off's frequency covers."""
-_MOST = 1 << 21
-_GENTLE = 1.0
-WORST = 0.2
-"""A standard error of a share that is too large to answer anything with."""
+_BINS_PER_WAVELENGTH = 64.0
+"""Bins per wavelength of the cut-off frequency."""
+_WINDOW_BINS = _BINS_PER_WAVELENGTH / (2 * math.pi)
+"""Bins that the smoothing window of the cut-off frequency covers."""
+_MAX_BINS = 1 << 21
+_SMOOTH = 1.0
+"""The ratio of noise to bias at the lower cut-off frequency, from which point estimates are taken."""
+MAX_STANDARD_ERROR = 0.2
+"""The standard error of a proportion above which no answer is given."""
+
+Histogram = tuple[int, Floats]
+"""The number of the first bin, and the counts from that bin on."""
 
 
 @dataclass(frozen=True)
 class Bins:
-    """How a column is counted: the noise it carries, its spread without it, and from where bins are numbered."""
+    """Bins of equal width for a fine histogram of a column."""
 
     deviation: float
+    """The standard deviation of the noise."""
     spread: float
+    """The approximate standard deviation of the original."""
     rows: int
     origin: float
+    """The lower edge of bin 0."""
 
     @property
     def cutoff(self) -> float:
-        """The highest frequency that is told from noise."""
-        return cutoff(self.deviation, self.spread, self.rows) if self.deviation else math.inf
+        """The cut-off frequency of the deconvolution: infinite for a column without noise."""
+        return cutoff_frequency(self.deviation, self.spread, self.rows) if self.deviation else math.inf
 
     @property
-    def gentle_cutoff(self) -> float:
-        """One that lets less noise through, and smooths more."""
-        return cutoff(self.deviation, self.spread, self.rows, _GENTLE)
+    def smooth_cutoff(self) -> float:
+        """A lower cut-off frequency, which smooths more and has less variance."""
+        return cutoff_frequency(self.deviation, self.spread, self.rows, _SMOOTH)
 
     @property
     def width(self) -> float:
-        """Of a bin: fine against the cut-off, or against the spread where there is no noise."""
-        return 2 * math.pi / (_FINE * self.cutoff) if self.deviation else self.spread / 512
+        """The width of a bin: small relative to the cut-off wavelength, or to the spread of a column without noise."""
+        return 2 * math.pi / (_BINS_PER_WAVELENGTH * self.cutoff) if self.deviation else self.spread / 512
 
-    def count(self, values: Floats) -> tuple[int, Floats] | None:
-        """The number of the first bin, and the counts from it on; none where they lie too far apart."""
-        places = np.floor((values[~np.isnan(values)] - self.origin) / self.width)
-        if not len(places):
+    def histogram(self, values: Floats) -> Histogram | None:
+        """The histogram of some values; none if they are so far apart that it would have too many bins."""
+        indices = np.floor((values[~np.isnan(values)] - self.origin) / self.width)
+        if not len(indices):
             return 0, np.zeros(1)
-        first, last = float(places.min()), float(places.max())
-        if not max(abs(first), abs(last), last - first) < _MOST:
+        first, last = float(indices.min()), float(indices.max())
+        if not max(abs(first), abs(last), last - first) < _MAX_BINS:
             return None
-        return int(first), np.bincount((places - first).astype(np.int64)).astype(np.float64)
+        return int(first), np.bincount((indices - first).astype(np.int64)).astype(np.float64)
 
 
-def added(one: tuple[int, Floats] | None, other: tuple[int, Floats] | None) -> tuple[int, Floats] | None:
-    """Two counts as one."""
+def merged_histograms(one: Histogram | None, other: Histogram | None) -> Histogram | None:
+    """The sum of two histograms over the same bins."""
     if one is None or other is None:
         return None
     first = min(one[0], other[0])
@@ -72,81 +79,80 @@ def added(one: tuple[int, Floats] | None, other: tuple[int, Floats] | None) -> t
 
 
 @dataclass(frozen=True)
-class Shares:
-    """The estimated share of values below each of some points, and its standard error."""
+class DeconvolvedCdf:
+    """The estimated distribution function of the original at some points, with its standard errors."""
 
     points: Floats
-    shares: Floats
-    errors: Floats
-    smooth: Floats
-    """The same with a lower cut-off, which is mostly nearer, and never falls: where an estimate is taken from."""
+    cdf: Floats
+    standard_errors: Floats
+    smooth_cdf: Floats
+    """A monotone estimate with a lower cut-off frequency: biased but usually closer, so point estimates use it."""
 
     @classmethod
-    def of(cls, bins: Bins, counted: tuple[int, Floats]) -> Shares:
-        """From the counts of the copy; see `kernels.unblurring` for the weights and their variance."""
-        first, counts = counted
+    def of(cls, bins: Bins, histogram: Histogram) -> DeconvolvedCdf:
+        """Deconvolve a histogram of the copy; see `kernels.kernel_deconvolution` for the weights and their variance."""
+        first, counts = histogram
         rows = max(counts.sum(), 1.0)
         edges = bins.origin + (first + np.arange(len(counts) + 1, dtype=np.float64)) * bins.width
         if not bins.deviation:
             exact = np.append(0.0, np.cumsum(counts)) / rows
             return cls(edges, exact, np.zeros(len(edges)), exact)
         gaps = (np.arange(-len(counts), len(counts), dtype=np.float64) + 0.5) * bins.width
-        half = below(gaps[len(counts) :], bins.deviation, bins.cutoff)
-        weights = np.concatenate([1 - half[::-1], half])
-        share, square = _folded(counts, weights) / rows, _folded(counts, weights**2) / rows
-        tip = peak(gaps[len(counts) :], bins.deviation, bins.cutoff)
-        height = _folded(counts, np.concatenate([tip[::-1], tip])) / rows
-        variance = square - share + blunt() / bins.cutoff * np.maximum(height, 0)
-        smooth = below(gaps[len(counts) :], bins.deviation, bins.gentle_cutoff)
-        smooth = isotonic_regression(_folded(counts, np.concatenate([1 - smooth[::-1], smooth])) / rows)
-        found = cls(edges, share, np.sqrt(np.maximum(variance, 0) / rows), smooth)
-        if found.errors.max() > WORST:
+        upper = cdf_weights(gaps[len(counts) :], bins.deviation, bins.cutoff)
+        weights = np.concatenate([1 - upper[::-1], upper])
+        cdf, squares = _convolved(counts, weights) / rows, _convolved(counts, weights**2) / rows
+        upper = density_weights(gaps[len(counts) :], bins.deviation, bins.cutoff)
+        density = _convolved(counts, np.concatenate([upper[::-1], upper])) / rows
+        variance = squares - cdf + smoothing_constant() / bins.cutoff * np.maximum(density, 0)
+        upper = cdf_weights(gaps[len(counts) :], bins.deviation, bins.smooth_cutoff)
+        smooth = isotonic_regression(_convolved(counts, np.concatenate([1 - upper[::-1], upper])) / rows)
+        result = cls(edges, cdf, np.sqrt(np.maximum(variance, 0) / rows), smooth)
+        largest = result.standard_errors.max()
+        if largest > MAX_STANDARD_ERROR:
             raise MiningError(
-                f"quantiles need shares that are known better than to ±{2 * WORST:.0%}, and at this level of trust "
-                f"{int(rows):,} rows give ±{2 * found.errors.max():.0%}; ask for a more faithful copy"
+                f"quantiles need the distribution function to within ±{2 * MAX_STANDARD_ERROR:.0%}, and {int(rows):,} "
+                f"rows at this trust level give ±{2 * largest:.0%}; ask the owner for a more faithful copy"
             )
-        return found
+        return result
 
-    def quantile(self, share: float, width: float) -> Interval:
-        """Where that share lies below, and all points around it that the error allows."""
-        rising = isotonic_regression(self.shares)
-        middle = int(np.clip(np.searchsorted(rising, share), 1, len(self.points) - 1))
-        beyond = np.abs(self.shares - share) - width * self.errors
-        first, last = _around(np.flatnonzero(beyond <= 0), middle)
-        low = _crossing(beyond, self.points, first - 1, 1) if first else self.points[0]
-        high = _crossing(beyond, self.points, last + 1, -1) if last + 1 < len(beyond) else self.points[-1]
-        around = slice(middle - 1, middle + 1)
-        if not self.errors.any():  # nothing but the width of the bins is unknown
-            low, high = self.points[around]
-        place = int(np.clip(np.searchsorted(self.smooth, share), 1, len(self.points) - 1))
-        near = slice(place - 1, place + 1)
-        estimate = float(np.interp(share, self.smooth[near], self.points[near]))
+    def quantile(self, probability: float, critical_value: float) -> Interval:
+        """The quantile at a probability; its interval holds all points whose estimated probability is compatible."""
+        monotone = isotonic_regression(self.cdf)
+        middle = int(np.clip(np.searchsorted(monotone, probability), 1, len(self.points) - 1))
+        excess = np.abs(self.cdf - probability) - critical_value * self.standard_errors
+        first, last = _run_around(np.flatnonzero(excess <= 0), middle)
+        low = _zero_crossing(excess, self.points, first - 1, 1) if first else self.points[0]
+        high = _zero_crossing(excess, self.points, last + 1, -1) if last + 1 < len(excess) else self.points[-1]
+        if not self.standard_errors.any():  # without noise, only the width of the bin is uncertain
+            low, high = self.points[middle - 1 : middle + 1]
+        upper = int(np.clip(np.searchsorted(self.smooth_cdf, probability), 1, len(self.points) - 1))
+        bracket = slice(upper - 1, upper + 1)
+        estimate = float(np.interp(probability, self.smooth_cdf[bracket], self.points[bracket]))
         return Interval(min(max(estimate, float(low)), float(high)), float(low), float(high))
 
 
-def _around(possible: Rows, middle: int) -> tuple[int, int]:
-    """The ends of the possible points around one of them; a gap that the window could make does not end them."""
+def _run_around(compatible: Rows, middle: int) -> tuple[int, int]:
+    """The first and last of a run of compatible points; a gap within the smoothing window does not end it."""
     first, last = middle, middle - 1
-    for point in possible[possible >= middle]:
-        if point - last > _GAP:
+    for point in compatible[compatible >= middle]:
+        if point - last > _WINDOW_BINS:
             break
         last = int(point)
-    for point in possible[possible < middle][::-1]:
-        if first - point > _GAP:
+    for point in compatible[compatible < middle][::-1]:
+        if first - point > _WINDOW_BINS:
             break
         first = int(point)
     return first, last
 
 
-def _crossing(beyond: Floats, points: Floats, at: int, step: int) -> float:
-    """Where the excess falls to zero, from a point outside to the next one."""
-    fall = beyond[at] - beyond[at + step]
-    return float(
-        points[at] + (points[at + step] - points[at]) * min(beyond[at] / fall, 1.0) if fall > 0 else points[at]
-    )
+def _zero_crossing(excess: Floats, points: Floats, index: int, step: int) -> float:
+    """The point where the excess falls to zero between one index and the next, by linear interpolation."""
+    fall = excess[index] - excess[index + step]
+    share = min(excess[index] / fall, 1.0) if fall > 0 else 0.0
+    return float(points[index] + (points[index + step] - points[index]) * share)
 
 
-def _folded(counts: Floats, weights: Floats) -> Floats:
-    """`Σ counts[k]·weights(edge - middle of bin k)` at every edge."""
-    found: Floats = fftconvolve(counts, weights)[len(counts) - 1 : 2 * len(counts)]
-    return found
+def _convolved(counts: Floats, weights: Floats) -> Floats:
+    """`Σ counts[k]·weights(edge - centre of bin k)` at every edge."""
+    sums: Floats = fftconvolve(counts, weights)[len(counts) - 1 : 2 * len(counts)]
+    return sums

@@ -1,133 +1,134 @@
-"""What moments and quantiles need of a copy, read in one pass: sums, products and fine counts."""
+"""Sufficient statistics of numeric columns, read in one pass: sums, products and fine histograms."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import Sums, correlation, entry_errors, positive
+from sfumato.kernels.covariances import PairwiseSums, correlation, entry_standard_errors, nearest_covariance
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.quantiles import Bins, Shares, added
+from sfumato.mining.copies.quantiles import Bins, DeconvolvedCdf, Histogram, merged_histograms
+from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Columns of numbers of one copy."""
+    """The statistics of some numeric columns of a copy from which moments and quantiles are estimated."""
 
     copy: Copy
     names: list[str]
     origin: Floats
-    sums: Sums
-    """Of what lies beyond the origin, so that large numbers lose nothing."""
+    sums: PairwiseSums
+    """Sums of the differences from the origin, so that large numbers lose no precision."""
     bins: list[Bins]
-    counts: list[tuple[int, Floats] | None]
-    """None where values lie too far apart to be counted."""
+    histograms: list[Histogram | None]
+    """One per column; none for a column whose values are too far apart."""
 
     @classmethod
     def of(cls, copy: Copy, names: list[str]) -> Summary:
-        """Read a copy."""
+        """Read a copy once."""
         first = next(copy.tables(names), None)
         if first is None:
-            raise MiningError("moments need at least two records, and the copy has none")
+            raise MiningError("moments need at least two records, and the copy has none; ask for another copy")
         bins = _bins(copy, names, copy.values(first, names))
-        sums, counts = copy.fold(names, partial(_measured, names=names, bins=bins), _merged)
-        return cls(copy, names, np.array([b.origin for b in bins]), sums, bins, counts)
+        sums, histograms = copy.fold(names, partial(_statistics, names=names, bins=bins), _merged)
+        return cls(copy, names, np.array([b.origin for b in bins]), sums, bins, histograms)
 
     @property
     def mean(self) -> Floats:
-        """Of the original, as of the copy: noise has none."""
+        """The means of the original, which are those of the copy, since the noise has mean zero."""
         return self.sums.means() + self.origin
 
     @property
     def rows(self) -> Floats:
-        """How many records show each column, and each pair."""
+        """The number of records that have a value in each column, and in each pair of columns."""
         return self.sums.rows
 
     @property
     def noise(self) -> Floats:
-        """The covariance of the noise."""
-        return self.copy.noise(self.names)
+        """The covariance matrix of the noise."""
+        return self.copy.noise_covariance(self.names)
 
     @property
     def units(self) -> Floats:
-        """A size for each column."""
-        sizes = np.sqrt(np.diag(self.sums.covariance()))
-        return np.where(sizes > 0, sizes, 1.0)
+        """The scale of each column: its standard deviation in the copy, or 1 if that is zero."""
+        deviations = np.sqrt(np.diag(self.sums.covariance()))
+        return np.where(deviations > 0, deviations, 1.0)
 
-    def covariance(self, *, shaped: bool) -> tuple[Floats, Floats]:
-        """Of the original, before it is made positive, and how much of the difference's error it has."""
-        seen, noise = self.sums.covariance(), self.noise
-        models = [model for model in self.copy.manifest.models if isinstance(model, GaussianNoise)]
+    def covariance(self, *, proportional_noise: bool) -> tuple[Floats, Floats]:
+        """The unconstrained covariance estimate of the original, and the factor that shrinks its standard errors."""
+        observed, noise = self.sums.covariance(), self.noise
+        models = of_type(self.copy.manifest.models, GaussianNoise)
         noisy = np.outer(np.diag(noise) > 0, np.diag(noise) > 0)
-        gain = np.where(noisy & shaped, 1 / (1 + models[0].noise) if models else 1.0, 1.0)
-        return np.where(gain < 1, seen * gain, seen - noise), gain
+        shrinkage = np.where(noisy & proportional_noise, 1 / (1 + models[0].noise) if models else 1.0, 1.0)
+        return np.where(shrinkage < 1, observed * shrinkage, observed - noise), shrinkage
 
-    def entry_errors(self, *, shaped: bool) -> Floats:
-        """The standard errors of that covariance."""
-        found, gain = self.covariance(shaped=shaped)
-        errors: Floats = entry_errors(positive(found, self.units), self.noise, self.rows) * gain
+    def entry_standard_errors(self, *, proportional_noise: bool) -> Floats:
+        """The standard errors of the entries of `covariance`."""
+        estimate, shrinkage = self.covariance(proportional_noise=proportional_noise)
+        original = nearest_covariance(estimate, self.units)
+        errors: Floats = entry_standard_errors(original, self.noise, self.rows) * shrinkage
         return errors
 
-    def correlation(self, *, shaped: bool) -> tuple[Floats, Floats]:
-        """Of each pair of columns, over the records that show both, and its standard error."""
+    def correlation(self, *, proportional_noise: bool) -> tuple[Floats, Floats]:
+        """The correlation of each pair of columns over the records that have both values, and its standard error."""
         size = len(self.names)
-        found, errors = np.eye(size), np.zeros((size, size))
+        estimates, errors = np.eye(size), np.zeros((size, size))
+        factors = self.covariance(proportional_noise=proportional_noise)[1]
         for i in range(size):
             for j in range(i):
                 pair, noise = self.sums.pair(i, j), self.noise[np.ix_([i, j], [i, j])]
-                gain = self.covariance(shaped=shaped)[1][np.ix_([i, j], [i, j])]
-                inner = positive(np.where(gain < 1, pair * gain, pair - noise), np.sqrt(np.diag(pair)) + 1e-300)
-                r, error = correlation(inner, noise, float(self.rows[i, j]))
-                found[i, j] = found[j, i] = r
-                errors[i, j] = errors[j, i] = error * gain[0, 1]
-        return found, errors
+                shrinkage = factors[np.ix_([i, j], [i, j])]
+                unconstrained = np.where(shrinkage < 1, pair * shrinkage, pair - noise)
+                original = nearest_covariance(unconstrained, np.sqrt(np.diag(pair)) + 1e-300)
+                r, error = correlation(original, noise, float(self.rows[i, j]))
+                estimates[i, j] = estimates[j, i] = r
+                errors[i, j] = errors[j, i] = error * shrinkage[0, 1]
+        return estimates, errors
 
-    def ends(self, name: str) -> tuple[float, float]:
-        """Between which a column was clipped."""
-        model = self.copy.model(name)
-        clip: Any = model.clip[0] if isinstance(model, GaussianNoise) else None  # of moments it is text
-        return (-np.inf, np.inf) if clip is None or isinstance(clip[0], str) else (float(clip[0]), float(clip[1]))
-
-    def shares(self, name: str) -> Shares:
-        """The share of the original below any point of a column."""
-        place = self.names.index(name)
-        counts = self.counts[place]
-        if counts is None:
-            raise MiningError(f"{name!r} has values very far apart, so that it has no quantiles to tell; clip it")
-        return Shares.of(self.bins[place], counts)
+    def cdf(self, name: str) -> DeconvolvedCdf:
+        """The distribution function of one column of the original."""
+        index = self.names.index(name)
+        histogram = self.histograms[index]
+        if histogram is None:
+            raise MiningError(
+                f"the values of {name!r} are too far apart for quantiles, because of extreme outliers; ask the owner "
+                "to clip the column"
+            )
+        return DeconvolvedCdf.of(self.bins[index], histogram)
 
 
-_Measured = tuple[Sums, list[tuple[int, Floats] | None]]
+_Statistics = tuple[PairwiseSums, list[Histogram | None]]
 
 
-def _measured(copy: Copy, tables: Iterable[pa.Table], *, names: list[str], bins: list[Bins]) -> _Measured:
+def _statistics(copy: Copy, tables: Iterable[pa.Table], *, names: list[str], bins: list[Bins]) -> _Statistics:
     origin = np.array([b.origin for b in bins])
-    total: _Measured = Sums.of(np.empty((0, len(names)))), [b.count(np.empty(0)) for b in bins]
+    total: _Statistics = PairwiseSums.of(np.empty((0, len(names)))), [b.histogram(np.empty(0)) for b in bins]
     for table in tables:
         values = copy.values(table, names)
-        total = _merged(total, (Sums.of(values - origin), [b.count(values[:, i]) for i, b in enumerate(bins)]))
+        histograms = [b.histogram(values[:, i]) for i, b in enumerate(bins)]
+        total = _merged(total, (PairwiseSums.of(values - origin), histograms))
     return total
 
 
-def _merged(one: _Measured, other: _Measured) -> _Measured:
-    return one[0] + other[0], [added(a, b) for a, b in zip(one[1], other[1], strict=True)]
+def _merged(one: _Statistics, other: _Statistics) -> _Statistics:
+    return one[0] + other[0], [merged_histograms(a, b) for a, b in zip(one[1], other[1], strict=True)]
 
 
 def _bins(copy: Copy, names: list[str], first: Floats) -> list[Bins]:
-    """How each column is counted; the spread of the original is guessed from the first rows, less the noise."""
+    """The bins of each column; the spread of the original is estimated from the first rows, less the noise."""
     out = []
-    for i, noise in enumerate(np.diag(copy.noise(names))):
-        seen = first[:, i][~np.isnan(first[:, i])]
-        middle, variance = (float(seen.mean()), float(seen.var())) if len(seen) else (0.0, 1.0)
+    for i, noise in enumerate(np.diag(copy.noise_covariance(names))):
+        present = first[:, i][~np.isnan(first[:, i])]
+        mean, variance = (float(present.mean()), float(present.var())) if len(present) else (0.0, 1.0)
         spread = np.sqrt(max(variance - noise, 0.05 * variance)) or 1.0
-        # to two digits, so that copies of one table are counted alike
-        out.append(Bins(float(np.sqrt(noise)), float(f"{spread:.1e}"), copy.rows, middle))
+        # rounded to two digits, so that several copies of one table have the same bins
+        out.append(Bins(float(np.sqrt(noise)), float(f"{spread:.1e}"), copy.rows, mean))
     return out

@@ -1,4 +1,4 @@
-"""Categories as the axes of a table of counts: what values there are, and how likely each was kept."""
+"""Contingency tables of categorical columns, whose factors know their categories and retention probabilities."""
 
 from __future__ import annotations
 
@@ -15,135 +15,148 @@ import pyarrow.compute as pc
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Rows
 from sfumato.mining.copies.copy import Copy
-from sfumato.models.rotation import Rotation
-from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 
-CELLS = 1 << 22
-"""How many cells a table of counts may have."""
+MAX_CELLS = 1 << 22
+"""The largest number of cells of a contingency table."""
 
 
-def values_of(domain: dict[str, Any]) -> Sequence[Any]:
-    """The values of a domain as a manifest tells it."""
+def domain_values(domain: dict[str, Any]) -> Sequence[Any]:
+    """The values of a domain, as a manifest writes it: a list, or a range of whole numbers."""
     return (
         domain["values"] if "values" in domain else range(domain.get("min", 0), domain.get("min", 0) + domain["count"])
     )
 
 
 @dataclass(frozen=True)
-class Replaced:
-    """An attribute that was replaced at random: a column, or some columns of a joint group."""
+class PerturbedFactor:
+    """A factor that was perturbed by uniform replacement: one column, or several that were perturbed jointly."""
 
     model: UniformReplacement
+    is_perturbed = True
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Its columns."""
+        """The columns whose combined values are the categories."""
         return self.model.columns
 
     @property
     def retention(self) -> float:
-        """How likely a value was kept."""
+        """The probability that a category was retained."""
         return self.model.retention
 
     @property
     def size(self) -> int:
-        """How many values there are."""
-        size = 1
-        for domain in self.model.domains:
-            size *= int(domain["count"]) + self.model.perturbs_null
-        return size
+        """The number of categories."""
+        return self.model.size
 
     @property
     def labels(self) -> list[tuple[Any, ...]]:
-        """The values, one for each column, in the order of their codes."""
-        gap = [None] if self.model.perturbs_null else []
-        return list(product(*([*values_of(domain), *gap] for domain in self.model.domains)))
+        """The categories in the order of their codes, with one value per column."""
+        null = [None] if self.model.perturbs_null else []
+        return list(product(*([*domain_values(domain), *null] for domain in self.model.domains)))
 
     def codes(self, copy: Copy, table: pa.Table) -> Rows:
-        """Of some rows; -1 where missing."""
+        """The category codes of some rows; -1 where missing."""
         return copy.codes(table, self.model)
 
-    def places(self, other: Axis) -> Rows:
-        """Where the codes of another count of the same attribute are here."""
+    def recoding(self, other: Factor) -> Rows:
+        """The code here of each code of another factor over the same columns."""
         return np.arange(other.size)
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A column that is shown as it is; its values are found as they come."""
+class PublicFactor:
+    """A factor that was released unchanged; its categories are collected as rows are read."""
 
     columns: tuple[str, ...]
-    found: dict[Any, int] = field(default_factory=dict)
-    """The values and their codes."""
+    code_of: dict[Any, int] = field(default_factory=dict)
+    """The code of each category, in the order of first appearance."""
     retention: float = 1.0
+    is_perturbed = False
 
     @property
     def size(self) -> int:
-        """How many values were found."""
-        return len(self.found)
+        """The number of categories read so far."""
+        return len(self.code_of)
 
     @property
     def labels(self) -> list[tuple[Any, ...]]:
-        """The values, in the order of their codes."""
-        return [(value,) for value in self.found]
+        """The categories in the order of their codes."""
+        return [(value,) for value in self.code_of]
 
-    def codes(self, copy: Copy, table: pa.Table) -> Rows:  # noqa: ARG002 - as above
-        """Of some rows; missing is a value of its own."""
+    def codes(self, copy: Copy, table: pa.Table) -> Rows:  # noqa: ARG002 - the signature of every factor
+        """The category codes of some rows; a missing value is a category of its own."""
         array = table.column(self.columns[0]).combine_chunks()
         if pa.types.is_nested(array.type):
-            raise MiningError(f"{self.columns[0]!r} holds lists, which are no categories; leave it out")
+            raise MiningError(f"{self.columns[0]!r} must hold single values, and it holds lists; leave the column out")
         encoded = array if pa.types.is_dictionary(array.type) else array.dictionary_encode("encode")
         values = encoded.dictionary.to_pylist()
         if encoded.indices.null_count:
             values.append(None)
-        places = np.array([self.found.setdefault(value, len(self.found)) for value in values] or [0], np.int64)
-        index = pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1)
-        codes: Rows = places[index.to_numpy(zero_copy_only=False)]
+        code_of_index = np.array([self._code(value) for value in values] or [0], np.int64)
+        indices = pc.fill_null(encoded.indices.cast(pa.int64()), len(values) - 1)
+        codes: Rows = code_of_index[indices.to_numpy(zero_copy_only=False)]
         return codes
 
-    def places(self, other: Axis) -> Rows:
-        """Where the codes of another count of the same column are here; what is new to this one is added."""
-        return np.array([self.found.setdefault(value, len(self.found)) for (value,) in other.labels], np.int64)
+    def recoding(self, other: Factor) -> Rows:
+        """The code here of each code of another factor over the same column; new categories are added."""
+        return np.array([self._code(value) for (value,) in other.labels], np.int64)
+
+    def _code(self, value: Any) -> int:
+        return self.code_of.setdefault(value, len(self.code_of))
 
 
-Axis = Replaced | Shown
+Factor = PerturbedFactor | PublicFactor
 
 
-def axes_of(copy: Copy, columns: Sequence[str]) -> list[Axis]:
-    """The attributes that some columns of categories belong to."""
-    axes: list[Axis] = []
+def perturbed_factors(copy: Copy, columns: Sequence[str]) -> list[PerturbedFactor]:
+    """The factors of those columns that were perturbed by uniform replacement; joint columns are one factor."""
+    factors: list[PerturbedFactor] = []
     for name in columns:
-        model = copy.model(name)
-        if isinstance(model, UniformReplacement):
-            if not any(name in axis.columns for axis in axes):
-                part = model.narrowed(columns)
-                axes.append(Replaced(part))
-        elif isinstance(model, Unchanged):
-            axes.append(Shown((name,)))
-        else:
-            what = "is turned" if isinstance(model, Rotation) else "is a number with noise"
-            raise MiningError(f"frequencies are of categories, and {name!r} {what}; ask for its density or moments")
-    return axes
+        model = copy.replacement_model(name)
+        if model is not None and not any(name in factor.columns for factor in factors):
+            factors.append(PerturbedFactor(model.narrowed(columns)))
+    return factors
 
 
-class Counts:
-    """A table of counts over some axes, filled as rows come."""
+def factors_of(copy: Copy, columns: Sequence[str]) -> list[Factor]:
+    """The factors of some categorical columns; columns that were perturbed jointly are one factor."""
+    factors: list[Factor] = []
+    for name in columns:
+        if not any(name in factor.columns for factor in factors if factor.is_perturbed):
+            factors.append(_factor(copy, name, columns))
+    return factors
 
-    def __init__(self, axes: Sequence[Axis]) -> None:
-        self.axes = list(axes)
+
+def _factor(copy: Copy, name: str, columns: Sequence[str]) -> Factor:
+    """The factor that a column belongs to; refuses a column that holds no categories."""
+    replacement = copy.replacement_model(name)
+    if replacement is not None:
+        return PerturbedFactor(replacement.narrowed(columns))
+    if copy.unchanged_model(name) is not None:
+        return PublicFactor((name,))
+    kind = "is a coordinate of rotated records" if copy.rotation_model(name) else "is numeric with noise"
+    raise MiningError(f"a contingency table needs categorical columns, and {name!r} {kind}; use Density or Moments")
+
+
+class ContingencyTable:
+    """The counts of a copy's records by some factors, filled as rows are read."""
+
+    def __init__(self, factors: Sequence[Factor]) -> None:
+        self.factors = list(factors)
         self._cells: dict[tuple[int, ...], float] = {}
         self._dense: Floats | None = None
-        if all(isinstance(axis, Replaced) for axis in axes):
-            self._dense = np.zeros(_checked([axis.size for axis in axes]))
+        if all(factor.is_perturbed for factor in factors):
+            self._dense = np.zeros(_checked([factor.size for factor in factors]))
 
     def add(self, copy: Copy, table: pa.Table) -> None:
-        """Count some rows; those that miss a category are left out."""
-        if len(self.axes) == 1 and self._dense is not None:
-            seen = np.bincount(self.axes[0].codes(copy, table) + 1, minlength=self._dense.size + 1)
-            self._dense += seen[1:]  # the first are missing
+        """Count some rows; rows with a missing category are left out."""
+        if len(self.factors) == 1 and self._dense is not None:
+            counts = np.bincount(self.factors[0].codes(copy, table) + 1, minlength=self._dense.size + 1)
+            self._dense += counts[1:]  # the first counts missing values
             return
-        codes = np.stack([axis.codes(copy, table) for axis in self.axes])
+        codes = np.stack([factor.codes(copy, table) for factor in self.factors])
         codes = codes[:, (codes >= 0).all(axis=0)]
         if self._dense is not None:
             keys = np.ravel_multi_index(tuple(codes), self._dense.shape)
@@ -152,54 +165,54 @@ class Counts:
         sizes = codes.max(axis=1, initial=0) + 1
         if np.prod(sizes.astype(np.float64)) > 2**62:
             raise MiningError(
-                f"a table of counts has at most {CELLS:,} cells, and this has more; ask for fewer columns"
+                f"a contingency table may have {MAX_CELLS:,} cells, and this one has more; use fewer columns"
             )
         keys, counts = np.unique(np.ravel_multi_index(tuple(codes), tuple(sizes)), return_counts=True)
         for cell, count in zip(zip(*np.unravel_index(keys, tuple(sizes)), strict=True), counts, strict=True):
             self._cells[cell] = self._cells.get(cell, 0.0) + float(count)
 
-    def __add__(self, other: Counts) -> Counts:
-        """Of both; values are told by their labels, since each found its own as they came."""
+    def __add__(self, other: ContingencyTable) -> ContingencyTable:
+        """The sum of two tables over the same columns, matched by category, since each may have its own codes."""
         if self._dense is not None and other._dense is not None:
             self._dense += other._dense
             return self
-        places = [one.places(two) for one, two in zip(self.axes, other.axes, strict=True)]
+        recodings = [one.recoding(two) for one, two in zip(self.factors, other.factors, strict=True)]
         for cell, count in other._cells.items():
-            ours = tuple(int(place[code]) for place, code in zip(places, cell, strict=True))
-            self._cells[ours] = self._cells.get(ours, 0.0) + count
+            recoded = tuple(int(recoding[code]) for recoding, code in zip(recodings, cell, strict=True))
+            self._cells[recoded] = self._cells.get(recoded, 0.0) + count
         return self
 
-    def table(self) -> Floats:
-        """The counts, an axis an attribute."""
+    def counts(self) -> Floats:
+        """The counts, with one dimension per factor."""
         if self._dense is not None:
             return self._dense
-        out = np.zeros(_checked([axis.size for axis in self.axes]))
+        out = np.zeros(_checked([factor.size for factor in self.factors]))
         for cell, count in self._cells.items():
             out[cell] = count
         return out
 
 
-def counted(copy: Copy, wanted: Sequence[Sequence[str]]) -> list[Counts]:
-    """The tables of counts of some groups of columns, in one pass."""
+def contingency_tables(copy: Copy, groups: Sequence[Sequence[str]]) -> list[ContingencyTable]:
+    """The contingency tables of some groups of columns, counted in one pass."""
     return copy.fold(
-        [name for names in wanted for name in names],
-        partial(_counts_of, wanted=wanted),
+        [name for names in groups for name in names],
+        partial(_tabulated, groups=groups),
         lambda one, other: [a + b for a, b in zip(one, other, strict=True)],
     )
 
 
-def _counts_of(copy: Copy, tables: Iterable[pa.Table], *, wanted: Sequence[Sequence[str]]) -> list[Counts]:
-    counts = [Counts(axes_of(copy, names)) for names in wanted]
+def _tabulated(copy: Copy, tables: Iterable[pa.Table], *, groups: Sequence[Sequence[str]]) -> list[ContingencyTable]:
+    contingency = [ContingencyTable(factors_of(copy, names)) for names in groups]
     for table in tables:
-        for part in counts:
+        for part in contingency:
             part.add(copy, table)
-    return counts
+    return contingency
 
 
 def _checked(shape: Sequence[int]) -> tuple[int, ...]:
     cells = int(np.prod([float(size) for size in shape])) if shape else 1
-    if cells > CELLS:
+    if cells > MAX_CELLS:
         raise MiningError(
-            f"a table of counts has at most {CELLS:,} cells, and this one has {cells:,}; ask for fewer columns"
+            f"a contingency table may have {MAX_CELLS:,} cells, and this one has {cells:,}; use fewer columns"
         )
     return tuple(shape)

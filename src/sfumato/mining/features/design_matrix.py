@@ -1,7 +1,7 @@
-"""The design of a linear model, seen through blur: unbiased columns, and the covariance of their errors.
+"""Design matrix of a linear model under measurement error: unbiased columns, and the covariance of their errors.
 
-A number is its own unbiased column. For a category `c` it is `(1[y=c] - (1-p)/s)/p`, whose error varies with the
-record; what linear models need is its mean over the table.
+A numeric column is its own unbiased estimate. For a category `c` it is `(1[y=c] - (1-p)/s)/p`, whose error variance
+depends on the record; linear models need its mean over the table.
 """
 
 from __future__ import annotations
@@ -12,21 +12,21 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import positive
+from sfumato.kernels.covariances import nearest_covariance
 from sfumato.mining.features.features import Features
 
 
 @dataclass(frozen=True)
-class Design:
-    """How the columns of a model are made of features."""
+class DesignMatrix:
+    """The columns of a linear model: numbers, and indicators of all categories but the first."""
 
     features: Features
 
     def __post_init__(self) -> None:
-        self.features.check_apart()
+        self.features.check_separate()
 
     def exact(self, values: Floats) -> Floats:
-        """Of records as they are: numbers, and zeros and ones for all categories but the first."""
+        """The design matrix of unperturbed records."""
         parts = [
             (values[:, i, None] == np.arange(1, f.size)).astype(np.float64) if f.size else values[:, i, None]
             for i, f in enumerate(self.features.columns)
@@ -34,19 +34,19 @@ class Design:
         return np.concatenate(parts, axis=1)
 
     def unbiased(self, values: Floats) -> Floats:
-        """Of records as the copy shows them."""
+        """Unbiased estimates of the exact design matrix from records of the copy."""
         parts = []
         for i, feature in enumerate(self.features.columns):
             if feature.size:
-                shown = (values[:, i, None] == np.arange(1, feature.size)).astype(np.float64)
-                parts.append((shown - (1 - feature.retention) / feature.size) / feature.retention)
+                indicators = (values[:, i, None] == np.arange(1, feature.size)).astype(np.float64)
+                parts.append((indicators - (1 - feature.retention) / feature.size) / feature.retention)
             else:
                 parts.append(values[:, i, None])
         return np.concatenate(parts, axis=1)
 
-    def errors(self, values: Floats) -> Floats:
-        """The mean covariance of `unbiased - exact`."""
-        numbers = self.features.numbers
+    def error_covariance(self, values: Floats) -> Floats:
+        """The mean covariance matrix of the errors `unbiased - exact`."""
+        numeric = self.features.numeric
         blocks = []
         for i, feature in enumerate(self.features.columns):
             if feature.size:
@@ -54,28 +54,28 @@ class Design:
             else:
                 blocks.append(np.zeros((1, 1)))
         out: Floats = block_diag(*blocks)
-        places = np.cumsum([0, *(len(block) for block in blocks)])[numbers]
-        out[np.ix_(places, places)] = self.features.noise[np.ix_(numbers, numbers)]
+        positions = np.cumsum([0, *(len(block) for block in blocks)])[numeric]
+        out[np.ix_(positions, positions)] = self.features.noise[np.ix_(numeric, numeric)]
         return out
 
-    def numbers(self) -> list[int]:
-        """The places of the columns of numbers in the design."""
+    def numeric_positions(self) -> list[int]:
+        """The positions of the numeric columns in the design matrix."""
         sizes = [max(feature.size - 1, 0) if feature.size else 1 for feature in self.features.columns]
         starts = np.cumsum([0, *sizes])
-        return [int(starts[i]) for i in self.features.numbers]
+        return [int(starts[i]) for i in self.features.numeric]
 
 
-def _category_errors(codes: Floats, size: int, kept: float) -> Floats:
+def _category_errors(codes: Floats, size: int, retention: float) -> Floats:
     """`(E[diag(m) - m·mᵀ])/p²` with `m(x) = p·e_x + (1-p)/s`, for all categories but the first."""
-    seen = np.bincount(codes.astype(np.int64), minlength=size) / len(codes)
-    chance = np.maximum((seen - (1 - kept) / size) / kept, 0)
-    other = (1 - kept) / size
-    square = kept**2 * np.diag(chance) + kept * other * (chance[:, None] + chance) + other**2
-    whole: Floats = (np.diag(kept * chance + other) - square) / kept**2
-    return whole[1:, 1:]
+    observed = np.bincount(codes.astype(np.int64), minlength=size) / len(codes)
+    frequency = np.maximum((observed - (1 - retention) / size) / retention, 0)
+    other = (1 - retention) / size
+    square = retention**2 * np.diag(frequency) + retention * other * (frequency[:, None] + frequency) + other**2
+    covariance: Floats = (np.diag(retention * frequency + other) - square) / retention**2
+    return covariance[1:, 1:]
 
 
-def uncovered(seen: Floats, errors: Floats) -> Floats:
-    """The covariance of the exact design: what is seen less its errors, but no direction less than a hundredth."""
-    units = np.sqrt(np.maximum(np.diag(seen), 1e-300))
-    return positive(seen - errors, units) + 1e-9 * np.diag(units**2)
+def corrected_covariance(observed: Floats, errors: Floats) -> Floats:
+    """The covariance of the exact design matrix: the observed one less that of the errors, positive definite."""
+    units = np.sqrt(np.maximum(np.diag(observed), 1e-300))
+    return nearest_covariance(observed - errors, units) + 1e-9 * np.diag(units**2)

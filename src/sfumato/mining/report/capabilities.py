@@ -1,84 +1,89 @@
-"""What a level of trust can answer, and what it cannot, in plain words."""
+"""Capabilities of a trust level: the statistics that a copy supports, with their precision, and those it does not."""
 
 from __future__ import annotations
 
 import math
 
-from sfumato.kernels.kernel_deconvolution import cutoff, reference_error
+from sfumato.kernels.kernel_deconvolution import cutoff_frequency, reference_standard_error
+from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.interval import half_width
-from sfumato.mining.copies.quantiles import WORST
-from sfumato.mining.features.contingency import axes_of
+from sfumato.mining.copies.quantiles import MAX_STANDARD_ERROR
+from sfumato.mining.features.contingency import factors_of
+from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 
-_TENTH = 0.1
+_CONFIDENCE = 0.95
+_RELATIVE_ERROR = 0.1
 
 
-def enough_for_a_count(rows: int, retention: float, size: int) -> int | None:
-    """How many rows a group must have for its count to be within a tenth of itself, with 95 % confidence.
+def rows_for_count(rows: int, retention: float, size: int) -> int | None:
+    """The size of the smallest group whose count is known within 10 %, with 95 % confidence; none if there is none.
 
-    Of `g` rows in a group, out of `n`, `r = (1-p)/s` being the chance to come into it by replacement, the count has
-    variance `(g·(p+r)(1-p-r) + (n-g)·r(1-r))/p²`: an equation of second degree in `g`.
+    For a group of `g` rows out of `n`, with `r = (1-p)/s` the probability of entering it by replacement, the count has
+    variance `(g·(p+r)(1-p-r) + (n-g)·r(1-r))/p²`: a quadratic equation in `g`.
     """
-    width = half_width(0.95)
+    width = critical_value(_CONFIDENCE)
     r = (1 - retention) / size
     inside, outside = (retention + r) * (1 - retention - r), r * (1 - r)
-    scale = (_TENTH * retention / width) ** 2
+    scale = (_RELATIVE_ERROR * retention / width) ** 2
     slope = inside - outside
     group = (slope + math.sqrt(slope**2 + 4 * scale * rows * outside)) / (2 * scale)
     return math.ceil(group) if group <= rows else None
 
 
-def enough_for_a_mean(noise: float) -> int:
-    """How many rows a group must have for its mean to be within a tenth of the column's standard deviation.
+def rows_for_mean(noise: float) -> int:
+    """The size of the smallest group whose mean is known within a tenth of the column's standard deviation.
 
     Args:
-        noise: its variance, in units of the column's.
+        noise: the variance of the noise, in units of the column's variance.
 
     """
-    return math.ceil((half_width(0.95) / _TENTH) ** 2 * noise)
+    return math.ceil((critical_value(_CONFIDENCE) / _RELATIVE_ERROR) ** 2 * noise)
 
 
-def abilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """What can be answered, and what cannot."""
-    can, cannot = _of_numbers(copy)
-    for name in copy.replaced:
-        [axis] = axes_of(copy, [name])
-        enough = enough_for_a_count(copy.rows, axis.retention, axis.size)
-        if enough is None:
-            cannot.append(f"Counts of {name}: no group of {copy.rows:,} rows is large enough to be known within 10 %.")
+def capabilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The statistics that a copy supports, and those that it does not, in sentences."""
+    supported: list[str] = []
+    unsupported: list[str] = []
+    for model in of_type(copy.manifest.models, GaussianNoise):
+        _numeric_capabilities(copy, model, supported, unsupported)
+    for name in copy.replaced_columns:
+        [factor] = factors_of(copy, [name])
+        need = rows_for_count(copy.rows, factor.retention, factor.size)
+        if need is None:
+            unsupported.append(f"Counts of {name}: no group of the {copy.rows:,} rows is large enough for ±10%.")
         else:
-            can.append(f"Counts of {name}: a value needs {enough:,} of the {copy.rows:,} rows to be known within 10 %.")
-    turned = [model for model in copy.manifest.models if isinstance(model, Rotation)]
-    for model in turned:
-        can.append(f"Distances between records over {', '.join(model.sources)}: clusters and neighbours as they are.")
-        cannot.append(f"Values of {', '.join(model.sources)}: they are turned together.")
-    if copy.noisy or copy.replaced:
-        cannot.append("Single records: what a row shows is mostly not what the record says.")
-        cannot.append("Largest and smallest values, and how many different ones there are.")
-    return tuple(can), tuple(cannot)
+            supported.append(
+                f"Counts of {name}: within ±10% for categories of {need:,} or more of the {copy.rows:,} rows."
+            )
+    for rotation in of_type(copy.manifest.models, Rotation):
+        listed = ", ".join(rotation.sources)
+        supported.append(f"Distances between records over {listed}: clustering and nearest neighbours as usual.")
+        unsupported.append(f"Values of {listed}: only linear combinations of them are in the copy.")
+    if copy.noisy_columns or copy.replaced_columns:
+        unsupported.append("Single records: the values in a row are perturbed and mostly differ from the original's.")
+        unsupported.append("Minimum, maximum, and the number of distinct values.")
+    return tuple(supported), tuple(unsupported)
 
 
-def _of_numbers(copy: Copy) -> tuple[list[str], list[str]]:
-    can: list[str] = []
-    cannot: list[str] = []
-    for model in copy.manifest.models:
-        names = [name for name in copy.names if isinstance(model, GaussianNoise) and name in model.columns]
-        if not names or not isinstance(model, GaussianNoise):
-            continue
-        listed, ratio = ", ".join(names), model.noise * max(model.scale) ** 2
-        need = enough_for_a_mean(ratio)
-        said = f"Means of {listed}: a group needs {need:,} rows for a tenth of the column's standard deviation."
-        (can if need <= copy.rows else cannot).append(said)
-        deviation = math.sqrt(ratio)
-        error = reference_error(deviation, 1.0, copy.rows, cutoff(deviation, 1.0, copy.rows))
-        if error > WORST / 1.5:
-            cannot.append(f"Quantiles and ranges of {listed}: {copy.rows:,} rows at this level tell no shares.")
-        else:
-            reach = half_width(0.95) * error
-            can.append(f"Quantiles and ranges of {listed}: shares of all rows to about ±{reach:.1%}.")
-        if len(names) > 1:
-            size = half_width(0.95) * math.sqrt((2 * ratio + ratio**2) / max(copy.rows, 1))
-            can.append(f"Correlations between {listed}: to about ±{min(size, 1.0):.2g}; regressions.")
-    return can, cannot
+def _numeric_capabilities(copy: Copy, model: GaussianNoise, supported: list[str], unsupported: list[str]) -> None:
+    """Append the capabilities for the columns of one noise model."""
+    names = [name for name in copy.column_names if name in model.columns]
+    if not names:
+        return
+    listed, ratio = ", ".join(names), model.noise * max(model.scale) ** 2
+    need = rows_for_mean(ratio)
+    means = f"Means of {listed}: within a tenth of the column's standard deviation for groups of {need:,} or more rows."
+    (supported if need <= copy.rows else unsupported).append(means)
+    deviation = math.sqrt(ratio)
+    cutoff = cutoff_frequency(deviation, 1.0, copy.rows)
+    error = reference_standard_error(deviation, 1.0, copy.rows, cutoff)
+    if error > MAX_STANDARD_ERROR / 1.5:
+        unsupported.append(f"Quantiles and counts of ranges of {listed}: {copy.rows:,} rows are too few at this noise.")
+    else:
+        reach = critical_value(_CONFIDENCE) * error
+        supported.append(f"Quantiles and counts of ranges of {listed}: to about ±{reach:.1%} of all rows.")
+    if len(names) > 1:
+        reach = critical_value(_CONFIDENCE) * math.sqrt((2 * ratio + ratio**2) / max(copy.rows, 1))
+        supported.append(f"Correlations between {listed}: to about ±{min(reach, 1.0):.2g}; regressions.")

@@ -1,4 +1,4 @@
-"""The pictures of a profile, as SVG."""
+"""Figures of a profile as SVG: reconstructed densities, and frequencies with confidence intervals."""
 
 from __future__ import annotations
 
@@ -12,42 +12,44 @@ from sfumato.pages.svg import BLUE, INK, ORANGE, svg
 _WIDTH = 5.4
 
 
-def number(found: Number) -> str:
-    """The density of a column of numbers, with its band, and the histogram of the copy itself."""
-    density = found.density
+def density_figure(number: Number) -> str:
+    """The reconstructed density of a numeric column with its confidence band, and the copy's own histogram."""
+    density = number.density
     if density is None:
         return ""
 
-    def draw(axis: Any) -> None:
+    def draw(axes: Any) -> None:
         edges = density.edges_[0]
-        middles = (edges[1:] + edges[:-1]) / 2
-        axis.plot(middles, density.seen_ / np.diff(edges), color=ORANGE, lw=1, label="the copy, as it is")
-        axis.fill_between(middles, *density.band_, color=BLUE, alpha=0.25, lw=0)
-        axis.plot(middles, density.density_, color=BLUE, lw=1.6, label="the original, reconstructed")
-        told = np.flatnonzero(density.density_ > 2e-3 * density.density_.max())
-        axis.set_xlim(edges[told[0]], edges[told[-1] + 1])
-        axis.set_ylim(bottom=0)
-        middle, half, top = (edges[told[0]] + edges[told[-1] + 1]) / 2, found.noise / 2, density.density_.max()
-        axis.plot([middle - half, middle + half], [0.03 * top] * 2, color=INK, lw=3, solid_capstyle="butt")
-        axis.set_xlabel(found.name + (f", in {found.unit}s since 1970" if found.unit else ""))
-        axis.locator_params(axis="x", nbins=6)
-        axis.set_ylabel("density")
-        axis.legend(frameon=False, fontsize=8)
+        centres = (edges[1:] + edges[:-1]) / 2
+        axes.plot(centres, density.copy_histogram_ / np.diff(edges), color=ORANGE, lw=1, label="copy, uncorrected")
+        axes.fill_between(centres, *density.band_, color=BLUE, alpha=0.25, lw=0)
+        axes.plot(centres, density.density_, color=BLUE, lw=1.6, label="original, reconstructed")
+        visible = np.flatnonzero(density.density_ > 2e-3 * density.density_.max())
+        low, high = edges[visible[0]], edges[visible[-1] + 1]
+        axes.set_xlim(low, high)
+        axes.set_ylim(bottom=0)
+        middle, half, top = (low + high) / 2, number.noise / 2, density.density_.max()
+        axes.plot([middle - half, middle + half], [0.03 * top] * 2, color=INK, lw=3, solid_capstyle="butt")
+        axes.set_xlabel(number.name + (f", in {number.unit}s since 1970" if number.unit else ""))
+        axes.locator_params(axis="x", nbins=6)
+        axes.set_ylabel("density")
+        axes.legend(frameon=False, fontsize=8)
 
     return svg(draw, (_WIDTH, 2.8))
 
 
-def category(found: Category) -> str:
-    """The frequencies of a column of categories, with intervals."""
+def frequency_figure(category: Category) -> str:
+    """The frequencies of a categorical column as bars, with confidence intervals."""
 
-    def draw(axis: Any) -> None:
-        places = np.arange(len(found.values))[::-1]
-        middle = np.array([interval.estimate for interval in found.frequencies])
-        low, high = (np.array([getattr(interval, end) for interval in found.frequencies]) for end in ("low", "high"))
-        axis.barh(places, middle, color=BLUE, alpha=0.35)
-        axis.hlines(places, low, high, color=BLUE, lw=2)
-        axis.set_yticks(places, [value[:24] for value in found.values])
-        axis.set_xlim(left=0)
-        axis.set_xlabel(f"share of records by {found.name}")
+    def draw(axes: Any) -> None:
+        positions = np.arange(len(category.values))[::-1]
+        estimates = np.array([interval.estimate for interval in category.frequencies])
+        low = np.array([interval.low for interval in category.frequencies])
+        high = np.array([interval.high for interval in category.frequencies])
+        axes.barh(positions, estimates, color=BLUE, alpha=0.35)
+        axes.hlines(positions, low, high, color=BLUE, lw=2)
+        axes.set_yticks(positions, [value[:24] for value in category.values])
+        axes.set_xlim(left=0)
+        axes.set_xlabel(f"share of records by {category.name}")
 
-    return svg(draw, (_WIDTH, 1.1 + 0.26 * len(found.values))) if found.values else ""
+    return svg(draw, (_WIDTH, 1.1 + 0.26 * len(category.values))) if category.values else ""

@@ -1,4 +1,4 @@
-"""A profile in words, and as one page that needs nothing else."""
+"""Report of a profile: as text for a terminal, and as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -7,129 +7,142 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from sfumato import pages
-from sfumato.mining.copies.interval import Interval
-from sfumato.mining.report import figures as _pictures
+from sfumato.kernels.intervals import Interval
+from sfumato.mining.report.figures import density_figure, frequency_figure
 from sfumato.mining.report.profile import QUANTILES, Category, Number, Profile
+
+TITLE = "Statistical profile of"
+"""The beginning of a page's title, by which an earlier page is recognised."""
 
 _SECONDS = {"day": 86400.0, "second": 1.0, "millisecond": 1e-3, "microsecond": 1e-6, "nanosecond": 1e-9}
 
-_FOOT = "It tells of the original what the copy allows, and nothing of single records."
-_NOISE = (
-    "The black bar is as wide as the noise's standard deviation: nothing narrower is told, and beside a sharp edge the "
-    "curve may rise where the original does not."
+_SUPPORTED = "What this trust level supports"
+_UNSUPPORTED = "What it does not support"
+_FOOTER = (
+    "All figures estimate statistics of the original, corrected for the noise of the copy; none is about a record."
+)
+_CAPTION = (
+    "The length of the black bar is the standard deviation of the noise: narrower features are not resolved, and next "
+    "to a discontinuity the curve may overshoot."
 )
 
 
-def heading(found: Profile) -> str:
-    """What the profile is of."""
-    level = f"level {found.manifest.level!r}, " if found.manifest.level else ""
+def heading(profile: Profile) -> str:
+    """The dataset, trust level and confidence level of a profile."""
+    level = f"at trust level {profile.manifest.level!r}, " if profile.manifest.level else "with "
     return (
-        f"{found.rows:,} records of {found.manifest.dataset}, from a copy of {level}fidelity "
-        f"{found.manifest.fidelity:.4g}; intervals of {found.confidence:.0%}."
+        f"{profile.rows:,} records of {profile.manifest.dataset}, estimated from a copy {level}fidelity "
+        f"{profile.manifest.fidelity:.4g}; {profile.confidence:.0%} confidence intervals."
     )
 
 
-def text(found: Profile) -> str:
+def text(profile: Profile) -> str:
     """The profile for a terminal."""
-    lines = [heading(found)]
-    if found.numbers:
-        lines += ["", f"{'numbers':<18}{'mean':>38}{'standard deviation':>38}{'median':>38}"]
-        lines += [f"{n.name[:17]:<18}" + "".join(f"{cell:>38}" for cell in _cells(n)) for n in found.numbers]
-    for category in found.categories:
-        lines += ["", f"{category.name}" + (f", {category.more:,} more values not listed" if category.more else "")]
-        lines += [
-            f"  {value[:30]:<32}{_share(i)}" for value, i in zip(category.values, category.frequencies, strict=True)
-        ]
-        if not category.values:
-            lines.append("  no frequency can be told at this level")
-    if found.pairs:
+    lines = [heading(profile)]
+    if profile.numbers:
+        lines += ["", f"{'numeric column':<18}{'mean':>38}{'standard deviation':>38}{'median':>38}"]
+        lines += [f"{n.name[:17]:<18}" + "".join(f"{cell:>38}" for cell in _cells(n)) for n in profile.numbers]
+    for category in profile.categories:
+        lines += ["", *_category_lines(category)]
+    if profile.pairs:
         lines += ["", "correlations"]
-        lines += [f"  {p.one} and {p.other}: {_short(p.correlation)}" for p in found.pairs]
-    lines += ["", "What this level of trust can answer:", *(f"  {said}" for said in found.can or ("nothing",))]
-    lines += ["What it cannot:", *(f"  {said}" for said in found.cannot or ("all can be answered",))]
+        lines += [f"  {p.one} and {p.other}: {_number(p.correlation)}" for p in profile.pairs]
+    lines += ["", f"{_SUPPORTED}:", *(f"  {sentence}" for sentence in profile.supported or ("nothing",))]
+    lines += [f"{_UNSUPPORTED}:", *(f"  {sentence}" for sentence in profile.unsupported or ("no restrictions",))]
     return "\n".join(lines)
 
 
-def page(found: Profile) -> str:
-    """The profile as HTML."""
-    parts = [_abilities(found), *map(_number, found.numbers), *map(_category, found.categories), _pairs(found)]
+def _category_lines(category: Category) -> list[str]:
+    unlisted = f", {category.unlisted:,} more categories not listed" if category.unlisted else ""
+    pairs = zip(category.values, category.frequencies, strict=True)
+    rows = [f"  {value[:30]:<32}{_percentage(interval)}" for value, interval in pairs]
+    return [f"{category.name}{unlisted}", *(rows or ["  frequencies cannot be estimated at this trust level"])]
+
+
+def page(profile: Profile) -> str:
+    """The profile as an HTML page."""
+    columns = [*map(_number_section, profile.numbers), *map(_category_section, profile.categories)]
+    parts = [_capabilities(profile), *columns, _correlations(profile)]
     return pages.page(
-        title=f"What a copy tells of {found.manifest.dataset}",
-        verdict=heading(found),
+        title=f"{TITLE} {profile.manifest.dataset}",
+        verdict=heading(profile),
         body="\n".join(part for part in parts if part),
-        foot=f"Made by {found.manifest.software}. {_FOOT}",
+        footer=f"Made by {profile.manifest.software}. {_FOOTER}",
     )
 
 
-def _abilities(found: Profile) -> str:
-    def listed(title: str, said: Sequence[str]) -> str:
-        items = "".join(f"<li>{html.escape(one)}</li>" for one in said)
-        return f"<section><h2>{title}</h2><ul>{items}</ul></section>" if said else ""
+def _capabilities(profile: Profile) -> str:
+    def section(title: str, sentences: Sequence[str]) -> str:
+        items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in sentences)
+        return f"<section><h2>{title}</h2><ul>{items}</ul></section>" if sentences else ""
 
-    both = listed("What this level of trust can answer", found.can) + listed("What it cannot", found.cannot)
-    return f'<div class="pair">{both}</div>'
-
-
-def _number(found: Number) -> str:
-    heads = ["mean", "standard deviation", *(f"{q:.0%} lie below" for q in QUANTILES[: len(found.quantiles)])]
-    cells = [_when(found.mean, found.unit), _spread(found), *(_when(q, found.unit) for q in found.quantiles)]
-    rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(heads, cells, strict=True))
-    note = "" if found.quantiles else "<p class=pale>Quantiles cannot be told at this level.</p>"
-    kept = "" if found.noisy else "<p class=pale>Shown in the copy as it is.</p>"
-    return _card(found.name, f"<table>{rows}</table>{note}{kept}", _pictures.number(found), _NOISE)
+    sections = section(_SUPPORTED, profile.supported) + section(_UNSUPPORTED, profile.unsupported)
+    return f'<div class="pair">{sections}</div>'
 
 
-def _category(found: Category) -> str:
-    said = (
-        f"A value needs {found.enough:,} rows for its count to be known within 10 %."
-        if found.enough
-        else "No value has rows enough for its count to be known within 10 %."
+def _number_section(number: Number) -> str:
+    headers = ["mean", "standard deviation", *(f"{q:.0%} quantile" for q in QUANTILES[: len(number.quantiles)])]
+    cells = [_value(number.mean, number.unit), _deviation(number), *(_value(q, number.unit) for q in number.quantiles)]
+    rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(headers, cells, strict=True))
+    quantiles = "" if number.quantiles else "<p class=secondary>Quantiles cannot be estimated at this trust level.</p>"
+    unchanged = "" if number.noisy else "<p class=secondary>Released unchanged.</p>"
+    return _section(number.name, f"<table>{rows}</table>{quantiles}{unchanged}", density_figure(number), _CAPTION)
+
+
+def _category_section(category: Category) -> str:
+    need = (
+        f"Counts are known within ±10% for categories with {category.rows_for_count:,} or more rows."
+        if category.rows_for_count
+        else "No category has enough rows for its count to be known within ±10%."
     )
-    more = f" {found.more:,} more values are not listed." if found.more else ""
-    pairs = zip(found.values, found.frequencies, strict=True)
-    rows = "".join(f"<tr><th scope=row>{html.escape(v)}</th><td>{_share(i)}</td></tr>" for v, i in pairs)
-    return _card(found.name, f"<table>{rows}</table><p class=pale>{said}{more}</p>", _pictures.category(found))
+    unlisted = f" {category.unlisted:,} more categories are not listed." if category.unlisted else ""
+    pairs = zip(category.values, category.frequencies, strict=True)
+    rows = "".join(f"<tr><th scope=row>{html.escape(v)}</th><td>{_percentage(i)}</td></tr>" for v, i in pairs)
+    body = f"<table>{rows}</table><p class=secondary>{need}{unlisted}</p>"
+    return _section(category.name, body, frequency_figure(category))
 
 
-def _pairs(found: Profile) -> str:
+def _correlations(profile: Profile) -> str:
     rows = "".join(
-        f"<tr><th scope=row>{html.escape(p.one)} and {html.escape(p.other)}</th><td>{_short(p.correlation)}</td></tr>"
-        for p in found.pairs
+        f"<tr><th scope=row>{html.escape(p.one)} and {html.escape(p.other)}</th><td>{_number(p.correlation)}</td></tr>"
+        for p in profile.pairs
     )
     return f"<h2>Correlations</h2><table>{rows}</table>" if rows else ""
 
 
-def _card(title: str, table: str, picture: str, caption: str = "") -> str:
+def _section(title: str, table: str, picture: str, caption: str = "") -> str:
     figure = f"<figure>{picture}<figcaption>{caption}</figcaption></figure>" if picture else ""
     return f'<h2>{html.escape(title)}</h2><div class="pair"><div>{table}</div>{figure}</div>'
 
 
-def _cells(found: Number) -> list[str]:
-    middle = "not at this level" if not found.quantiles else _when(found.quantiles[len(QUANTILES) // 2], found.unit)
-    return [_when(found.mean, found.unit), _spread(found), middle]
+def _cells(number: Number) -> list[str]:
+    unknown = "not at this trust level"
+    median = _value(number.quantiles[len(QUANTILES) // 2], number.unit) if number.quantiles else unknown
+    return [_value(number.mean, number.unit), _deviation(number), median]
 
 
-def _when(interval: Interval, unit: str) -> str:
-    """A number, or the day of a moment."""
+def _value(interval: Interval, unit: str) -> str:
+    """A number with its interval, or a date if the column holds dates or times."""
     if not unit:
-        return _short(interval)
-    start, size = datetime(1970, 1, 1, tzinfo=UTC), _SECONDS[unit]
-    days = [start + timedelta(seconds=size * end) for end in vars(interval).values()]
-    middle, low, high = (f"{day:%Y-%m-%d}" for day in days)
-    return f"{middle} ({low} to {high})"
+        return _number(interval)
+    epoch, seconds = datetime(1970, 1, 1, tzinfo=UTC), _SECONDS[unit]
+    days = [epoch + timedelta(seconds=seconds * end) for end in (interval.estimate, interval.low, interval.high)]
+    estimate, low, high = (f"{day:%Y-%m-%d}" for day in days)
+    return f"{estimate} ({low} to {high})"
 
 
-def _spread(found: Number) -> str:
-    if not found.unit:
-        return _short(found.deviation)
-    days = [end * _SECONDS[found.unit] / _SECONDS["day"] for end in vars(found.deviation).values()]
-    return f"{_short(Interval(*days))} days"
+def _deviation(number: Number) -> str:
+    """A standard deviation with its interval; in days if the column holds dates or times."""
+    if not number.unit:
+        return _number(number.standard_deviation)
+    return f"{_number(number.standard_deviation.scaled(_SECONDS[number.unit] / _SECONDS['day']))} days"
 
 
-def _short(interval: Interval) -> str:
-    middle, low, high = (f"{end:,.0f}" if 1000 <= abs(end) < 1e12 else f"{end:.4g}" for end in vars(interval).values())
-    return middle if interval.low == interval.high else f"{middle} ({low} to {high})"
+def _number(interval: Interval) -> str:
+    ends = (interval.estimate, interval.low, interval.high)
+    estimate, low, high = (f"{end:,.0f}" if 1000 <= abs(end) < 1e12 else f"{end:.4g}" for end in ends)
+    return estimate if interval.low == interval.high else f"{estimate} ({low} to {high})"
 
 
-def _share(interval: Interval) -> str:
+def _percentage(interval: Interval) -> str:
     return f"{interval.estimate:.1%} ({interval.low:.1%} to {interval.high:.1%})"

@@ -1,63 +1,63 @@
-"""A profile of the original, as far as a copy allows: what each column is like, and what can be asked at all."""
+"""Statistical profile of the original: estimates for each column, and the questions that the copy can answer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import MiningError
+from sfumato.kernels.intervals import Interval
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.interval import Interval
 from sfumato.mining.density import Density
-from sfumato.mining.features.contingency import CELLS, axes_of
+from sfumato.mining.features.contingency import MAX_CELLS, factors_of
 from sfumato.mining.frequencies import Frequencies
 from sfumato.mining.moments import Moments
-from sfumato.mining.report import capabilities as _abilities
+from sfumato.mining.report.capabilities import capabilities, rows_for_count
 from sfumato.release.manifest import Manifest
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _LISTED = 12
-"""Categories that are listed; of more, the most frequent."""
+"""The number of categories, and of correlations, that are listed."""
 
 
 @dataclass(frozen=True)
 class Number:
-    """A column of numbers of the original."""
+    """Estimates for a numeric column of the original."""
 
     name: str
     noisy: bool
     mean: Interval
-    deviation: Interval
+    standard_deviation: Interval
     quantiles: tuple[Interval, ...]
-    """At `QUANTILES`; none where the level does not tell them."""
+    """The quantiles at `QUANTILES`; none where the trust level does not support them."""
     noise: float
     """The standard deviation of the noise."""
     unit: str = ""
-    """Of time, where it holds moments."""
+    """The unit of a column of dates or times."""
     density: Density | None = None
 
 
 @dataclass(frozen=True)
 class Category:
-    """A perturbed column of categories of the original, the most frequent first."""
+    """Estimates for a perturbed categorical column of the original, the most frequent category first."""
 
     name: str
     values: tuple[str, ...]
     frequencies: tuple[Interval, ...]
-    more: int
-    """How many values are not listed."""
-    enough: int | None
-    """How many rows a group must have for its count to be within a tenth; none where the table is too small for any."""
+    unlisted: int
+    """The number of categories that are not listed."""
+    rows_for_count: int | None
+    """The size of the smallest group whose count is known within 10 %; none if the table is too small for any."""
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two columns of numbers that vary together."""
+    """The correlation of two numeric columns."""
 
     one: str
     other: str
@@ -66,106 +66,138 @@ class Pair:
 
 @dataclass(frozen=True)
 class Profile:
-    """What a copy tells of its original."""
+    """Estimates for the original of a copy."""
 
     manifest: Manifest
     rows: int
     numbers: tuple[Number, ...] = ()
     categories: tuple[Category, ...] = ()
     pairs: tuple[Pair, ...] = ()
-    can: tuple[str, ...] = ()
-    cannot: tuple[str, ...] = ()
+    supported: tuple[str, ...] = ()
+    """The statistics that this trust level supports, with their precision."""
+    unsupported: tuple[str, ...] = ()
+    """The statistics that this trust level does not support."""
     confidence: float = 0.95
-    shown: tuple[str, ...] = field(default=())
-    """Columns that are in the copy as they are in the original."""
+    unchanged_columns: tuple[str, ...] = ()
 
     def as_dict(self) -> dict[str, Any]:
-        """As JSON."""
-        level = self.manifest.level or f"{self.manifest.fidelity:.4g}"
+        """The profile as JSON."""
         return {
             "dataset": self.manifest.dataset,
-            "level": level,
+            "level": self.manifest.level or f"{self.manifest.fidelity:.4g}",
             "fidelity": self.manifest.fidelity,
             "rows": self.rows,
             "confidence": self.confidence,
-            "numbers": [
-                {
-                    "name": n.name,
-                    "noisy": n.noisy,
-                    "mean": vars(n.mean),
-                    "deviation": vars(n.deviation),
-                    "quantiles": {str(q): vars(i) for q, i in zip(QUANTILES, n.quantiles, strict=False)},
-                }
-                for n in self.numbers
-            ],
-            "categories": [
-                {
-                    "name": c.name,
-                    "frequencies": {v: vars(i) for v, i in zip(c.values, c.frequencies, strict=True)},
-                    "not_listed": c.more,
-                    "rows_for_a_count_within_a_tenth": c.enough,
-                }
-                for c in self.categories
-            ],
+            "numbers": [_number_dict(number) for number in self.numbers],
+            "categories": [_category_dict(category) for category in self.categories],
             "correlations": [{"one": p.one, "other": p.other, **vars(p.correlation)} for p in self.pairs],
-            "shown_as_they_are": list(self.shown),
-            "can": list(self.can),
-            "cannot": list(self.cannot),
+            "unchanged_columns": list(self.unchanged_columns),
+            "supported": list(self.supported),
+            "unsupported": list(self.unsupported),
         }
+
+
+def _number_dict(number: Number) -> dict[str, Any]:
+    return {
+        "name": number.name,
+        "noisy": number.noisy,
+        "mean": vars(number.mean),
+        "standard_deviation": vars(number.standard_deviation),
+        "quantiles": {str(q): vars(i) for q, i in zip(QUANTILES, number.quantiles, strict=False)},
+    }
+
+
+def _category_dict(category: Category) -> dict[str, Any]:
+    return {
+        "name": category.name,
+        "frequencies": {v: vars(i) for v, i in zip(category.values, category.frequencies, strict=True)},
+        "unlisted": category.unlisted,
+        "rows_for_count_within_10_percent": category.rows_for_count,
+    }
 
 
 def profile(
     copy: Any, *, confidence: float = 0.95, densities: bool = True, stage: Callable[[str], None] = lambda _: None
 ) -> Profile:
-    """Describe the original of a copy.
+    """Estimate a statistical profile of the original.
 
     Args:
-        copy: a table or a file with its manifest; of several, the best is taken.
-        confidence: of the intervals.
-        densities: whether to reconstruct the density of every column of numbers, which takes longest.
-        stage: told what is being done.
+        copy: a table or a file with its manifest, or several, of which the most faithful is used.
+        confidence: the confidence level of the intervals.
+        densities: whether to reconstruct the density of every noisy numeric column, which takes longest.
+        stage: called with a description of each stage of the work.
 
     """
     best = Copy.of(copy)
     if best.rows < 2:
-        raise MiningError(f"a profile needs at least two records, and the copy has {best.rows}")
+        raise MiningError(f"a profile needs at least two records, and the copy has {best.rows}; ask for another copy")
     numbers, pairs = _numbers(best, confidence, densities, stage)
     stage("counting categories")
-    categories = tuple(found for name in best.replaced if (found := _category(best, name, confidence)) is not None)
-    can, cannot = _abilities.abilities(best)
-    return Profile(best.manifest, best.rows, numbers, categories, pairs, can, cannot, confidence, tuple(best.kept))
+    categories = [_category(best, name, confidence) for name in best.replaced_columns]
+    supported, unsupported = capabilities(best)
+    return Profile(
+        best.manifest,
+        best.rows,
+        numbers,
+        tuple(category for category in categories if category is not None),
+        pairs,
+        supported,
+        unsupported,
+        confidence,
+        tuple(best.public_columns),
+    )
 
 
 def _numbers(
     copy: Copy, confidence: float, densities: bool, stage: Callable[[str], None]
 ) -> tuple[tuple[Number, ...], tuple[Pair, ...]]:
-    if not any(copy.is_number(name) for name in (*copy.noisy, *copy.kept)):
+    """Estimates for all numeric columns, and the significant correlations between them."""
+    if not any(copy.is_numeric(name) for name in (*copy.noisy_columns, *copy.public_columns)):
         return (), ()
-    stage("measuring numbers")
+    stage("estimating moments")
     moments = Moments(confidence=confidence).fit(copy)
-    names, out = moments.columns_, []
-    for i, name in enumerate(names):
-        noisy = name in copy.noisy
+    numbers = []
+    for i, name in enumerate(moments.columns_):
         density = None
-        if densities and noisy:
-            stage(f"reconstructing {name}")
+        if densities and name in copy.noisy_columns:
+            stage(f"reconstructing the density of {name}")
             density = _density(copy, name, confidence)
-        try:
-            quantiles = tuple(moments.quantile(name, QUANTILES))
-        except MiningError:
-            quantiles = ()
-        variance, (low, high) = moments.covariance_[i, i], np.maximum(moments.covariance_interval_[i, i], 0)
-        mean = Interval(float(moments.mean_[i]), *map(float, moments.mean_interval_[i]))
-        deviation = Interval(math.sqrt(variance), math.sqrt(low), math.sqrt(high))
-        noise = math.sqrt(copy.noise([name])[0, 0])
-        out.append(Number(name, noisy, mean, deviation, quantiles, noise, _unit(copy, name), density))
+        numbers.append(_number(copy, moments, i, density))
+    return tuple(numbers), _pairs(moments)
+
+
+def _number(copy: Copy, moments: Moments, index: int, density: Density | None) -> Number:
+    name = moments.columns_[index]
+    variance, ends = moments.covariance_[index, index], np.maximum(moments.covariance_interval_[index, index], 0)
+    return Number(
+        name,
+        name in copy.noisy_columns,
+        Interval(float(moments.mean_[index]), *map(float, moments.mean_interval_[index])),
+        Interval(math.sqrt(variance), math.sqrt(ends[0]), math.sqrt(ends[1])),
+        _quantiles(moments, name),
+        math.sqrt(copy.noise_covariance([name])[0, 0]),
+        _time_unit(copy, name),
+        density,
+    )
+
+
+def _quantiles(moments: Moments, name: str) -> tuple[Interval, ...]:
+    try:
+        return tuple(moments.quantile(name, QUANTILES))
+    except MiningError:
+        return ()
+
+
+def _pairs(moments: Moments) -> tuple[Pair, ...]:
+    """The strongest correlations whose interval excludes zero."""
+    names = moments.columns_
     pairs = [
         Pair(names[i], names[j], Interval(float(moments.correlation_[i, j]), *map(float, ends)))
         for i in range(len(names))
         for j in range(i)
         if (ends := moments.correlation_interval_[i, j])[0] > 0 or ends[1] < 0
     ]
-    return tuple(out), tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
+    return tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
 
 
 def _density(copy: Copy, name: str, confidence: float) -> Density | None:
@@ -175,7 +207,7 @@ def _density(copy: Copy, name: str, confidence: float) -> Density | None:
         return None
 
 
-def _unit(copy: Copy, name: str) -> str:
+def _time_unit(copy: Copy, name: str) -> str:
     kind = copy.source.schema.field(name).type
     if pa.types.is_date(kind):
         return "day"
@@ -185,19 +217,20 @@ def _unit(copy: Copy, name: str) -> str:
 
 
 def _category(copy: Copy, name: str, confidence: float) -> Category | None:
-    [axis] = axes_of(copy, [name])
-    if not 0 < axis.size <= CELLS:
+    """Estimates for a categorical column; none if it has no categories, or too many."""
+    [factor] = factors_of(copy, [name])
+    if not 0 < factor.size <= MAX_CELLS:
         return None
-    enough = _abilities.enough_for_a_count(copy.rows, axis.retention, axis.size)
+    need = rows_for_count(copy.rows, factor.retention, factor.size)
     try:
         table: pa.Table = Frequencies(columns=[name], confidence=confidence).fit(copy).table(name)
     except MiningError:
-        return Category(name, (), (), axis.size, enough)
+        return Category(name, (), (), factor.size, need)
     rows = table.sort_by([("frequency", "descending")]).slice(0, _LISTED).to_pylist()
     return Category(
         name,
         tuple("missing" if row[name] is None else str(row[name]) for row in rows),
         tuple(Interval(max(row["frequency"], 0.0), row["low"], row["high"]) for row in rows),
-        max(axis.size - _LISTED, 0),
-        enough,
+        max(factor.size - _LISTED, 0),
+        need,
     )

@@ -1,13 +1,14 @@
-"""Questions in SQL, answered for the original.
+"""Answers to SQL queries about the original, with confidence intervals.
 
-DuckDB counts the copy in cells: by the groups and conditions that blur does not touch, by the values of perturbed
-categories, and by fine bins of a number in a condition. Each cell then gets the weight `h(y)` whose mean, given the
-original `x`, is 1 where the condition holds and 0 elsewhere. A count is `Σh`, and as the weights' means are their own
-squares, `Σh² - Σh` estimates its variance; sums go the same way.
+DuckDB counts the copy in cells: by the groups and conditions on unchanged columns, by the values of perturbed
+categories, and by fine bins of a noisy numeric column in a condition. Each cell then gets the weight `h(y)` whose mean,
+given the original `x`, is 1 where the condition holds and 0 elsewhere. A count is `Σh`, and as the means of the weights
+equal their squares, `Σh² - Σh` estimates its variance; sums are estimated in the same way.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,159 +16,216 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import MiningError
+from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.interval import half_width
 from sfumato.mining.copies.quantiles import Bins
-from sfumato.mining.features.contingency import Replaced, axes_of
-from sfumato.mining.sql.cells import Cells, Range, answered
-from sfumato.mining.sql.parser import Output, Question, Term, duck, parse, told
-from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.models.rotation import Rotation
-from sfumato.models.unchanged import Unchanged
-from sfumato.models.uniform_replacement import UniformReplacement
+from sfumato.mining.features.contingency import perturbed_factors
+from sfumato.mining.sql.cells import Cells, NoisyRange, estimated_answer
+from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, parse, quoted, run
 
 
-def ask(copy: Any, question: str, *, confidence: float = 0.95) -> pa.Table:
-    """The answer to a question in SQL about the original; every aggregate has its interval in `_low` and `_high`.
+def ask(copy: Any, query: str, *, confidence: float = 0.95) -> pa.Table:
+    """The estimated answer to an SQL query about the original; every aggregate has its interval in `_low` and `_high`.
 
         ask("copy.parquet", "select region, count(*) from copy where ward = 'A' group by region")
 
-    What cannot be corrected is refused.
+    Queries that cannot be corrected for noise are refused.
     """
-    width, best = half_width(confidence), Copy.of(copy)
-    asked = parse(question, best.names)
-    _check(best, asked)
-    cells = _count(best, asked)
-    answer = answered(cells, asked, width)
-    if asked.arranged is None:
+    width, best = critical_value(confidence), Copy.of(copy)
+    parsed = parse(query, best.column_names)
+    _check(best, parsed)
+    answer = estimated_answer(_counted(best, parsed), parsed, width)
+    if parsed.ordering is None:
         return answer
-    session = duck()
+    session = new_session()
     session.register("answer", answer)
-    return told(session, asked.arranged)
+    return run(session, parsed.ordering)
 
 
-def _check(copy: Copy, asked: Question) -> None:
-    """Refuse what no weight corrects."""
-    folded = [name.lower() for name in copy.names]
-    for name in asked.columns:
-        copy.model(name)
-        if folded.count(name.lower()) > 1:
-            raise MiningError(f"SQL does not tell {name!r} from another column in other letters; leave one out")
-        if isinstance(copy.model(name), Rotation):
-            raise MiningError(f"{name!r} is turned and has no values of its own; only distances can be asked of it")
-    for name in asked.groups:
-        if isinstance(copy.model(name), GaussianNoise):
-            raise MiningError(f"{name!r} carries noise, so its values are no groups; count one range of it at a time")
-    ranged = {name for term in asked.terms for name in term.columns if isinstance(copy.model(name), GaussianNoise)}
-    for term in asked.terms:
-        _check_term(copy, term)
-    if len(ranged) > 1:
-        raise MiningError(f"one number with noise can be in conditions, and {' and '.join(sorted(ranged))} are")
-    for output in asked.outputs:
-        model = copy.model(output.column) if output.column else None
-        if output.function == "count" and isinstance(model, UniformReplacement) and model.perturbs_null:
-            raise MiningError(f"what is missing in {output.column!r} was perturbed too; count its values by GROUP BY")
-        if output.function in {"sum", "avg"}:
-            _check_sum(copy, output, ranged)
-
-
-def _check_term(copy: Copy, term: Term) -> None:
-    noisy = [name for name in term.columns if isinstance(copy.model(name), GaussianNoise)]
-    if noisy and (len(term.columns) > 1 or term.range is None):
+def _check(copy: Copy, query: Query) -> None:
+    """Refuse queries that no weights correct."""
+    _check_columns(copy, query)
+    noisy = {name for predicate in query.predicates for name in _noisy_columns(copy, predicate)}
+    for predicate in query.predicates:
+        _check_predicate(copy, predicate)
+    if len(noisy) > 1:
         raise MiningError(
-            f"{noisy[0]!r} carries noise: a condition can say between which numbers it lies, joined to others by AND; "
-            f"{term.text} cannot be corrected"
+            f"conditions may be on one numeric column with noise, and {' and '.join(sorted(noisy))} are; keep only one"
         )
+    for output in query.outputs:
+        _check_output(copy, output, noisy)
 
 
-def _check_sum(copy: Copy, output: Output, ranged: set[str]) -> None:
-    if not copy.is_number(output.column):
-        raise MiningError(f"{output.function}({output.column}) needs numbers, and {output.column!r} holds categories")
-    for name in ranged:
-        if copy.noise([output.column, name])[0, 1]:
+def _check_columns(copy: Copy, query: Query) -> None:
+    lower_case = [name.lower() for name in copy.column_names]
+    for name in query.columns:
+        copy.model(name)  # refuses a name that is no column
+        if lower_case.count(name.lower()) > 1:
             raise MiningError(
-                f"{output.column!r} and {name!r} carry noise together, so {output.function} of one over a range of the "
-                "other cannot be corrected; ask without the range"
+                f"column names must differ in more than case, since SQL ignores it, and {name!r} does not; drop one of "
+                "the columns from the copy"
+            )
+        if copy.rotation_model(name):
+            raise MiningError(
+                f"{name!r} is a coordinate of rotated records, which have no values; use distances between them"
+            )
+    for name in query.groups:
+        if copy.noise_model(name):
+            raise MiningError(
+                f"{name!r} is numeric with noise, so its values form no groups; count one range at a time in WHERE"
             )
 
 
-def _count(copy: Copy, asked: Question) -> Cells:
-    """Cells of the copy, by DuckDB."""
-    models = {name: copy.model(name) for name in asked.columns}
-    kept = [term for term in asked.terms if all(isinstance(models[name], Unchanged) for name in term.columns)]
-    ranges = [term for term in asked.terms if any(isinstance(models[name], GaussianNoise) for name in term.columns)]
-    mixed = [term for term in asked.terms if term not in kept and term not in ranges]
-    blurred = [name for name in asked.columns if isinstance(models[name], UniformReplacement)]
-    blurred = [n for n in blurred if n in asked.groups or any(n in term.columns for term in mixed)]
-    keys = [n for n in asked.columns if isinstance(models[n], Unchanged)]
-    keys = [n for n in keys if n in asked.groups or any(n in term.columns for term in mixed)]
-    sums = tuple(dict.fromkeys(output.column for output in asked.outputs if output.column and output.function))
-    ranged = _range(copy, ranges)
-    conditions, shown = [term.text for term in kept], [*map(_quoted, [*keys, *blurred])]
-    if ranged is not None:
-        conditions.append(f"{_quoted(ranged.column)} IS NOT NULL")
-        place = f"({_number(copy, ranged.column)} - {ranged.bins.origin!r}) / {ranged.bins.width!r}"
-        shown.append(f'CAST(floor({place}) AS BIGINT) AS "#range"')
-    where = f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
-    question = f"SELECT {', '.join([*shown, *_totals(copy, sums)])} FROM copy{where} GROUP BY ALL"  # noqa: S608
-    needed = list(asked.columns) or copy.names[:1]
+def _noisy_columns(copy: Copy, predicate: Predicate) -> list[str]:
+    return [name for name in predicate.columns if copy.noise_model(name)]
+
+
+def _check_predicate(copy: Copy, predicate: Predicate) -> None:
+    noisy = _noisy_columns(copy, predicate)
+    if noisy and (len(predicate.columns) > 1 or predicate.range is None):
+        raise MiningError(
+            f"a condition on {noisy[0]!r}, which is numeric with noise, must be a range of constants joined to others "
+            f"by AND; {predicate.text} cannot be corrected"
+        )
+
+
+def _check_output(copy: Copy, output: Output, noisy: set[str]) -> None:
+    if not output.column or not output.function:
+        return
+    if output.function != "count":
+        _check_sum(copy, output, noisy)
+        return
+    model = copy.replacement_model(output.column)
+    if model is not None and model.perturbs_null:
+        raise MiningError(
+            f"count({output.column}) must skip missing values, and those were perturbed too; count values with GROUP BY"
+        )
+
+
+def _check_sum(copy: Copy, output: Output, noisy: set[str]) -> None:
+    if not copy.is_numeric(output.column):
+        raise MiningError(
+            f"{output.function}({output.column}) needs numbers, and {output.column!r} holds categories; use count(*)"
+        )
+    for name in noisy:
+        if copy.noise_covariance([output.column, name])[0, 1]:
+            raise MiningError(
+                f"{output.function}({output.column}) over a range of {name!r} cannot be corrected, because their noise "
+                "is correlated; leave out the range"
+            )
+
+
+@dataclass(frozen=True)
+class _Plan:
+    """How a query is split between DuckDB, which counts cells of the copy, and the weights of the cells."""
+
+    filters: list[Predicate]
+    """Conditions on unchanged columns, which DuckDB evaluates."""
+    ranges: list[Predicate]
+    """Conditions on a noisy numeric column."""
+    categorical: list[Predicate]
+    """Conditions that involve perturbed categories."""
+    keys: list[str]
+    """Unchanged columns by which cells are distinguished."""
+    categories: list[str]
+    """Perturbed categorical columns by which cells are distinguished."""
+    summed: tuple[str, ...]
+    """Columns of aggregates."""
+
+
+def _plan(copy: Copy, query: Query) -> _Plan:
+    filters = [p for p in query.predicates if all(copy.unchanged_model(name) for name in p.columns)]
+    ranges = [p for p in query.predicates if _noisy_columns(copy, p)]
+    categorical = [p for p in query.predicates if p not in filters and p not in ranges]
+    by_cell = _cell_columns(query, categorical)
+    keys = list(filter(copy.unchanged_model, by_cell))
+    categories = list(filter(copy.replacement_model, by_cell))
+    summed = dict.fromkeys(output.column for output in query.outputs if output.column and output.function)
+    return _Plan(filters, ranges, categorical, keys, categories, tuple(summed))
+
+
+def _cell_columns(query: Query, categorical: list[Predicate]) -> list[str]:
+    """The columns by which cells are distinguished: those of groups and of conditions on categories."""
+    needed = {*query.groups, *(name for predicate in categorical for name in predicate.columns)}
+    return [name for name in query.columns if name in needed]
+
+
+def _counted(copy: Copy, query: Query) -> Cells:
+    """Count the cells of a copy with DuckDB."""
+    plan = _plan(copy, query)
+    noisy_range = _noisy_range(copy, plan.ranges) if plan.ranges else None
+    needed = list(query.columns) or copy.column_names[:1]
     schema = pa.schema([copy.source.schema.field(name) for name in needed])
-    session = duck()
+    session = new_session()
     batches = (batch for table in copy.tables(needed) for batch in table.to_batches())
     session.register("copy", pa.RecordBatchReader.from_batches(schema, batches))
-    axes = [axis for axis in axes_of(copy, blurred) if isinstance(axis, Replaced)]
-    return Cells(copy, told(session, question), tuple(keys), axes, tuple(mixed), ranged, sums, schema)
+    cells = run(session, _cell_query(copy, plan, noisy_range))
+    factors = perturbed_factors(copy, plan.categories)
+    return Cells(copy, cells, tuple(plan.keys), factors, tuple(plan.categorical), noisy_range, plan.summed, schema)
 
 
-def _totals(copy: Copy, sums: tuple[str, ...]) -> list[str]:
-    """What is added up in a cell."""
+def _cell_query(copy: Copy, plan: _Plan, noisy_range: NoisyRange | None) -> str:
+    """The SQL query that counts the cells of a copy."""
+    conditions = [predicate.text for predicate in plan.filters]
+    selected = [*map(quoted, [*plan.keys, *plan.categories])]
+    if noisy_range is not None:
+        conditions.append(f"{quoted(noisy_range.column)} IS NOT NULL")
+        number, bins = _as_number(copy, noisy_range.column), noisy_range.bins
+        selected.append(f'CAST(floor(({number} - {bins.origin!r}) / {bins.width!r}) AS BIGINT) AS "#range"')
+    where = f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
+    return f"SELECT {', '.join([*selected, *_totals(copy, plan.summed)])} FROM copy{where} GROUP BY ALL"  # noqa: S608
+
+
+def _totals(copy: Copy, summed: tuple[str, ...]) -> list[str]:
+    """The totals of a cell: the number of rows, and for each summed column its count, sum and sum of squares."""
     out = ['count(*) AS "#rows"']
-    for i, name in enumerate(sums):
-        x = _number(copy, name) if copy.is_number(name) else "0"
-        out.append(f'count({_quoted(name)}) AS "#n{i}"')
+    for i, name in enumerate(summed):
+        x = _as_number(copy, name) if copy.is_numeric(name) else "0"
+        out.append(f'count({quoted(name)}) AS "#n{i}"')
         out += [f'coalesce(sum({x}), 0) AS "#s{i}"', f'coalesce(sum({x} * {x}), 0) AS "#q{i}"']
     return out
 
 
-def _range(copy: Copy, terms: list[Term]) -> Range | None:
-    if not terms:
-        return None
-    [name] = {name for term in terms for name in term.columns}
+def _noisy_range(copy: Copy, predicates: list[Predicate]) -> NoisyRange:
+    """The intersection of the ranges that conditions allow for one noisy column."""
+    [name] = {name for predicate in predicates for name in predicate.columns}
     low, high = -np.inf, np.inf
-    for term in terms:
-        one, other = term.range or (None, None)
-        low = low if one is None else max(low, _end(copy, name, one))
-        high = high if other is None else min(high, _end(copy, name, other))
+    for predicate in predicates:
+        lower, upper = predicate.range or (None, None)
+        low = low if lower is None else max(low, _bound(copy, name, lower))
+        high = high if upper is None else min(high, _bound(copy, name, upper))
     if low >= high:
-        raise MiningError(f"the conditions on {name!r} leave no range: from {low:g} to {high:g}")
-    model = copy.model(name)
-    if not isinstance(model, GaussianNoise):
-        raise MiningError(f"{name!r} carries no noise")
-    deviation = float(np.sqrt(model.covariance[0][0]))
+        raise MiningError(
+            f"the conditions on {name!r} must leave a range, and they leave none from {low:g} to {high:g}; widen them"
+        )
+    model = copy.noise_model(name)
+    if model is None:
+        raise MiningError(f"{name!r} carries no noise; use it as an unchanged column")
+    deviation = model.deviation(name)
     spread = float(f"{deviation / np.sqrt(model.noise) / model.scale[0]:.1e}")
-    return Range(name, low, high, Bins(deviation, spread, copy.rows, float(low if np.isfinite(low) else high)))
+    return NoisyRange(name, low, high, Bins(deviation, spread, copy.rows, float(low if np.isfinite(low) else high)))
 
 
-def _end(copy: Copy, name: str, said: float | str) -> float:
-    """A number, or a moment in the column's own unit."""
-    if isinstance(said, float):
-        return said
+def _bound(copy: Copy, name: str, literal: float | str) -> float:
+    """A literal as a number; a date or time in the unit of the column's type."""
+    if isinstance(literal, float):
+        return literal
     try:
-        moment = pa.array([datetime.fromisoformat(said)]).cast(copy.source.schema.field(name).type)
+        time = pa.array([datetime.fromisoformat(literal)]).cast(copy.source.schema.field(name).type)
     except (ValueError, pa.ArrowException):
-        raise MiningError(f"{said!r} must be a number or a moment to be compared with {name!r}") from None
-    return float(copy.values(pa.table({name: moment}), [name])[0, 0])
+        raise MiningError(
+            f"{name!r} must be compared with a number, date or time, got {literal!r}; write one such as 2025-01-31"
+        ) from None
+    return float(copy.values(pa.table({name: time}), [name])[0, 0])
 
 
-def _number(copy: Copy, name: str) -> str:
-    """A column as a number: time in its type's own unit."""
+def _as_number(copy: Copy, name: str) -> str:
+    """The SQL expression of a column as a number; dates count in days since 1970."""
     kind = copy.source.schema.field(name).type
     if pa.types.is_date(kind):
-        return f"(CAST({_quoted(name)} AS DATE) - DATE '1970-01-01')::DOUBLE"
+        return f"(CAST({quoted(name)} AS DATE) - DATE '1970-01-01')::DOUBLE"
     if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        raise MiningError(f"{name!r} holds times of day, which questions cannot handle; use Moments")
-    return f"{_quoted(name)}::DOUBLE"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+        raise MiningError(
+            f"{name!r} holds timestamps or durations, which SQL queries do not support; use Moments for it"
+        )
+    return f"{quoted(name)}::DOUBLE"

@@ -1,4 +1,4 @@
-"""Cells of a copy, and the answers that they give for the original."""
+"""Cells of a copy, counted by DuckDB, and the estimates for the original that their weighted totals give."""
 
 from __future__ import annotations
 
@@ -11,73 +11,79 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.inversion import inverted
-from sfumato.kernels.kernel_deconvolution import below, blunt, peak
+from sfumato.kernels.inversion import inverted_counts
+from sfumato.kernels.kernel_deconvolution import cdf_weights, density_weights, smoothing_constant
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.quantiles import WORST, Bins
-from sfumato.mining.features.contingency import CELLS, Replaced
-from sfumato.mining.sql.parser import Question, Term, duck, told
+from sfumato.mining.copies.quantiles import MAX_STANDARD_ERROR, Bins
+from sfumato.mining.features.contingency import MAX_CELLS, PerturbedFactor
+from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, run
 
 
 @dataclass(frozen=True)
-class Range:
-    """Between which ends a number with noise shall lie."""
+class NoisyRange:
+    """The range that a condition requires of a noisy numeric column."""
 
     column: str
     low: float
     high: float
     bins: Bins
 
-    def weights(self, places: Rows) -> tuple[Floats, Floats]:
-        """Of values in some bins: the weight, and what stands for the square of its mean; see `kernels.unblurring`."""
-        middle = self.bins.origin + (places.astype(np.float64) + 0.5) * self.bins.width
-        weight, around = np.zeros(len(places)), np.zeros(len(places))
+    def weights(self, indices: Rows) -> tuple[Floats, Floats]:
+        """The weight of values in some bins, and an estimate of the square of its mean; see `kernel_deconvolution`."""
+        centres = self._centres(indices)
+        weight, boundary = np.zeros(len(indices)), np.zeros(len(indices))
         for end, sign in ((self.high, 1), (self.low, -1)):
             if np.isfinite(end):
-                weight += sign * below(end - middle, self.bins.deviation, self.bins.cutoff)
-                around += peak(end - middle, self.bins.deviation, self.bins.cutoff)
+                weight += sign * cdf_weights(end - centres, self.bins.deviation, self.bins.cutoff)
+                boundary += density_weights(end - centres, self.bins.deviation, self.bins.cutoff)
             elif sign > 0:
                 weight += 1.0
-        return weight, weight - blunt() / self.bins.cutoff * around
+        return weight, weight - smoothing_constant() / self.bins.cutoff * boundary
 
-    def gentle(self, places: Rows) -> Floats:
-        """Weights with a lower cut-off, whose sum is mostly nearer; how near is told by the others."""
-        middle = self.bins.origin + (places.astype(np.float64) + 0.5) * self.bins.width
-        weight = np.full(len(places), 0.0 if np.isfinite(self.high) else 1.0)
+    def smooth_weights(self, indices: Rows) -> Floats:
+        """Weights with a lower cut-off frequency: biased, but their sum is usually closer; for point estimates."""
+        centres = self._centres(indices)
+        weight = np.full(len(indices), 0.0 if np.isfinite(self.high) else 1.0)
         for end, sign in ((self.high, 1), (self.low, -1)):
             if np.isfinite(end):
-                weight += sign * below(end - middle, self.bins.deviation, self.bins.gentle_cutoff)
+                weight += sign * cdf_weights(end - centres, self.bins.deviation, self.bins.smooth_cutoff)
         return weight
+
+    def _centres(self, indices: Rows) -> Floats:
+        centres: Floats = self.bins.origin + (indices.astype(np.float64) + 0.5) * self.bins.width
+        return centres
 
 
 @dataclass(frozen=True)
 class Cells:
-    """The copy, counted."""
+    """A copy counted in cells."""
 
     copy: Copy
     table: pa.Table
     keys: tuple[str, ...]
-    """Columns shown as they are, by which cells differ."""
-    axes: list[Replaced]
-    terms: tuple[Term, ...]
-    """Conditions that speak of perturbed categories."""
-    range: Range | None
-    sums: tuple[str, ...]
-    """Columns that are summed: `#n0`, `#s0`, `#q0` are the number, sum and squares of the first."""
+    """Unchanged columns by which cells are distinguished."""
+    factors: list[PerturbedFactor]
+    predicates: tuple[Predicate, ...]
+    """Conditions that involve perturbed categories."""
+    range: NoisyRange | None
+    summed: tuple[str, ...]
+    """Columns of aggregates: `#n0`, `#s0` and `#q0` are the count, sum and sum of squares of the first."""
     schema: pa.Schema
 
     def column(self, name: str) -> Floats:
-        """One of the totals."""
+        """One of the totals of all cells."""
         values: Floats = self.table.column(name).to_numpy().astype(np.float64)
         return values
 
 
 @dataclass
 class _Totals:
-    """Of one group: records, their variance and a nearer estimate; of each summed column its number, sum, and so on."""
+    """The weighted totals of a group."""
 
     rows: Floats
+    """The estimated number of records, its variance, and the smooth estimate."""
     sums: Floats
+    """For each summed column: its count, the variance of that, its sum, the variance of that, and their covariance."""
 
     def __iadd__(self, other: _Totals) -> _Totals:
         self.rows, self.sums = self.rows + other.rows, self.sums + other.sums
@@ -87,175 +93,195 @@ class _Totals:
 Group = tuple[Any, ...]
 
 
-def answered(cells: Cells, asked: Question, width: float) -> pa.Table:
-    """A row for every group of the original."""
-    places, keys = _keys(cells)
-    codes = [_codes(cells, axis) for axis in cells.axes]
-    shape = tuple(max(axis.size, int(code.max(initial=0)) + 1) for axis, code in zip(cells.axes, codes, strict=True))
-    if math.prod(shape) * max(len(keys), 1) > CELLS:
-        raise MiningError(f"a question may have {CELLS:,} cells, and this one has more; group by fewer columns")
+def estimated_answer(cells: Cells, query: Query, width: float) -> pa.Table:
+    """The estimated answer for the original, one row per group."""
+    key_indices, keys = _keys(cells)
+    codes = [_codes(cells, factor) for factor in cells.factors]
+    shape = tuple(max(f.size, int(code.max(initial=0)) + 1) for f, code in zip(cells.factors, codes, strict=True))
+    if math.prod(shape) * max(len(keys), 1) > MAX_CELLS:
+        raise MiningError(f"a query may have {MAX_CELLS:,} cells, and this one has more; group by fewer columns")
     labels = _labels(cells, shape)
-    order = np.argsort(places, kind="stable")
-    parts = np.split(order, np.searchsorted(places[order], np.arange(1, len(keys)))) if keys else []
+    order = np.argsort(key_indices, kind="stable")
+    parts = np.split(order, np.searchsorted(key_indices[order], np.arange(1, len(keys)))) if keys else []
     totals: dict[Group, _Totals] = {}
-    for key, mine, truth in zip(keys, parts, _truths(cells, keys, labels, shape), strict=True):
-        for group, wanted in _groups(asked, key | labels, truth):
-            found = _total(cells, mine, wanted, [code[mine] for code in codes])
+    for key, part, fulfilled in zip(keys, parts, _fulfilled(cells, keys, labels, shape), strict=True):
+        for group, members in _groups(query, key | labels, fulfilled):
+            total = _total(cells, part, members, [code[part] for code in codes])
             if group in totals:
-                totals[group] += found
+                totals[group] += total
             else:
-                totals[group] = found
-    if not asked.groups and not totals:
-        totals[()] = _Totals(np.zeros(3), np.zeros((len(cells.sums), 5)))
-    return _table(cells, asked, totals, width)
+                totals[group] = total
+    if not query.groups and not totals:
+        totals[()] = _Totals(np.zeros(3), np.zeros((len(cells.summed), 5)))
+    return _table(cells, query, totals, width)
 
 
-def _codes(cells: Cells, axis: Replaced) -> Rows:
-    """The value of each cell; what is missing, and stays so, is one more, which is never replaced."""
-    codes = axis.codes(cells.copy, cells.table)
-    if len(axis.columns) > 1 and (codes < 0).any():
-        raise MiningError(f"records miss part of {' and '.join(axis.columns)}, replaced together; ask of one of them")
-    return np.where(codes < 0, axis.size, codes)
+def _codes(cells: Cells, factor: PerturbedFactor) -> Rows:
+    """The category code of each cell; an unperturbed missing value has one more code, which is never replaced."""
+    codes = factor.codes(cells.copy, cells.table)
+    if len(factor.columns) > 1 and (codes < 0).any():
+        raise MiningError(
+            f"jointly perturbed columns must be missing together, and {' and '.join(factor.columns)} are not; use only "
+            "one of them in the query"
+        )
+    return np.where(codes < 0, factor.size, codes)
 
 
 def _keys(cells: Cells) -> tuple[Rows, list[dict[str, Any]]]:
-    """Which of the distinct keys each cell has."""
+    """The index of each cell's key among the distinct keys, and these."""
     columns = [cells.table.column(name).to_pylist() for name in cells.keys]
     if not columns:
         return np.zeros(cells.table.num_rows, np.int64), [{}]
-    numbers: dict[Group, int] = {}
-    places = [numbers.setdefault(key, len(numbers)) for key in zip(*columns, strict=True)]
-    return np.array(places, np.int64), [dict(zip(cells.keys, key, strict=True)) for key in numbers]
+    index_of: dict[Group, int] = {}
+    indices = [index_of.setdefault(key, len(index_of)) for key in zip(*columns, strict=True)]
+    return np.array(indices, np.int64), [dict(zip(cells.keys, key, strict=True)) for key in index_of]
 
 
 def _labels(cells: Cells, shape: tuple[int, ...]) -> dict[str, list[Any]]:
-    """The value of every perturbed column in each cell of the original's table, one after the other."""
+    """The value of every perturbed column in each cell of the original's contingency table, cell after cell."""
     out: dict[str, list[Any]] = {}
-    for i, axis in enumerate(cells.axes):
-        said = [*axis.labels, (None,)]
-        for j, name in enumerate(axis.columns):
-            out[name] = [said[code][j] for code in np.indices(shape)[i].ravel()]
+    for i, factor in enumerate(cells.factors):
+        labels = [*factor.labels, (None,)]
+        for j, name in enumerate(factor.columns):
+            out[name] = [labels[code][j] for code in np.indices(shape)[i].ravel()]
     return out
 
 
-def _truths(
+def _fulfilled(
     cells: Cells, keys: list[dict[str, Any]], labels: dict[str, list[Any]], shape: tuple[int, ...]
 ) -> list[Floats]:
-    """For each key, 1 where all conditions on categories hold, 0 elsewhere; DuckDB says which, of all at once."""
-    mentioned = {name for term in cells.terms for name in term.columns}
-    if not cells.terms:
+    """For each key, 1 in the cells of the original that fulfil all conditions on categories, 0 elsewhere.
+
+    One DuckDB query evaluates the conditions for all keys, or for one if no condition is on a key column.
+    """
+    if not cells.predicates:
         return [np.ones(shape)] * len(keys)
-    told_apart = mentioned & set(cells.keys)
-    asked = keys if told_apart else keys[:1]
+    mentioned = {name for predicate in cells.predicates for name in predicate.columns}
+    by_key = mentioned & set(cells.keys)
+    evaluated = keys if by_key else keys[:1]
     count = math.prod(shape)
-    columns = {name: [value for key in asked for value in [key[name]] * count] for name in told_apart}
-    columns |= {name: values * len(asked) for name, values in labels.items()}
-    domain = {name: _typed(values, cells.schema.field(name).type) for name, values in columns.items()}
-    session = duck()
-    session.register("domain", pa.table(domain | {"#": pa.array(np.arange(count * len(asked)))}))
-    said = " AND ".join(f"({term.text})" for term in cells.terms)
-    held = told(session, f'SELECT coalesce({said}, false) AS held FROM domain ORDER BY "#"')  # noqa: S608
-    truth = held.column("held").to_numpy().astype(np.float64).reshape(len(asked), *shape)
-    if not told_apart and not truth.any():
+    columns = {name: [value for key in evaluated for value in [key[name]] * count] for name in by_key}
+    columns |= {name: values * len(evaluated) for name, values in labels.items()}
+    condition = " AND ".join(f"({predicate.text})" for predicate in cells.predicates)
+    fulfilled = _evaluated(cells, condition, columns).reshape(len(evaluated), *shape)
+    if not by_key and not fulfilled.any():
         name = min(mentioned)
         values = ", ".join(map(str, dict.fromkeys(labels[name][:50])))
-        raise MiningError(f"no value fulfils {said}; {name} is one of {values}")
-    return list(truth) if told_apart else [truth[0]] * len(keys)
+        raise MiningError(f"no category fulfils {condition}; {name} is one of {values}")
+    return list(fulfilled) if by_key else [fulfilled[0]] * len(keys)
+
+
+def _evaluated(cells: Cells, condition: str, columns: dict[str, list[Any]]) -> Floats:
+    """1 for each row of some columns that fulfils a condition, 0 for the others, evaluated by DuckDB."""
+    domain = {name: _typed(values, cells.schema.field(name).type) for name, values in columns.items()}
+    rows = len(next(iter(columns.values())))
+    session = new_session()
+    session.register("domain", pa.table(domain | {"#": pa.array(np.arange(rows))}))
+    result = run(session, f'SELECT coalesce({condition}, false) AS fulfilled FROM domain ORDER BY "#"')  # noqa: S608
+    fulfilled: Floats = result.column("fulfilled").to_numpy().astype(np.float64)
+    return fulfilled
 
 
 def _typed(values: list[Any], kind: pa.DataType) -> pa.Array:
-    """Values as a column has them; a manifest tells dates and decimals as text."""
-    plain = _plain(kind)
-    text = any(isinstance(value, str) for value in values) and not pa.types.is_string(plain)
-    return pa.array(values, pa.string()).cast(plain) if text else pa.array(values, plain)
+    """Values as an array of a column's type; a manifest writes dates and decimals as text."""
+    plain = _value_type(kind)
+    is_text = any(isinstance(value, str) for value in values) and not pa.types.is_string(plain)
+    return pa.array(values, pa.string()).cast(plain) if is_text else pa.array(values, plain)
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
+def _value_type(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def _groups(asked: Question, values: dict[str, Any], truth: Floats) -> list[tuple[Group, Floats]]:
-    """The groups of the original, and which of its cells belong to each and fulfil the conditions."""
-    columns = [values[name] if isinstance(values[name], list) else [values[name]] * truth.size for name in asked.groups]
-    members: dict[Group, list[int]] = {}
-    for cell, group in enumerate(zip(*columns, strict=True) if columns else [()] * truth.size):
-        members.setdefault(group, []).append(cell)
+def _groups(query: Query, values: dict[str, Any], fulfilled: Floats) -> list[tuple[Group, Floats]]:
+    """The groups of the original, each with an indicator of the cells that belong to it and fulfil the conditions."""
+    size = fulfilled.size
+    columns = [values[name] if isinstance(values[name], list) else [values[name]] * size for name in query.groups]
+    cells_of: dict[Group, list[int]] = {}
+    for cell, group in enumerate(zip(*columns, strict=True) if columns else [()] * size):
+        cells_of.setdefault(group, []).append(cell)
     out = []
-    for group, places in members.items():
-        chosen = np.zeros(truth.size)
-        chosen[places] = truth.ravel()[places]
-        if chosen.any() or not asked.groups:
-            out.append((group, chosen.reshape(truth.shape)))
+    for group, cells in cells_of.items():
+        members = np.zeros(size)
+        members[cells] = fulfilled.ravel()[cells]
+        if members.any() or not query.groups:
+            out.append((group, members.reshape(fulfilled.shape)))
     return out
 
 
-def _inverted(wanted: Floats, axes: list[Replaced]) -> Floats:
-    """The weights of what is seen, along each axis; what is missing is seen as it is."""
-    for place, axis in enumerate(axes):
-        kept = [1.0] * place + [axis.retention] + [1.0] * (len(axes) - place - 1)
-        values, gap = np.split(wanted, [axis.size], axis=place)
-        wanted = np.concatenate([inverted(values, kept), gap], axis=place)
-    return wanted
+def _inverted(members: Floats, factors: list[PerturbedFactor]) -> Floats:
+    """The weights of the copy's cells: the indicator inverted along each factor; missing values were not perturbed."""
+    for axis, factor in enumerate(factors):
+        retentions = [1.0] * axis + [factor.retention] + [1.0] * (len(factors) - axis - 1)
+        categories, missing = np.split(members, [factor.size], axis=axis)
+        members = np.concatenate([inverted_counts(categories, retentions), missing], axis=axis)
+    return members
 
 
-def _total(cells: Cells, mine: Rows, wanted: Floats, codes: list[Rows]) -> _Totals:
+def _total(cells: Cells, part: Rows, members: Floats, codes: list[Rows]) -> _Totals:
     """The weighted totals of some cells, and their variances."""
-    weight = np.ones(len(mine))
-    if cells.axes:
-        weight = _inverted(wanted, cells.axes)[tuple(codes)]
-    mean = near = weight
+    weight = np.ones(len(part))
+    if cells.factors:
+        weight = _inverted(members, cells.factors)[tuple(codes)]
+    mean = smooth = weight
     if cells.range is not None:
-        places = cells.table.column("#range").to_numpy()[mine]
-        ranged, square = cells.range.weights(places)
-        near = weight * cells.range.gentle(places)
-        weight, mean = weight * ranged, weight * square
-    noise = weight**2 - mean
-    rows = cells.column("#rows")[mine]
-    sums = np.zeros((len(cells.sums), 5))
-    for i, name in enumerate(cells.sums):
-        n, s, q = (cells.column(f"#{part}{i}")[mine] for part in "nsq")
-        blur = float(cells.copy.noise([name])[0, 0]) if cells.copy.is_number(name) else 0.0
-        squares = q @ weight**2 - (q - n * blur) @ mean
-        sums[i] = n @ weight, n @ noise, s @ weight, squares, s @ noise
-    return _Totals(np.array([rows @ weight, rows @ noise, rows @ near]), sums)
+        indices = cells.table.column("#range").to_numpy()[part]
+        range_weight, range_mean = cells.range.weights(indices)
+        smooth = weight * cells.range.smooth_weights(indices)
+        weight, mean = weight * range_weight, weight * range_mean
+    variance = weight**2 - mean
+    rows = cells.column("#rows")[part]
+    sums = np.zeros((len(cells.summed), 5))
+    for i, name in enumerate(cells.summed):
+        n, s, q = (cells.column(f"#{total}{i}")[part] for total in "nsq")
+        noise = float(cells.copy.noise_covariance([name])[0, 0]) if cells.copy.is_numeric(name) else 0.0
+        squares = q @ weight**2 - (q - n * noise) @ mean
+        sums[i] = n @ weight, n @ variance, s @ weight, squares, s @ variance
+    return _Totals(np.array([rows @ weight, rows @ variance, rows @ smooth]), sums)
 
 
-def _table(cells: Cells, asked: Question, totals: dict[Group, _Totals], width: float) -> pa.Table:
-    whole = max(float(cells.column("#rows").sum()), 1.0)
+def _table(cells: Cells, query: Query, totals: dict[Group, _Totals], width: float) -> pa.Table:
+    """The result table: grouping columns, and aggregates with their intervals."""
     columns: dict[str, Any] = {}
-    for output in asked.outputs:
-        if not output.function:
-            place = asked.groups.index(output.column)
-            kind = _plain(cells.schema.field(output.column).type)
-            columns[output.name] = _typed([group[place] for group in totals], kind)
-            continue
-        found = [_answer(output.function, cells.sums, output.column, part, width) for part in totals.values()]
-        values, errors = np.array([f[0] for f in found]), np.sqrt([max(f[1], 0.0) for f in found])
-        if output.function == "count":
-            _check_known(errors, whole)
-        low, high = values - width * errors, values + width * errors
-        if output.function == "count":
-            low, high = np.clip(low, 0, whole), np.clip(high, 0, whole)
-            near = values if output.column else np.array([part.rows[2] for part in totals.values()])
-            values = np.clip(near, low, high)
-        parts = zip(("", "_low", "_high"), (values, low, high), strict=True)
-        columns |= {f"{output.name}{end}": pa.array(part, from_pandas=True) for end, part in parts}
+    for output in query.outputs:
+        if output.function:
+            columns |= _aggregate(cells, output, list(totals.values()), width)
+        else:
+            index = query.groups.index(output.column)
+            kind = _value_type(cells.schema.field(output.column).type)
+            columns[output.name] = _typed([group[index] for group in totals], kind)
     return pa.table(columns)
 
 
-def _check_known(errors: Floats, rows: float) -> None:
-    if len(errors) and errors.max() > WORST * rows:
+def _aggregate(cells: Cells, output: Output, totals: list[_Totals], width: float) -> dict[str, pa.Array]:
+    """An aggregate of every group, with the ends of its interval; a count lies between 0 and the number of rows."""
+    estimates = [_estimate(output.function, cells.summed, output.column, total, width) for total in totals]
+    values, errors = np.array([e[0] for e in estimates]), np.sqrt([max(e[1], 0.0) for e in estimates])
+    low, high = values - width * errors, values + width * errors
+    if output.function == "count":
+        rows = max(float(cells.column("#rows").sum()), 1.0)
+        _check_precision(errors, rows)
+        low, high = np.clip(low, 0, rows), np.clip(high, 0, rows)
+        smooth = values if output.column else np.array([total.rows[2] for total in totals])
+        values = np.clip(smooth, low, high)
+    parts = zip(("", "_low", "_high"), (values, low, high), strict=True)
+    return {f"{output.name}{end}": pa.array(part, from_pandas=True) for end, part in parts}
+
+
+def _check_precision(errors: Floats, rows: float) -> None:
+    if len(errors) and errors.max() > MAX_STANDARD_ERROR * rows:
         raise MiningError(
-            f"a count must be known better than to ±{2 * WORST:.0%} of the rows, and at this level of trust "
-            f"{int(rows):,} rows give ±{2 * errors.max() / rows:.0%}; ask a simpler question, or for a better copy"
+            f"a count must be known to within ±{2 * MAX_STANDARD_ERROR:.0%} of the rows, and {int(rows):,} rows at "
+            f"this trust level give ±{2 * errors.max() / rows:.0%}; simplify the query, or ask the owner for a more "
+            "faithful copy"
         )
 
 
-def _answer(function: str, names: tuple[str, ...], column: str, part: _Totals, width: float) -> tuple[float, float]:
-    """A value and its variance; a mean is not known of a group that may be empty."""
+def _estimate(function: str, names: tuple[str, ...], column: str, total: _Totals, width: float) -> tuple[float, float]:
+    """An aggregate and its variance; the mean of a group that may be empty is unknown."""
     if not column:
-        return float(part.rows[0]), float(part.rows[1])
-    n, n_variance, s, s_variance, both = map(float, part.sums[names.index(column)])
+        return float(total.rows[0]), float(total.rows[1])
+    n, n_variance, s, s_variance, covariance = map(float, total.sums[names.index(column)])
     if function == "count":
         return n, n_variance
     if function == "sum":
@@ -263,4 +289,4 @@ def _answer(function: str, names: tuple[str, ...], column: str, part: _Totals, w
     if n <= width * math.sqrt(max(n_variance, 0.0)):
         return math.nan, math.nan
     mean = s / n
-    return mean, (s_variance + mean**2 * n_variance - 2 * mean * both) / n**2
+    return mean, (s_variance + mean**2 * n_variance - 2 * mean * covariance) / n**2

@@ -1,4 +1,4 @@
-"""Conditions and counts in Python: a small language that says what SQL says."""
+"""Counts and conditions as Python expressions, an alternative to writing SQL."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.mining.sql.answers import ask
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+from sfumato.mining.sql.parser import quoted
 
 
 def _literal(value: Any) -> str:
@@ -25,7 +22,7 @@ def _literal(value: Any) -> str:
 
 @dataclass(frozen=True)
 class Condition:
-    """What a record must fulfil; joined by `&`, `|` and `~`."""
+    """A condition on records, in SQL; conditions are combined with `&`, `|` and `~`."""
 
     sql: str
 
@@ -39,16 +36,16 @@ class Condition:
         return Condition(f"NOT ({self.sql})")
 
     def __bool__(self) -> bool:
-        raise TypeError("conditions are joined by &, | and ~, not by `and`, `or` and `not`")
+        raise TypeError("conditions are combined with &, | and ~, not with `and`, `or` and `not`")
 
 
 class Column:
-    """A column of the original, to make conditions of."""
+    """A column of the original, whose comparisons are conditions."""
 
     __hash__ = None  # type: ignore[assignment]  # equality makes a condition
 
     def __init__(self, name: str) -> None:
-        self._sql = _quoted(name)
+        self._sql = quoted(name)
 
     def __eq__(self, value: object) -> Condition:  # type: ignore[override]
         return Condition(f"{self._sql} IS NULL" if value is None else f"{self._sql} = {_literal(value)}")
@@ -69,11 +66,11 @@ class Column:
         return Condition(f"{self._sql} >= {_literal(value)}")
 
     def between(self, low: Any, high: Any) -> Condition:
-        """Between two ends, both included."""
+        """The condition that a value lies between two ends, both included."""
         return Condition(f"{self._sql} BETWEEN {_literal(low)} AND {_literal(high)}")
 
     def isin(self, values: Sequence[Any]) -> Condition:
-        """One of some values."""
+        """The condition that a value is one of several."""
         return Condition(f"{self._sql} IN ({', '.join(map(_literal, values))})")
 
 
@@ -83,13 +80,13 @@ def column(name: str) -> Column:
 
 
 def count(copy: Any, *, where: Condition | None = None, by: Sequence[str] = (), confidence: float = 0.95) -> pa.Table:
-    """How many records of the original fulfil a condition, in each group, with its interval.
+    """The number of the original's records that fulfil a condition, by group, with confidence intervals.
 
     count("copy.parquet", where=column("ward") == "A", by=["region"])
 
     """
-    shown = "".join(f"{_quoted(name)}, " for name in by)
+    selected = "".join(f"{quoted(name)}, " for name in by)
     condition = f" WHERE {where.sql}" if where is not None else ""
-    groups = f" GROUP BY {', '.join(map(_quoted, by))}" if by else ""
-    question = f'SELECT {shown}count(*) AS "count" FROM copy{condition}{groups}'  # noqa: S608 - all of it is quoted
-    return ask(copy, question, confidence=confidence)
+    groups = f" GROUP BY {', '.join(map(quoted, by))}" if by else ""
+    query = f'SELECT {selected}count(*) AS "count" FROM copy{condition}{groups}'  # noqa: S608 - all of it is quoted
+    return ask(copy, query, confidence=confidence)

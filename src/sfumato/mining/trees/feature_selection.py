@@ -1,7 +1,8 @@
-"""Which columns tell classes apart in the original, as far as a copy shows it."""
+"""Feature selection for decision trees: the few columns that discriminate the classes best in the original."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from itertools import combinations
 
@@ -9,138 +10,155 @@ import numpy as np
 
 from sfumato.kernels import Floats, Rows
 from sfumato.mining.features.features import TrainingSet
-from sfumato.mining.trees.hyperplanes import PRICES, Sight
-from sfumato.mining.trees.joint_density import Plan, cut
+from sfumato.mining.trees.hyperplanes import PENALTIES, GridClassCounts
+from sfumato.mining.trees.joint_density import JointGrid, joint_grid
 
 _BINS = (64, 48, 24)
-_COARSE = 5
-_GROUPS, _ROUGH = 5, 12
-"""How many groups, with all groups within them, are reconstructed to choose among them, and in how many bins."""
-_LIKELY, _DEALS = 4, 5
-"""How many of these are judged again, by how many deals of the records into halves: one deal may favour any."""
-_FINER, _FEW_DEALS = 18, 2
-"""Bins, and deals, by which the price is chosen."""
-_WORTH = 0.05
-"""What one more column must tell, of all that the largest class leaves to tell: chance adds to it."""
-_APART = 0.125
-"""The same for columns that are wholly correlated."""
-_CELLS = 1 << 17
-"""What columns may be cut into together; more would take long, and have too few records each."""
-_ENOUGH = 300_000
-"""Records to choose by."""
-_FEW = 12
-"""Columns of which every group is looked at; of more, the best are widened by one."""
+"""Bins per column of the final grid, for one, two and three columns."""
+_SCREENING_BINS = 5
+_GROUPS, _ROUGH_BINS = 5, 12
+"""The number of groups that, with all their subsets, are reconstructed to choose among them, and their bins."""
+_FINALISTS, _SPLITS = 4, 5
+"""The number of groups that are compared again, and of random splits into halves: one split may favour any group."""
+_PENALTY_BINS, _PENALTY_SPLITS = 18, 2
+"""The bins, and the number of random splits, by which the penalty is chosen."""
+_COST_PER_COLUMN = 0.05
+"""The gain in accuracy that one more column must bring, as a share of the error rate of the majority class."""
+_COST_OF_CORRELATION = 0.125
+"""The gain that a pair of perfectly correlated columns must bring in addition."""
+_MAX_CELLS = 1 << 17
+"""The largest number of cells of a grid; more would take long, and hold too few records each."""
+_MAX_RECORDS = 300_000
+"""The number of records that columns are selected by."""
+_EXHAUSTIVE = 12
+"""The largest number of columns for which every group is scored; with more, the best groups are extended by one."""
+
+Group = tuple[int, ...]
+"""The indices of some columns."""
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Columns, and how much is asked of a change along them."""
+class FeatureSelection:
+    """The selected columns as a grid, and the penalty on changes along them."""
 
-    plan: Plan
-    price: float
+    grid: JointGrid
+    penalty: float
 
 
-def choose(lesson: TrainingSet, most: int, seed: int | None) -> Choice:
-    """The few columns that tell the classes apart best in the original, as far as the copy shows it.
+def select_features(training: TrainingSet, most: int, seed: int | None) -> FeatureSelection:
+    """Select at most so many columns that discriminate the classes best in the original, as far as the copy shows.
 
-    Some groups look best in the copy. Of these and of what is within them, the one is taken whose classes,
-    reconstructed, are purest, unless fewer columns, or such as hang together less, do nearly as well: behind noise it
-    is hardly told how those lie that do. The price is the one at which half of the records make the others likeliest.
+    Candidate groups are those in which the classes differ most in the copy, and their subsets. The group with the
+    highest expected accuracy after reconstruction is selected, unless fewer or less correlated columns do nearly as
+    well: noise leaves the joint distribution of strongly correlated columns poorly determined. The penalty is the one
+    with the highest held-out log-likelihood.
     """
-    lesson.features.check_apart()
-    every = -(-len(lesson.labels) // _ENOUGH)
-    some = replace(lesson, values=lesson.values[::every], labels=lesson.labels[::every])
-    widest, alike = _telling(some, most), _alike(some)
-    parts = {part for group in widest for size in range(1, len(group) + 1) for part in combinations(group, size)}
-    groups = [part for part in parts if len(part) == 1 or _cells(lesson, part) <= _CELLS]
-    seen = {group: Sight.of(some, cut(some, group, _ROUGH)) for group in sorted(groups)}
+    training.features.check_separate()
+    every = -(-len(training.labels) // _MAX_RECORDS)
+    sample = replace(training, values=training.values[::every], labels=training.labels[::every])
+    widest, correlations = _discriminating_groups(sample, most), _correlations(sample)
+    subsets = {part for group in widest for size in range(1, len(group) + 1) for part in combinations(group, size)}
+    groups = [part for part in subsets if len(part) == 1 or _cells(training, part) <= _MAX_CELLS]
+    counts = {group: GridClassCounts.of(sample, joint_grid(sample, group, _ROUGH_BINS)) for group in sorted(groups)}
 
-    left = 1 - float(np.bincount(some.labels).max()) / len(some.labels)
+    majority_error = 1 - float(np.bincount(sample.labels).max()) / len(sample.labels)
     seed = int(np.random.default_rng(seed).integers(1 << 32))
 
-    def worth(group: tuple[int, ...], deals: int) -> float:
-        price = _WORTH * len(group) + _APART * float(alike[np.ix_(group, group)].max())
-        return _told(seen[group], seed, deals) - price * left
+    def score(group: Group, splits: int) -> float:
+        correlation = float(correlations[np.ix_(group, group)].max())
+        cost = _COST_PER_COLUMN * len(group) + _COST_OF_CORRELATION * correlation
+        return _expected_accuracy(counts[group], seed, splits) - cost * majority_error
 
-    likely = sorted(seen, key=lambda group: worth(group, 1), reverse=True)[:_LIKELY]
-    best = max(likely, key=lambda group: worth(group, _DEALS))
-    finer = Sight.of(some, cut(some, best, _FINER))
-    price = max(PRICES, key=lambda price: _foretold(finer, price, seed))
-    return Choice(cut(lesson, best, _BINS[len(best) - 1]), price)
+    finalists = sorted(counts, key=lambda group: score(group, 1), reverse=True)[:_FINALISTS]
+    best = max(finalists, key=lambda group: score(group, _SPLITS))
+    finer = GridClassCounts.of(sample, joint_grid(sample, best, _PENALTY_BINS))
+    penalty = max(PENALTIES, key=lambda penalty: _held_out_log_likelihood(finer, penalty, seed))
+    return FeatureSelection(joint_grid(training, best, _BINS[len(best) - 1]), penalty)
 
 
-def _cells(lesson: TrainingSet, group: tuple[int, ...]) -> int:
-    """How many cells some columns are cut into."""
-    sizes = [lesson.features.columns[i].size or _BINS[len(group) - 1] for i in group]
+def _cells(training: TrainingSet, group: Group) -> int:
+    """The number of cells of the final grid over some columns."""
+    sizes = [training.features.columns[i].size or _BINS[len(group) - 1] for i in group]
     return int(np.prod(sizes, dtype=np.float64))
 
 
-def _alike(lesson: TrainingSet) -> Floats:
-    """How strongly columns of numbers are correlated in the original; 0 for a column with itself."""
-    covariance = np.atleast_2d(np.cov(lesson.values.T)) - lesson.features.noise
-    told = np.diag(covariance) > 0
-    spread = np.sqrt(np.where(told, np.diag(covariance), 1.0))
-    found = np.clip(np.abs(covariance / np.outer(spread, spread)), 0, 1)
-    known = told & np.array([column.size == 0 for column in lesson.features.columns])
-    apart: Floats = np.where(np.outer(known, known) & ~np.eye(len(known), dtype=np.bool_), found, 0.0)
-    return apart
+def _correlations(training: TrainingSet) -> Floats:
+    """The absolute correlations of numeric columns in the original; 0 on the diagonal and for categories."""
+    covariance = np.atleast_2d(np.cov(training.values.T)) - training.features.noise
+    is_estimable = np.diag(covariance) > 0
+    deviations = np.sqrt(np.where(is_estimable, np.diag(covariance), 1.0))
+    correlations = np.clip(np.abs(covariance / np.outer(deviations, deviations)), 0, 1)
+    known = is_estimable & np.array([column.size == 0 for column in training.features.columns])
+    off_diagonal = ~np.eye(len(known), dtype=np.bool_)
+    out: Floats = np.where(np.outer(known, known) & off_diagonal, correlations, 0.0)
+    return out
 
 
-def _told(sight: Sight, seed: int, deals: int) -> float:
-    """The share of records that would be put in their own class by whoever knew the columns.
+def _expected_accuracy(counts: GridClassCounts, seed: int, splits: int) -> float:
+    """The expected accuracy on the original of a classifier that knows these columns.
 
-    Too much by what chance adds if the same records say which class is likeliest where and how likely it is, and too
-    little if either half says one and the other half the other: half way between.
+    It is biased upwards if the same records choose the most probable class of a cell and estimate its probability, and
+    downwards if one half of the records does the one and the other half the other: the mean of the two is taken.
     """
-    rng, every = np.random.default_rng(seed), sight.rough_chances()
-    apart = 0.0
-    for _ in range(deals):
-        one, other = (half.rough_chances() for half in sight.halves(rng))
-        apart += (_agreed(sight, one, other) + _agreed(sight, other, one)) / 2
-    return (_agreed(sight, every, every) + apart / deals) / 2
+    rng, every = np.random.default_rng(seed), counts.rough_class_probabilities()
+    held_out = 0.0
+    for _ in range(splits):
+        one, other = (half.rough_class_probabilities() for half in counts.random_halves(rng))
+        held_out += (_accuracy(counts, one, other) + _accuracy(counts, other, one)) / 2
+    return (_accuracy(counts, every, every) + held_out / splits) / 2
 
 
-def _agreed(sight: Sight, said: Floats, scorer: Floats) -> float:
-    """The share of records that are, by the one, in the class that is likeliest by the other."""
-    return float((sight.density * np.take_along_axis(scorer, said.argmax(axis=0)[None], axis=0)[0]).sum())
+def _accuracy(counts: GridClassCounts, classifying: Floats, scoring: Floats) -> float:
+    """The expected accuracy, by the scoring probabilities, of the classes that are most probable by the others."""
+    chosen = classifying.argmax(axis=0)[None]
+    return float((counts.density * np.take_along_axis(scoring, chosen, axis=0)[0]).sum())
 
 
-def _foretold(sight: Sight, price: float, seed: int) -> float:
-    """How likely each half of the records makes the other, over some deals."""
+def _held_out_log_likelihood(counts: GridClassCounts, penalty: float, seed: int) -> float:
+    """The log-likelihood of each half of the records given the fit to the other, summed over random splits."""
     rng, total = np.random.default_rng(seed), 0.0
-    for _ in range(_FEW_DEALS):
-        one, other = sight.halves(rng)
-        total += one.likelihood(other.chances(price)) + other.likelihood(one.chances(price))
+    for _ in range(_PENALTY_SPLITS):
+        one, other = counts.random_halves(rng)
+        fits = one.class_probabilities(penalty), other.class_probabilities(penalty)
+        total += one.log_likelihood(fits[1]) + other.log_likelihood(fits[0])
     return total
 
 
-def _telling(lesson: TrainingSet, most: int) -> list[tuple[int, ...]]:
-    """Groups of columns in which classes differ most, beyond chance: by likelihood ratio less degrees of freedom."""
-    places = [_coarse(column.size, lesson.values[:, i]) for i, column in enumerate(lesson.features.columns)]
-    every, best = range(len(places)), -np.inf
-    found: list[tuple[int, ...]] = []
-    for size in range(1, min(most, len(places)) + 1):
-        wider = combinations(every, size)
-        if len(places) > _FEW and found:
-            wider = {tuple(sorted((*group, i))) for group in found for i in every if i not in group}  # type: ignore[assignment]
-        scored = sorted(((_differ(lesson, [places[i] for i in group]), tuple(group)) for group in wider), reverse=True)
-        if scored[0][0] <= best:
+def _discriminating_groups(training: TrainingSet, most: int) -> list[Group]:
+    """The groups of columns in which the classes of the copy differ most, by likelihood ratio less its expectation."""
+    codes = [_coarse(column.size, training.values[:, i]) for i, column in enumerate(training.features.columns)]
+    best_score = -np.inf
+    best: list[Group] = []
+    for size in range(1, min(most, len(codes)) + 1):
+        candidates = _candidates(len(codes), size, best)
+        scores = ((_likelihood_ratio(training, [codes[i] for i in group]), tuple(group)) for group in candidates)
+        ranked = sorted(scores, reverse=True)
+        if ranked[0][0] <= best_score:
             break
-        best, found = scored[0][0], [group for _, group in scored[:_GROUPS]]
-    return found
+        best_score, best = ranked[0][0], [group for _, group in ranked[:_GROUPS]]
+    return best
 
 
-def _differ(lesson: TrainingSet, places: list[Rows]) -> float:
-    shape = (len(lesson.classes), *(int(p.max()) + 1 for p in places))
-    seen = np.bincount(np.ravel_multi_index((lesson.labels, *places), shape), minlength=int(np.prod(shape)))
-    counts = seen.reshape(shape[0], -1).astype(np.float64)
+def _candidates(columns: int, size: int, best: list[Group]) -> Iterable[Group]:
+    """All groups of a size, or, of many columns, the best smaller groups extended by one column."""
+    if columns <= _EXHAUSTIVE or not best:
+        return combinations(range(columns), size)
+    return {tuple(sorted((*group, i))) for group in best for i in range(columns) if i not in group}
+
+
+def _likelihood_ratio(training: TrainingSet, codes: list[Rows]) -> float:
+    """The likelihood-ratio statistic of independence between classes and cells, less its degrees of freedom."""
+    shape = (len(training.classes), *(int(code.max()) + 1 for code in codes))
+    keys = np.ravel_multi_index((training.labels, *codes), shape)
+    counts = np.bincount(keys, minlength=int(np.prod(shape))).reshape(shape[0], -1).astype(np.float64)
     expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
     ratio = counts[counts > 0] * np.log(counts[counts > 0] / expected[counts > 0])
     return float(2 * ratio.sum() - (shape[0] - 1) * ((counts.sum(axis=0) > 0).sum() - 1))
 
 
 def _coarse(size: int, values: Floats) -> Rows:
+    """The codes of categories, or numbers in a few bins of equal frequency."""
     if size:
         return values.astype(np.int64)
-    cuts = np.unique(np.quantile(values, np.linspace(0, 1, _COARSE + 1)[1:-1]))
-    return np.searchsorted(cuts, values)
+    thresholds = np.unique(np.quantile(values, np.linspace(0, 1, _SCREENING_BINS + 1)[1:-1]))
+    return np.searchsorted(thresholds, values)

@@ -1,14 +1,15 @@
-"""The chance of each class over a few columns together, where it changes across few planes.
+"""Class probabilities over a few columns jointly, by a likelihood penalised for changes across hyperplanes.
 
-The chance `η(x)` of a class lies between 0 and 1 and makes likely what is seen of it:
+The probability `η(x)` of a class in the original lies between 0 and 1 and determines that in the copy:
 
     P(class | y) = Σ_x η(x)·g(x)·K(y | x) / Σ_x g(x)·K(y | x)
 
-with the density `g` of all records. Behind noise, many `η` are as likely as the true one. A tree can only tell those
-whose changes lie on planes across the axes, and it needs few of them where the same threshold serves in many places.
-So the likelihood is maximised less a price on every plane: the root mean square of the change across it, a group lasso
-(Yuan and Lin 2006) of fused differences (Tibshirani and others 2005). A second round makes planes that changed much
-cheap, and the others dear (the adaptive lasso, Zou 2006), which takes back most of what the price flattened.
+with the joint density `g` of all records and the perturbation `K`. Under noise, many `η` fit as well as the true one. A
+decision tree represents those that change only across axis-parallel hyperplanes, and is small where one threshold
+serves in many regions. So the likelihood is maximised with a penalty on every hyperplane of the grid: the root mean
+square of the change across it, a group lasso (Yuan and Lin 2006) of fused differences (Tibshirani and others 2005). A
+second round weighs the penalty by the inverse of the change found (the adaptive lasso, Zou 2006), which removes most of
+the bias of the first.
 """
 
 from __future__ import annotations
@@ -21,150 +22,158 @@ from scipy.optimize import minimize
 
 from sfumato.kernels import Floats
 from sfumato.mining.features.features import TrainingSet
-from sfumato.mining.trees.joint_density import Channel, Plan, everyone
+from sfumato.mining.trees.joint_density import JointChannel, JointGrid, joint_density
 
-PRICES = (0.02, 0.06, 0.2, 0.6)
-"""Of a change from 0 to 1 across a whole plane, in roots of the number of records."""
-_EVEN = 0.005
-"""Changes below this are smoothed rather than taken away."""
-_USUAL, _LEAST = 0.2, 0.05
-"""In the second round, a change of `_USUAL - _LEAST` has the price that all had in the first."""
-_STEPS, _FEW_STEPS = 400, 60
-"""Of a search, and of one that need not be exact."""
-_STILL = 1e-3
-"""A step that makes all that is seen likelier by less, in logarithms, is the last."""
+PENALTIES = (0.02, 0.06, 0.2, 0.6)
+"""Candidate penalties on a change from 0 to 1 across a whole hyperplane, in units of the root of the record count."""
+_SMOOTH = 0.005
+"""Below this size, the penalty on a change is quadratic, so that it is differentiable."""
+_REFERENCE_CHANGE, _LEAST_CHANGE = 0.2, 0.05
+"""In the second round, a change of `_REFERENCE_CHANGE - _LEAST_CHANGE` keeps the penalty of the first."""
+_ITERATIONS, _ROUGH_ITERATIONS = 400, 60
+"""The largest number of iterations of a full optimisation, and of an approximate one."""
+_TOLERANCE = 1e-3
+"""An iteration that raises the total log-likelihood by less is the last."""
 
 
 @dataclass(frozen=True)
-class Sight:
-    """What is seen of the classes over some columns: all that a search needs."""
+class GridClassCounts:
+    """Class counts of a copy's records on a grid, from which class probabilities of the original are estimated."""
 
-    plan: Plan
-    channel: Channel
+    grid: JointGrid
+    channel: JointChannel
     density: Floats
-    """`g`."""
+    """The joint density `g` of all records of the original."""
     counts: Floats
-    """By class, and along every axis of what is seen."""
+    """The number of records by class, and by bin along every axis."""
 
     @classmethod
-    def of(cls, lesson: TrainingSet, plan: Plan) -> Sight:
-        """Of all records."""
-        counts = plan.count(lesson.values, lesson.labels, len(lesson.classes))
-        channel = Channel(plan)
-        return cls(plan, channel, everyone(plan, lesson.values, counts.sum(axis=0), channel), counts)
+    def of(cls, training: TrainingSet, grid: JointGrid) -> GridClassCounts:
+        """Count all records of a training set."""
+        counts = grid.class_counts(training.values, training.labels, len(training.classes))
+        channel = JointChannel(grid)
+        return cls(grid, channel, joint_density(grid, training.values, counts.sum(axis=0), channel), counts)
 
-    def halves(self, rng: np.random.Generator) -> tuple[Sight, Sight]:
-        """Of either half of the records, dealt out by chance; the density is that of all."""
-        dealt = rng.binomial(self.counts.astype(np.int64), 0.5).astype(np.float64)
-        one, other = (Sight(self.plan, self.channel, self.density, part) for part in (dealt, self.counts - dealt))
+    def random_halves(self, rng: np.random.Generator) -> tuple[GridClassCounts, GridClassCounts]:
+        """The counts of a random half of the records and of the other half, with the density of all records."""
+        half = rng.binomial(self.counts.astype(np.int64), 0.5).astype(np.float64)
+        one, other = (
+            GridClassCounts(self.grid, self.channel, self.density, part) for part in (half, self.counts - half)
+        )
         return one, other
 
-    def chances(self, price: float) -> Floats:
-        """`η`, with an axis for the classes in front."""
-        return self._each(lambda search: search.run(rounds=2, steps=_STEPS), price)
+    def class_probabilities(self, penalty: float) -> Floats:
+        """`η` of every class; the first axis is that of the classes."""
+        return self._one_versus_rest(lambda fit: fit.run(rounds=2, iterations=_ITERATIONS), penalty)
 
-    def rough_chances(self) -> Floats:
-        """The same at the least price, in one short round."""
-        return self._each(lambda search: search.run(rounds=1, steps=_FEW_STEPS), PRICES[0])
+    def rough_class_probabilities(self) -> Floats:
+        """An approximation of `class_probabilities` at the least penalty, in one short round."""
+        return self._one_versus_rest(lambda fit: fit.run(rounds=1, iterations=_ROUGH_ITERATIONS), PENALTIES[0])
 
-    def _each(self, run: Callable[[_Search], Floats], price: float) -> Floats:
-        """Where there are more than two classes, each is set against all others."""
+    def _one_versus_rest(self, run: Callable[[_PenalisedFit], Floats], penalty: float) -> Floats:
+        """Fit each class against all others, and normalise; two classes need only one fit."""
         if len(self.counts) == 1:
             return np.ones((1, *self.density.shape))
         if len(self.counts) == 2:
-            first = run(_Search(self, 0, price))
+            first = run(_PenalisedFit(self, 0, penalty))
             return np.stack([first, 1 - first])
-        found = np.maximum(np.stack([run(_Search(self, k, price)) for k in range(len(self.counts))]), 1e-9)
-        added: Floats = found / found.sum(axis=0)
-        return added
+        fits = np.stack([run(_PenalisedFit(self, index, penalty)) for index in range(len(self.counts))])
+        positive = np.maximum(fits, 1e-9)
+        normalised: Floats = positive / positive.sum(axis=0)
+        return normalised
 
-    def likelihood(self, chances: Floats) -> float:
-        """The logarithm of that of the classes seen, by chances found elsewhere."""
-        seen = np.stack([self.channel.forward(one * self.density) for one in chances])
-        seen /= self.channel.forward(self.density)
-        return float((self.counts * np.log(np.maximum(seen, 1e-9))).sum())
+    def log_likelihood(self, probabilities: Floats) -> float:
+        """The log-likelihood of the observed classes, given class probabilities estimated from other records."""
+        observed = np.stack([self.channel.forward(one * self.density) for one in probabilities])
+        observed /= self.channel.forward(self.density)
+        return float((self.counts * np.log(np.maximum(observed, 1e-9))).sum())
 
 
-class _Search:
-    """The likeliest chances of one class among all."""
+class _PenalisedFit:
+    """Maximises the penalised likelihood of the probability of one class against all others."""
 
-    def __init__(self, sight: Sight, which: int, price: float) -> None:
-        self._channel, self._density = sight.channel, sight.density
-        self._ours = sight.counts[which]
-        self._others = sight.counts.sum(axis=0) - self._ours
-        self._seen = sight.channel.forward(sight.density)
-        self._steps = [_Mean(axis) if plain else _Step(axis) for axis, plain in enumerate(sight.plan.are_categories)]
-        self._price = price * np.sqrt(sight.counts.sum())
-        self._still = _STILL / max(sight.counts.sum(), 1.0)
+    def __init__(self, counts: GridClassCounts, index: int, penalty: float) -> None:
+        self._channel, self._density = counts.channel, counts.density
+        self._members = counts.counts[index]
+        self._others = counts.counts.sum(axis=0) - self._members
+        self._observed = counts.channel.forward(counts.density)
+        self._differences = [
+            _MeanDeviations(axis) if is_category else _AdjacentDifferences(axis)
+            for axis, is_category in enumerate(counts.grid.are_categories)
+        ]
+        self._penalty = penalty * np.sqrt(counts.counts.sum())
+        self._tolerance = _TOLERANCE / max(counts.counts.sum(), 1.0)
 
-    def run(self, rounds: int, steps: int) -> Floats:
-        """So many rounds; the first takes all planes alike."""
+    def run(self, rounds: int, iterations: int) -> Floats:
+        """Optimise for some rounds; all hyperplanes have the same penalty in the first, an adaptive one afterwards."""
         shape = self._density.shape
-        found = np.full(shape, self._ours.sum() / max(self._ours.sum() + self._others.sum(), 1.0))
-        prices = [self._price] * len(shape)
+        members = self._members.sum()
+        probabilities = np.full(shape, members / max(members + self._others.sum(), 1.0))
+        penalties = [self._penalty] * len(shape)
         for _ in range(rounds):
-            ends = minimize(
-                self._unlikely,
-                found.ravel(),
-                args=(prices,),
+            optimum = minimize(
+                self._objective,
+                probabilities.ravel(),
+                args=(penalties,),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[(0.0, 1.0)] * found.size,
-                options={"maxiter": steps, "maxcor": 12, "ftol": self._still, "gtol": 1e-4},
+                bounds=[(0.0, 1.0)] * probabilities.size,
+                options={"maxiter": iterations, "maxcor": 12, "ftol": self._tolerance, "gtol": 1e-4},
             )
-            found = ends.x.reshape(shape)
-            changes = [_size(step.of(found), step.axis) for step in self._steps]
-            prices = [self._price * _USUAL / (change + _LEAST) for change in changes]
-        return found
+            probabilities = optimum.x.reshape(shape)
+            changes = [_root_mean_square(each.apply(probabilities), each.axis) for each in self._differences]
+            penalties = [self._penalty * _REFERENCE_CHANGE / (change + _LEAST_CHANGE) for change in changes]
+        return probabilities
 
-    def _unlikely(self, flat: Floats, prices: list[Floats]) -> tuple[float, Floats]:
-        """What is to be least, and its slope."""
-        found = flat.reshape(self._density.shape)
-        chance = np.clip(self._channel.forward(found * self._density) / self._seen, 1e-9, 1 - 1e-9)
-        value = -float((self._ours * np.log(chance) + self._others * np.log(1 - chance)).sum())
-        ratios = (self._ours / chance - self._others / (1 - chance)) / self._seen
-        slope = -self._density * self._channel.backward(ratios)
-        for step, price in zip(self._steps, prices, strict=True):
-            change = step.of(found)
-            size = np.sqrt(_size(change, step.axis) ** 2 + _EVEN**2)
-            value += float((price * (size - _EVEN)).sum())
-            slope += step.back(price * change / (size * (change.size / change.shape[step.axis])))
-        return value, slope.ravel()
-
-
-class _Step:
-    """Changes from one cell to the next, along an axis that has an order."""
-
-    def __init__(self, axis: int) -> None:
-        self.axis = axis
-
-    def of(self, chances: Floats) -> Floats:
-        return np.diff(chances, axis=self.axis)
-
-    def back(self, changes: Floats) -> Floats:
-        """The transpose."""
-        ahead = np.moveaxis(changes, self.axis, 0)
-        back = np.zeros((len(ahead) + 1, *ahead.shape[1:]))
-        back[1:] += ahead
-        back[:-1] -= ahead
-        return np.moveaxis(back, 0, self.axis)
+    def _objective(self, flat: Floats, penalties: list[Floats]) -> tuple[float, Floats]:
+        """The negative penalised log-likelihood, and its gradient."""
+        eta = flat.reshape(self._density.shape)
+        expected = np.clip(self._channel.forward(eta * self._density) / self._observed, 1e-9, 1 - 1e-9)
+        value = -float((self._members * np.log(expected) + self._others * np.log(1 - expected)).sum())
+        ratios = (self._members / expected - self._others / (1 - expected)) / self._observed
+        gradient = -self._density * self._channel.adjoint(ratios)
+        for differences, penalty in zip(self._differences, penalties, strict=True):
+            change = differences.apply(eta)
+            size = np.sqrt(_root_mean_square(change, differences.axis) ** 2 + _SMOOTH**2)
+            value += float((penalty * (size - _SMOOTH)).sum())
+            cells = change.size / change.shape[differences.axis]
+            gradient += differences.transpose(penalty * change / (size * cells))
+        return value, gradient.ravel()
 
 
-class _Mean:
-    """Changes from the mean, along an axis of categories."""
+class _AdjacentDifferences:
+    """Differences between adjacent cells, along a numeric axis."""
 
     def __init__(self, axis: int) -> None:
         self.axis = axis
 
-    def of(self, chances: Floats) -> Floats:
-        change: Floats = chances - chances.mean(axis=self.axis, keepdims=True)
-        return change
+    def apply(self, values: Floats) -> Floats:
+        return np.diff(values, axis=self.axis)
 
-    back = of
+    def transpose(self, differences: Floats) -> Floats:
+        """The transpose of the linear map `apply`."""
+        ahead = np.moveaxis(differences, self.axis, 0)
+        out = np.zeros((len(ahead) + 1, *ahead.shape[1:]))
+        out[1:] += ahead
+        out[:-1] -= ahead
+        return np.moveaxis(out, 0, self.axis)
 
 
-def _size(changes: Floats, axis: int) -> Floats:
-    """The root mean square of the changes across each plane."""
+class _MeanDeviations:
+    """Deviations from the mean, along a categorical axis; the map is symmetric."""
+
+    def __init__(self, axis: int) -> None:
+        self.axis = axis
+
+    def apply(self, values: Floats) -> Floats:
+        deviations: Floats = values - values.mean(axis=self.axis, keepdims=True)
+        return deviations
+
+    transpose = apply
+
+
+def _root_mean_square(changes: Floats, axis: int) -> Floats:
+    """The root mean square of the changes across each hyperplane."""
     others = tuple(other for other in range(changes.ndim) if other != axis)
     size: Floats = np.sqrt((changes**2).mean(axis=others, keepdims=True))
     return size

@@ -1,1 +1,1 @@
-"""The HTTP API, one file a subject."""
+"""HTTP API: one module per kind of resource."""

@@ -1,4 +1,4 @@
-"""The recipient's side: what I may have, what it promises, and the copy itself."""
+"""API endpoints for recipients: list grants, download copies and their manifests."""
 
 from __future__ import annotations
 
@@ -9,99 +9,106 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 
 from sfumato.errors import GrantError
-from sfumato.service.api import schemas as shapes
-from sfumato.service.authentication import Caller, Known
-from sfumato.service.context import ServiceContext, desk_of
-from sfumato.service.copy_responses import MEDIA, Answering, negotiated
-from sfumato.service.problems import Refused, documented
-from sfumato.service.worker_pool import Wanted
+from sfumato.service.api import schemas
+from sfumato.service.authentication import Authenticated, Caller
+from sfumato.service.context import ServiceContext, context_of
+from sfumato.service.copy_responses import MEDIA_TYPES, CopyResponder, negotiate_format
+from sfumato.service.problems import HTTPProblem, problem_responses
+from sfumato.service.worker_pool import CopyRequest
 from sfumato.vault.delivery import Delivery
 
 router = APIRouter(prefix="/api/v1", tags=["copies"])
 
 Level = Annotated[str | None, Query(max_length=40, description="A fidelity below that of the grant.")]
-Holder = Annotated[str | None, Query(pattern=shapes.NAME, description="For an owner: whose copy.")]
+Holder = Annotated[str | None, Query(pattern=schemas.NAME, description="For owners: the recipient of the copy.")]
 
-_BYTES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The copy.", "content": {media: {} for media in MEDIA.values()}},
-    206: {"description": "A part of the copy.", "content": {media: {} for media in MEDIA.values()}},
-    304: {"description": "The client has this copy already."},
+_COPY_RESPONSES: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The copy.", "content": {media_type: {} for media_type in MEDIA_TYPES.values()}},
+    206: {"description": "A byte range of the copy.", "content": {media: {} for media in MEDIA_TYPES.values()}},
+    304: {"description": "The client's cached copy is current."},
 }
 
 
-@router.get("/me/grants", responses=documented())
-def grants(request: Request, who: Known) -> list[shapes.MyGrant]:
-    """What the caller may fetch now."""
-    return mine(desk_of(request), holder(who, None))
+@router.get("/me/grants", responses=problem_responses())
+def list_my_grants(request: Request, caller: Authenticated) -> list[schemas.MyGrant]:
+    """List the grants of the calling recipient that are in force."""
+    return current_grants(context_of(request), copy_holder(caller, None))
 
 
 @router.api_route(
     "/copies/{dataset}",
     methods=["GET", "HEAD"],
     response_class=Response,
-    responses=documented(404, 406, 416) | _BYTES,
+    responses=problem_responses(404, 406, 416) | _COPY_RESPONSES,
     operation_id="copy",
 )
-async def copy(
+async def download_copy(
     request: Request,
-    dataset: shapes.Name,
-    who: Known,
+    dataset: schemas.Name,
+    caller: Authenticated,
     level: Level = None,
-    format: shapes.Format | None = None,  # noqa: A002 - its name in the query
+    format: schemas.Format | None = None,  # noqa: A002 - the name of the query parameter
     recipient: Holder = None,
 ) -> Response:
-    """A copy, made while it is sent. With a name for the bytes (ETag), from any byte on (Range)."""
-    form = negotiated(request.headers.get("accept", ""), format)
-    wanted = Wanted(who.actor, holder(who, recipient), dataset, level, form)
-    return await Answering.reply(request, desk_of(request), wanted)
+    """Download a copy, which is generated while it is sent. Supports ETag, If-None-Match, Range and If-Range."""
+    chosen = negotiate_format(request.headers.get("accept", ""), format)
+    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, chosen)
+    return await CopyResponder.respond(request, context_of(request), wanted)
 
 
-@router.get("/copies/{dataset}/manifest", responses=documented(404))
-async def manifest(
-    request: Request, dataset: shapes.Name, who: Known, level: Level = None, recipient: Holder = None
+@router.get("/copies/{dataset}/manifest", responses=problem_responses(404))
+async def get_manifest(
+    request: Request, dataset: schemas.Name, caller: Authenticated, level: Level = None, recipient: Holder = None
 ) -> dict[str, Any]:
-    """The copy's manifest with its certificate: what it is, what is promised, who vouches for it."""
-    desk, wanted = desk_of(request), Wanted(who.actor, holder(who, recipient), dataset, level, "parquet")
+    """Get the manifest of a copy: its models, what it promises, and the owner's signed certificate."""
+    context = context_of(request)
+    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, "parquet")
 
     def signed() -> dict[str, Any] | None:
-        found = Delivery.of(desk.vault, wanted.recipient, dataset, level).manifest()
-        return None if found is None else json.loads(found.dumps())
+        manifest = Delivery.of(context.vault, wanted.recipient, dataset, level).manifest()
+        return None if manifest is None else json.loads(manifest.dumps())
 
-    made = await asyncio.to_thread(signed)
-    if made is None:  # nothing is signed that is not recorded, and nothing is recorded whose digest is not known
-        await (await Answering.of(desk, wanted)).made()
-        made = await asyncio.to_thread(signed)
-    if made is None:
-        raise Refused(503, "The dataset or the grant changed meanwhile; ask again.", Retry_After="1")
-    return made
-
-
-def holder(who: Caller, asked: str | None) -> str:
-    """Whose copies are spoken of: a recipient's own, and for an owner those of the recipient it names."""
-    if who.role == "recipient" and "copies" in who.scopes and asked in (None, who.name):
-        return who.name
-    if who.role == "owner" and "write" in who.scopes and asked is not None:
-        return asked
-    raise Refused(403, "This needs a recipient's token with the scope copies, for its own copies.")
+    manifest = await asyncio.to_thread(signed)
+    if manifest is None:  # only recorded copies are signed, and a record needs the digest of the whole copy
+        await (await CopyResponder.prepare(context, wanted)).generate()
+        manifest = await asyncio.to_thread(signed)
+    if manifest is None:
+        raise HTTPProblem(
+            503, "The dataset or the grant has changed in the meantime; send the request again.", Retry_After="1"
+        )
+    return manifest
 
 
-def mine(desk: ServiceContext, recipient: str) -> list[shapes.MyGrant]:
-    """The grants of a recipient that are in force, with what each promises."""
-    out = []
-    for grant in desk.vault.grants(recipient=recipient):
+def copy_holder(caller: Caller, requested: str | None) -> str:
+    """The recipient whose copies are requested: the calling recipient, or the one that an owner names."""
+    if caller.role == "recipient" and "copies" in caller.scopes and requested in (None, caller.name):
+        return caller.name
+    if caller.role == "owner" and "write" in caller.scopes and requested is not None:
+        return requested
+    raise HTTPProblem(
+        403,
+        "This endpoint requires a recipient's token with the scope copies, or an owner's with the scope write and "
+        "the name of a recipient.",
+    )
+
+
+def current_grants(context: ServiceContext, recipient: str) -> list[schemas.MyGrant]:
+    """The grants of a recipient that are in force, with what each copy promises."""
+    grants = []
+    for grant in context.vault.grants(recipient=recipient):
         try:
-            sending = Delivery.of(desk.vault, recipient, grant.dataset)
-        except GrantError:  # it is over
+            delivery = Delivery.of(context.vault, recipient, grant.dataset)
+        except GrantError:  # it has expired
             continue
-        out.append(_described(sending))
-    return out
+        grants.append(_grant(delivery))
+    return grants
 
 
-def _described(sending: Delivery) -> shapes.MyGrant:
-    request = sending.request
-    draft = request.scheme.manifest(request.dataset.schema, request.scheme.given(sending.level), request.key)
+def _grant(delivery: Delivery) -> schemas.MyGrant:
+    request = delivery.request
+    draft = request.scheme.manifest(request.dataset.schema, request.scheme.given(delivery.level), request.key)
     grant = request.grant
-    return shapes.MyGrant(
+    return schemas.MyGrant(
         dataset=grant.dataset,
         level=grant.level,
         fidelity=grant.fidelity,

@@ -1,4 +1,4 @@
-"""The owner's datasets: adding and updating them, and looking at what a level would show."""
+"""API endpoints for datasets: add and update them, upload tables, preview levels and simulate collusion."""
 
 from __future__ import annotations
 
@@ -8,173 +8,187 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query as Entries
-from sfumato.policy.document import Policy
+from sfumato.ledger.ledger import Query as LedgerQuery
 from sfumato.policy.suggest import draft
+from sfumato.release.policy import Policy
 from sfumato.service import uploads
-from sfumato.service.api import schemas as shapes
+from sfumato.service.api import schemas
 from sfumato.service.authentication import Reader, Writer
-from sfumato.service.context import desk_of
-from sfumato.service.jobs import Running
-from sfumato.service.problems import documented
-from sfumato.vault import preview as exploring
-from sfumato.vault.grants import known
+from sfumato.service.context import context_of
+from sfumato.service.jobs import JobProgress
+from sfumato.service.problems import problem_responses
+from sfumato.vault import preview
+from sfumato.vault.grants import require
 from sfumato.vault.messages import drift_warning, sentence
-from sfumato.vault.overview import of_dataset, of_vault, readable
+from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
 
-router = APIRouter(prefix="/api/v1", tags=["datasets"], responses=documented(404))
+router = APIRouter(prefix="/api/v1", tags=["datasets"], responses=problem_responses(404))
 
 
 @router.get("/vault")
-def vault(request: Request, who: Reader) -> dict[str, Any]:  # noqa: ARG001
-    """The vault at a glance."""
-    desk = desk_of(request)
-    return readable(lambda: of_vault(desk.vault))
+def get_vault_overview(request: Request, caller: Reader) -> dict[str, Any]:  # noqa: ARG001
+    """Get an overview of the vault."""
+    context = context_of(request)
+    return checked_overview(lambda: vault_overview(context.vault))
 
 
 @router.get("/datasets")
-def datasets(request: Request, who: Reader) -> list[shapes.Dataset]:  # noqa: ARG001
-    """All datasets."""
-    with desk_of(request).vault.ledger.reading() as reading:
-        return [shown(entry) for entry in reading.current("dataset")]
+def list_datasets(request: Request, caller: Reader) -> list[schemas.Dataset]:  # noqa: ARG001
+    """List all datasets at their latest versions."""
+    with context_of(request).vault.ledger.reading() as reading:
+        return [dataset_version(entry) for entry in reading.current("dataset")]
 
 
 @router.post("/datasets", status_code=202)
-def add(request: Request, new: shapes.NewDataset, who: Writer) -> dict[str, str]:
-    """Keep a table with its policy: a job."""
-    desk, policy = desk_of(request), Policy.loads(new.policy)
-    actor = desk.vault.acting_as(who.actor)
+def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> dict[str, str]:
+    """Add a table with its policy to the vault, in a background job."""
+    context, policy = context_of(request), Policy.loads(body.policy)
+    vault = context.vault.acting_as(caller.actor)
 
-    def work(running: Running) -> tuple[dict[str, Any], str]:
-        running.stage("measuring and keeping")
-        with uploads.table(desk.vault.store, desk.settings, new.upload, new.path) as table:
-            entry = actor.add(policy, table, traced=new.traced, progress=running.advance)
-        if new.upload:
-            uploads.drop(desk.vault.store, new.upload)
+    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
+        progress.stage("fitting the scheme and storing the table")
+        with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+            entry = vault.add(policy, table, traced=body.traced, progress=progress.advance)
+        if body.upload:
+            uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": sentence(entry)}, ""
 
-    return {"job": desk.jobs.start("add", policy.dataset, who.actor, work)}
+    return {"job": context.jobs.start("add", policy.dataset, caller.actor, work)}
 
 
 @router.get("/datasets/{dataset}")
-def dataset(request: Request, dataset: shapes.Name, who: Reader) -> shapes.Dataset:  # noqa: ARG001
-    """One dataset."""
-    with desk_of(request).vault.ledger.reading() as reading:
-        return shown(known(reading, "dataset", dataset))
+def get_dataset(request: Request, dataset: schemas.Name, caller: Reader) -> schemas.Dataset:  # noqa: ARG001
+    """Get a dataset at its latest version."""
+    with context_of(request).vault.ledger.reading() as reading:
+        return dataset_version(require(reading, "dataset", dataset))
 
 
 @router.get("/datasets/{dataset}/status")
-def status(request: Request, dataset: shapes.Name, who: Reader) -> dict[str, Any]:  # noqa: ARG001
-    """Who has which level, and what averaging over versions would tell."""
-    desk = desk_of(request)
-    return readable(lambda: of_dataset(desk.vault, dataset))
+def get_dataset_overview(request: Request, dataset: schemas.Name, caller: Reader) -> dict[str, Any]:  # noqa: ARG001
+    """Get the recipients of a dataset with their levels, and what averaging over its versions would reveal."""
+    context = context_of(request)
+    return checked_overview(lambda: dataset_overview(context.vault, dataset))
 
 
 @router.get("/datasets/{dataset}/policy", response_class=Response)
-def policy(request: Request, dataset: shapes.Name, who: Reader) -> Response:  # noqa: ARG001
-    """The policy, as TOML."""
-    return Response(desk_of(request).vault.dataset(dataset).scheme.policy.dumps(), media_type="application/toml")
+def get_policy(request: Request, dataset: schemas.Name, caller: Reader) -> Response:  # noqa: ARG001
+    """Get the policy of a dataset as TOML."""
+    policy = context_of(request).vault.dataset(dataset).scheme.policy
+    return Response(policy.dumps(), media_type="application/toml")
 
 
 @router.get("/datasets/{dataset}/versions")
-def versions(request: Request, dataset: shapes.Name, who: Reader) -> list[shapes.Dataset]:  # noqa: ARG001
-    """All versions, the first one first."""
-    with desk_of(request).vault.ledger.reading() as reading:
-        known(reading, "dataset", dataset)
-        return [shown(entry) for entry in reading.entries(Entries(kind="dataset", dataset=dataset))]
+def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> list[schemas.Dataset]:  # noqa: ARG001
+    """List all versions of a dataset, oldest first."""
+    with context_of(request).vault.ledger.reading() as reading:
+        require(reading, "dataset", dataset)
+        return [dataset_version(entry) for entry in reading.entries(LedgerQuery(kind="dataset", dataset=dataset))]
 
 
 @router.post("/datasets/{dataset}/versions", status_code=202)
-def update(request: Request, dataset: shapes.Name, new: shapes.Table, who: Writer) -> dict[str, str]:
-    """Bring the next version: a job."""
-    desk = desk_of(request)
-    actor = desk.vault.acting_as(who.actor)
-    desk.vault.dataset(dataset)
+def update_dataset(
+    request: Request, dataset: schemas.Name, body: schemas.TableSource, caller: Writer
+) -> dict[str, str]:
+    """Add the next version of a dataset, in a background job."""
+    context = context_of(request)
+    vault = context.vault.acting_as(caller.actor)
+    context.vault.dataset(dataset)
 
-    def work(running: Running) -> tuple[dict[str, Any], str]:
-        running.stage("comparing and keeping")
-        with uploads.table(desk.vault.store, desk.settings, new.upload, new.path) as table:
-            entry = actor.update(dataset, table, progress=running.advance)
-        if new.upload:
-            uploads.drop(desk.vault.store, new.upload)
+    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
+        progress.stage("comparing with the previous version and storing the table")
+        with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+            entry = vault.update(dataset, table, progress=progress.advance)
+        if body.upload:
+            uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *drift_warning(entry)])}, ""
 
-    return {"job": desk.jobs.start("update", dataset, who.actor, work)}
+    return {"job": context.jobs.start("update", dataset, caller.actor, work)}
 
 
 @router.get("/datasets/{dataset}/preview")
-def preview(
+def preview_level(
     request: Request,
-    dataset: shapes.Name,
-    who: Reader,  # noqa: ARG001
+    dataset: schemas.Name,
+    caller: Reader,  # noqa: ARG001
     fidelity: Annotated[float, Query(ge=0.001, le=0.999)],
 ) -> dict[str, Any]:
-    """Ten records at a level, and what it leaves to attackers and analysts."""
-    return exploring.preview(desk_of(request).vault, dataset, fidelity)
+    """Preview a level: ten perturbed records, the disclosure risk and the utility of each column."""
+    return preview.preview(context_of(request).vault, dataset, fidelity)
 
 
 @router.get("/datasets/{dataset}/collusion")
-def collusion(
+def simulate_collusion(
     request: Request,
-    dataset: shapes.Name,
-    who: Reader,  # noqa: ARG001
+    dataset: schemas.Name,
+    caller: Reader,  # noqa: ARG001
     recipient: Annotated[list[str], Query(min_length=1, max_length=50)],
 ) -> dict[str, Any]:
-    """What some recipients could reconstruct together, beside what they could had the noise been independent."""
-    return exploring.collusion(desk_of(request).vault, dataset, recipient)
+    """Simulate collusion: what recipients could reconstruct together, compared with copies with independent noise."""
+    return preview.collusion(context_of(request).vault, dataset, recipient)
 
 
 @router.post("/suggestions")
-def suggest(request: Request, new: shapes.Suggest, who: Writer) -> shapes.Suggested:  # noqa: ARG001
-    """A first draft of a policy for a table."""
-    desk = desk_of(request)
-    with uploads.table(desk.vault.store, desk.settings, new.upload, new.path) as table:
-        text = draft(table, dataset=new.dataset)
+def suggest_policy(
+    request: Request,
+    body: schemas.PolicyRequest,
+    caller: Writer,  # noqa: ARG001
+) -> schemas.PolicyDraft:
+    """Draft a policy for a table."""
+    context = context_of(request)
+    with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+        text = draft(table, dataset=body.dataset)
     roles = {name: column.role for name, column in Policy.loads(text).columns.items()}
-    return shapes.Suggested(policy=text, roles=roles)
+    return schemas.PolicyDraft(policy=text, roles=roles)
 
 
 @router.post("/uploads", status_code=201)
-def begin(request: Request, new: shapes.NewUpload, who: Writer) -> shapes.Upload:  # noqa: ARG001
-    """Begin to upload a table."""
-    desk = desk_of(request)
-    name = uploads.begin(desk.vault.store, new.name)
-    return shapes.Upload(upload=name, part=desk.settings.part)
+def create_upload(request: Request, body: schemas.NewUpload, caller: Writer) -> schemas.Upload:  # noqa: ARG001
+    """Start the upload of a table, which is then sent in parts."""
+    context = context_of(request)
+    upload = uploads.create(context.vault.store, body.name)
+    return schemas.Upload(upload=upload, part=context.settings.max_part_bytes)
 
 
 @router.put(
-    "/uploads/{upload}/parts/{number}", status_code=204, responses=documented(404, 413), response_class=Response
+    "/uploads/{upload}/parts/{number}", status_code=204, responses=problem_responses(404, 413), response_class=Response
 )
-async def part(
+async def upload_part(
     request: Request,
     upload: Annotated[str, Path(max_length=80)],
     number: Annotated[int, Path(ge=1, le=99_999)],
-    who: Writer,  # noqa: ARG001
+    caller: Writer,  # noqa: ARG001
 ) -> Response:
-    """A part of the file, as it is; the same part again replaces it."""
-    desk = desk_of(request)
-    if number > desk.settings.parts:
-        raise UnknownSubject(f"an upload may have {desk.settings.parts:,} parts")
-    await uploads.receive(desk.vault.store, upload, number, request.stream())
+    """Upload one part of a file as raw bytes; the same number again replaces the part."""
+    context = context_of(request)
+    if number > context.settings.max_parts:
+        raise UnknownSubject(
+            f"an upload may have at most {context.settings.max_parts:,} parts, and this is part {number:,}; "
+            "send larger parts"
+        )
+    await uploads.receive_part(context.vault.store, upload, number, request.stream())
     return Response(status_code=204)
 
 
 @router.delete("/uploads/{upload}", status_code=204, response_class=Response)
-def forget(request: Request, upload: Annotated[str, Path(max_length=80)], who: Writer) -> Response:  # noqa: ARG001
-    """Give an upload up."""
-    uploads.drop(desk_of(request).vault.store, upload)
+def delete_upload(
+    request: Request,
+    upload: Annotated[str, Path(max_length=80)],
+    caller: Writer,  # noqa: ARG001
+) -> Response:
+    """Cancel an upload and delete its parts."""
+    uploads.delete(context_of(request).vault.store, upload)
     return Response(status_code=204)
 
 
-def shown(entry: Entry) -> shapes.Dataset:
-    """A version of a dataset, as an entry has it."""
-    said = entry.body
-    return shapes.Dataset(
+def dataset_version(entry: Entry) -> schemas.Dataset:
+    """The version of a dataset that a ledger entry records."""
+    body = entry.body
+    return schemas.Dataset(
         dataset=entry.dataset,
-        version=said["version"],
-        rows=said["rows"],
-        traced=said["traced"],
-        columns=said["columns"],
-        levels=dict(said["levels"]),
+        version=body["version"],
+        rows=body["rows"],
+        traced=body["traced"],
+        columns=body["columns"],
+        levels=dict(body["levels"]),
         changed=entry.at,
     )

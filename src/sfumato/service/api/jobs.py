@@ -1,4 +1,4 @@
-"""Audits and other long work: starting it, watching it, and reading what came of it."""
+"""API endpoints for background jobs: start an audit, follow the progress of a job, and get its result and report."""
 
 from __future__ import annotations
 
@@ -11,66 +11,70 @@ from sfumato.attacks import ATTACKS
 from sfumato.audit.messages import text
 from sfumato.audit.report import page
 from sfumato.errors import UnknownSubject
-from sfumato.serialization import plain
-from sfumato.service.api import schemas as shapes
+from sfumato.serialization import json_safe
+from sfumato.service.api import schemas
 from sfumato.service.authentication import Reader, Writer
-from sfumato.service.context import desk_of
-from sfumato.service.jobs import Running
-from sfumato.service.problems import documented
+from sfumato.service.context import context_of
+from sfumato.service.jobs import JobProgress
+from sfumato.service.problems import problem_responses
 from sfumato.service.state import Job
 
-router = APIRouter(prefix="/api/v1", tags=["jobs"], responses=documented(404))
+router = APIRouter(prefix="/api/v1", tags=["jobs"], responses=problem_responses(404))
 
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
 
-_REPORT = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
-"""A report is a page of its own, with its style inside, and no script runs in it."""
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
+"""Content security policy of a report: a self-contained page with inline styles and without scripts."""
 
 
 @router.post("/datasets/{dataset}/audits", status_code=202)
-def audit(request: Request, dataset: shapes.Name, new: shapes.NewAudit, who: Writer) -> dict[str, str]:
-    """Try all attacks on what recipients hold, alone and together: a job with a report."""
-    desk = desk_of(request)
-    desk.vault.dataset(dataset)
-    for name in new.attacks or ():
-        ATTACKS[name]  # refuses a name that no attack has
+def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit, caller: Writer) -> dict[str, str]:
+    """Run attacks on the recipients' copies, separately and combined, in a background job with a report."""
+    context = context_of(request)
+    context.vault.dataset(dataset)
+    for name in body.attacks or ():
+        ATTACKS[name]  # raises an error for an unknown attack
 
-    def work(running: Running) -> tuple[dict[str, Any], str]:
-        found = desk.vault.audit(
-            dataset, colluders=new.colluders, attacks=new.attacks, rows=new.rows, stage=running.stage
+    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
+        audit = context.vault.audit(
+            dataset, colluders=body.colluders, attacks=body.attacks, rows=body.rows, stage=progress.stage
         )
-        running.stage("drawing the report")
-        verdict = "no alarm" if found.passed else "ALARM"
-        said = {"verdict": verdict, "passed": found.passed, "text": text(found), "summary": plain(found.summary())}
-        return said, page(found)
+        progress.stage("drawing the report")
+        result = {
+            "verdict": "no alarm" if audit.passed else "ALARM",
+            "passed": audit.passed,
+            "text": text(audit),
+            "summary": json_safe(audit.summary()),
+        }
+        return result, page(audit)
 
-    return {"job": desk.jobs.start("audit", dataset, who.actor, work)}
+    return {"job": context.jobs.start("audit", dataset, caller.actor, work)}
 
 
 @router.get("/jobs")
-def jobs(
+def list_jobs(
     request: Request,
-    who: Reader,  # noqa: ARG001
+    caller: Reader,  # noqa: ARG001
     kind: Annotated[str | None, Query(max_length=20)] = None,
-    dataset: shapes.Filter = None,
+    dataset: schemas.Filter = None,
 ) -> list[Job]:
-    """The latest jobs."""
-    return desk_of(request).state.jobs(kind, dataset)
+    """List the latest jobs, newest first, without their results."""
+    return context_of(request).state.jobs(kind, dataset)
 
 
 @router.get("/jobs/{job}")
-def one(request: Request, job: JobId, who: Reader) -> Job:  # noqa: ARG001
-    """A job: how far it is, or what came of it."""
-    found = desk_of(request).state.job(job)
+def get_job(request: Request, job: JobId, caller: Reader) -> Job:  # noqa: ARG001
+    """Get the progress of a job, or its result."""
+    found = context_of(request).state.job(job)
     if found is None:
         raise UnknownSubject(f"there is no job {job}")
     return found
 
 
 @router.get("/jobs/{job}/report", response_class=HTMLResponse)
-def report(request: Request, job: JobId, who: Reader) -> HTMLResponse:  # noqa: ARG001
-    """The page that an audit made."""
-    made = desk_of(request).state.report(job)
-    if not made:
+def get_report(request: Request, job: JobId, caller: Reader) -> HTMLResponse:  # noqa: ARG001
+    """Get the HTML report of an audit."""
+    report = context_of(request).state.report(job)
+    if not report:
         raise UnknownSubject(f"the job {job} has no report")
-    return HTMLResponse(made, headers={"Content-Security-Policy": _REPORT, "X-Frame-Options": "SAMEORIGIN"})
+    return HTMLResponse(report, headers={"Content-Security-Policy": _REPORT_POLICY, "X-Frame-Options": "SAMEORIGIN"})

@@ -1,4 +1,4 @@
-"""Recipients, their tokens and their grants."""
+"""API endpoints for recipients, their access tokens and their grants."""
 
 from __future__ import annotations
 
@@ -6,103 +6,112 @@ from typing import Annotated
 
 from fastapi import APIRouter, Path, Request
 
-from sfumato.ledger.chain import Entry
-from sfumato.service.api import schemas as shapes
-from sfumato.service.api.ledger import shown
+from sfumato.service.api import schemas
+from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Reader, Writer
-from sfumato.service.context import desk_of
-from sfumato.service.problems import Refused, documented
+from sfumato.service.context import context_of
+from sfumato.service.problems import HTTPProblem, problem_responses
 from sfumato.vault import tokens
-from sfumato.vault.grants import Grant, known
+from sfumato.vault.grants import Grant, require
+from sfumato.vault.recipients import Recipient
 
-router = APIRouter(prefix="/api/v1", tags=["sharing"], responses=documented(404))
+router = APIRouter(prefix="/api/v1", tags=["recipients"], responses=problem_responses(404))
 
 
 @router.get("/recipients")
-def recipients(request: Request, who: Reader) -> list[shapes.Recipient]:  # noqa: ARG001
-    """All recipients."""
-    with desk_of(request).vault.ledger.reading() as reading:
-        return [_recipient(entry) for entry in reading.current("recipient")]
+def list_recipients(request: Request, caller: Reader) -> list[Recipient]:  # noqa: ARG001
+    """List all recipients."""
+    return context_of(request).vault.recipients()
 
 
 @router.post("/recipients", status_code=201)
-def register(request: Request, new: shapes.NewRecipient, who: Writer) -> shapes.Told:
-    """Register a recipient; one that is registered already stays as it is."""
-    return shown(desk_of(request).vault.acting_as(who.actor).recipient(new.recipient, note=new.note))
+def register_recipient(request: Request, body: schemas.NewRecipient, caller: Writer) -> schemas.LedgerEntry:
+    """Register a recipient; registering one again changes nothing."""
+    return ledger_entry(context_of(request).vault.acting_as(caller.actor).recipient(body.recipient, note=body.note))
 
 
 @router.patch("/recipients/{recipient}")
-def switch(request: Request, recipient: shapes.Name, change: shapes.Switch, who: Writer) -> shapes.Told:
-    """Let a recipient receive nothing more, or again."""
-    vault = desk_of(request).vault.acting_as(who.actor)
-    return shown(vault.enable(recipient) if change.enabled else vault.disable(recipient))
+def enable_or_disable_recipient(
+    request: Request, recipient: schemas.Name, body: schemas.RecipientUpdate, caller: Writer
+) -> schemas.LedgerEntry:
+    """Disable a recipient, who then cannot sign in or receive copies, or enable it again."""
+    vault = context_of(request).vault.acting_as(caller.actor)
+    return ledger_entry(vault.enable(recipient) if body.enabled else vault.disable(recipient))
 
 
 @router.get("/recipients/{recipient}/tokens")
-def listed(request: Request, recipient: shapes.Name, who: Reader) -> list[tokens.Token]:  # noqa: ARG001
-    """A recipient's tokens; what they are is never shown again."""
-    return tokens.listed(desk_of(request).vault, recipient)
+def list_recipient_tokens(
+    request: Request,
+    recipient: schemas.Name,
+    caller: Reader,  # noqa: ARG001
+) -> list[tokens.Token]:
+    """List the tokens of a recipient, without their secrets."""
+    return tokens.list_tokens(context_of(request).vault, recipient)
 
 
 @router.post("/recipients/{recipient}/tokens", status_code=201)
-def hand_out(request: Request, recipient: shapes.Name, new: shapes.NewToken, who: Writer) -> shapes.Handed:
-    """A new token for a recipient; it is shown once."""
-    vault = desk_of(request).vault.acting_as(who.actor)
-    text, entry = tokens.issue(vault, recipient, scopes=new.scopes, days=new.days, note=new.note)
-    return shapes.Handed(token=text, id=entry.dataset, until=entry.body["until"])
+def issue_recipient_token(
+    request: Request, recipient: schemas.Name, body: schemas.NewToken, caller: Writer
+) -> schemas.IssuedToken:
+    """Issue a token to a recipient. The secret is returned only once."""
+    vault = context_of(request).vault.acting_as(caller.actor)
+    text, entry = tokens.issue(vault, recipient, scopes=body.scopes, days=body.days, note=body.note)
+    return schemas.IssuedToken(token=text, id=entry.dataset, until=entry.body["until"])
 
 
 @router.get("/tokens")
-def all_tokens(request: Request, who: Reader) -> list[tokens.Token]:  # noqa: ARG001
-    """All tokens, the owner's own among them."""
-    return tokens.listed(desk_of(request).vault)
+def list_tokens(request: Request, caller: Reader) -> list[tokens.Token]:  # noqa: ARG001
+    """List the tokens of all recipients and of the owner, without their secrets."""
+    return tokens.list_tokens(context_of(request).vault)
 
 
 @router.post("/tokens", status_code=201)
-def hand_out_own(request: Request, new: shapes.NewToken, who: Writer) -> shapes.Handed:
-    """A new token for the owner's own programs, with no more than the caller's scopes; it is shown once."""
-    vault = desk_of(request).vault.acting_as(who.actor)
-    if not set(new.scopes or ()) <= who.scopes:
-        raise Refused(403, "A token cannot hand out scopes that it has not itself.")
-    chosen = new.scopes or sorted(who.scopes)
-    text, entry = tokens.issue(vault, scopes=chosen, days=new.days, note=new.note)
-    return shapes.Handed(token=text, id=entry.dataset, until=entry.body["until"])
+def issue_owner_token(request: Request, body: schemas.NewToken, caller: Writer) -> schemas.IssuedToken:
+    """Issue a token to the owner, with at most the caller's own scopes. The secret is returned only once."""
+    vault = context_of(request).vault.acting_as(caller.actor)
+    if not set(body.scopes or ()) <= caller.scopes:
+        raise HTTPProblem(
+            403,
+            "A new token can have only scopes that the caller's token has; request fewer scopes, or use another token.",
+        )
+    scopes = body.scopes or sorted(caller.scopes)
+    text, entry = tokens.issue(vault, scopes=scopes, days=body.days, note=body.note)
+    return schemas.IssuedToken(token=text, id=entry.dataset, until=entry.body["until"])
 
 
 @router.delete("/tokens/{token}")
-def withdraw(request: Request, token: Annotated[str, Path(max_length=40)], who: Writer) -> shapes.Told:
-    """Let a token open nothing any more."""
-    return shown(tokens.withdraw(desk_of(request).vault.acting_as(who.actor), token))
+def withdraw_token(request: Request, token: Annotated[str, Path(max_length=40)], caller: Writer) -> schemas.LedgerEntry:
+    """Withdraw a token, which is invalid from then on."""
+    return ledger_entry(tokens.withdraw(context_of(request).vault.acting_as(caller.actor), token))
 
 
 @router.get("/grants")
-def grants(
+def list_grants(
     request: Request,
-    who: Reader,  # noqa: ARG001
-    dataset: shapes.Filter = None,
-    recipient: shapes.Filter = None,
+    caller: Reader,  # noqa: ARG001
+    dataset: schemas.Filter = None,
+    recipient: schemas.Filter = None,
 ) -> list[Grant]:
-    """The grants that were not revoked."""
-    return desk_of(request).vault.grants(dataset or "", recipient or "")
+    """List all grants that have not been revoked."""
+    return context_of(request).vault.grants(dataset or "", recipient or "")
 
 
 @router.put("/grants/{dataset}/{recipient}")
-def grant(
-    request: Request, dataset: shapes.Name, recipient: shapes.Name, new: shapes.NewGrant, who: Writer
-) -> shapes.Told:
-    """Let a recipient have a dataset at a level."""
-    vault = desk_of(request).vault.acting_as(who.actor)
-    return shown(vault.grant(recipient, dataset, new.level, columns=new.columns, where=new.where, until=new.until))
+def grant_level(
+    request: Request, dataset: schemas.Name, recipient: schemas.Name, body: schemas.NewGrant, caller: Writer
+) -> schemas.LedgerEntry:
+    """Grant a recipient copies of a dataset at a level."""
+    vault = context_of(request).vault.acting_as(caller.actor)
+    entry = vault.grant(recipient, dataset, body.level, columns=body.columns, where=body.where, until=body.until)
+    return ledger_entry(entry)
 
 
 @router.delete("/grants/{dataset}/{recipient}")
-def revoke(request: Request, dataset: shapes.Name, recipient: shapes.Name, who: Writer) -> shapes.Told:
-    """Let a recipient have a dataset no more."""
-    vault = desk_of(request).vault.acting_as(who.actor)
+def revoke_grant(
+    request: Request, dataset: schemas.Name, recipient: schemas.Name, caller: Writer
+) -> schemas.LedgerEntry:
+    """Revoke a grant."""
+    vault = context_of(request).vault.acting_as(caller.actor)
     with vault.ledger.reading() as reading:
-        known(reading, "dataset", dataset)
-    return shown(vault.revoke(recipient, dataset))
-
-
-def _recipient(entry: Entry) -> shapes.Recipient:
-    return shapes.Recipient(recipient=entry.recipient, note=entry.body["note"], enabled=entry.action != "disabled")
+        require(reading, "dataset", dataset)
+    return ledger_entry(vault.revoke(recipient, dataset))

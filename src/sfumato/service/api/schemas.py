@@ -1,4 +1,4 @@
-"""What goes over the wire, where it is not one of the vault's own records."""
+"""Request and response schemas of the API, as Pydantic models, where the vault has no class of its own."""
 
 from __future__ import annotations
 
@@ -19,55 +19,55 @@ Format = Literal["parquet", "csv", "csv.gz", "arrows"]
 
 
 class Body(BaseModel):
-    """A request; a field that is not known is a mistake."""
+    """A request body, in which unknown fields are errors."""
 
     model_config = ConfigDict(extra="forbid")
 
 
 @dataclass(frozen=True)
-class Told(Entry):
-    """An entry of the ledger, and what it says in words."""
+class LedgerEntry(Entry):
+    """A ledger entry with its description as a sentence."""
 
     sentence: str = ""
 
 
-class Page(BaseModel):
-    """Some entries, the latest first, and where older ones begin."""
+class LedgerPage(BaseModel):
+    """A page of ledger entries, newest first, with the cursor for the next page."""
 
-    entries: list[Told]
+    entries: list[LedgerEntry]
     before: int | None
 
 
-class Table(BaseModel):
-    """Where a table is: an upload, or a path on the server under the folder that its operator opened."""
+class TableSource(BaseModel):
+    """Where a table comes from: an upload, or a path in the server's folder of tables."""
 
     model_config = ConfigDict(extra="forbid")
     upload: Annotated[str, Field(max_length=80)] | None = None
     path: Annotated[str, Field(max_length=1000)] | None = None
 
 
-class NewDataset(Table):
+class NewDataset(TableSource):
     """A table and its policy."""
 
     policy: Annotated[str, Field(max_length=500_000)]
     traced: bool = False
 
 
-class Suggest(Table):
-    """A table that needs a policy."""
+class PolicyRequest(TableSource):
+    """A table for which a policy should be drafted."""
 
     dataset: Annotated[str, Field(pattern=NAME)]
 
 
-class Suggested(BaseModel):
-    """A draft, to be read and corrected."""
+class PolicyDraft(BaseModel):
+    """A drafted policy, which the owner should review."""
 
     policy: str
     roles: dict[str, str]
 
 
 class Dataset(BaseModel):
-    """A dataset at its latest version."""
+    """A version of a dataset."""
 
     dataset: str
     version: int
@@ -78,37 +78,29 @@ class Dataset(BaseModel):
     changed: str
 
 
-class Recipient(BaseModel):
-    """Somebody who may receive copies."""
-
-    recipient: str
-    note: str
-    enabled: bool
-
-
 class NewRecipient(Body):
-    """Somebody new."""
+    """A recipient to be registered."""
 
     recipient: Annotated[str, Field(pattern=NAME)]
     note: Annotated[str, Field(max_length=2000)] = ""
 
 
-class Switch(Body):
-    """Whether a recipient may receive anything."""
+class RecipientUpdate(Body):
+    """Whether a recipient is enabled."""
 
     enabled: bool
 
 
 class NewToken(Body):
-    """What a token shall allow, and how long."""
+    """The scopes and the lifetime of a new token."""
 
     scopes: Annotated[list[str], Field(max_length=10)] | None = None
     days: Annotated[int, Field(ge=1, le=3650)] = 90
     note: Annotated[str, Field(max_length=200)] = ""
 
 
-class Handed(BaseModel):
-    """A new token; it is shown here and never again."""
+class IssuedToken(BaseModel):
+    """A new token, whose secret is returned only once."""
 
     token: str
     id: str
@@ -116,7 +108,7 @@ class Handed(BaseModel):
 
 
 class NewGrant(Body):
-    """Which level, and what part of the table, until when."""
+    """The level of a grant, its columns and rows, and its expiry date."""
 
     level: Annotated[str, Field(max_length=100)] | float
     columns: Annotated[list[Text], Field(max_length=5000)] | None = None
@@ -125,7 +117,7 @@ class NewGrant(Body):
 
 
 class MyGrant(BaseModel):
-    """What a recipient may fetch."""
+    """A grant as its recipient sees it, with what the copy promises."""
 
     dataset: str
     level: str | float
@@ -135,13 +127,13 @@ class MyGrant(BaseModel):
     until: str | None
     version: int
     shown: dict[str, str]
-    """The columns of the copy, and their types."""
+    """The columns of the copy with their types."""
     promises: list[str]
     limits: list[str]
 
 
-class Me(BaseModel):
-    """Who asks."""
+class CallerIdentity(BaseModel):
+    """The role, the name and the scopes of the caller."""
 
     role: str
     name: str
@@ -149,15 +141,15 @@ class Me(BaseModel):
 
 
 class NewAudit(Body):
-    """Whose copies are pooled, and which attacks are tried."""
+    """The colluding recipients and the attacks of an audit."""
 
     colluders: Annotated[list[str], Field(max_length=1000)] | None = None
     attacks: Annotated[list[str], Field(max_length=100)] | None = None
     rows: Annotated[int, Field(ge=100, le=1_000_000)] = 100_000
 
 
-class NewCheck(Body):
-    """How the vault is checked."""
+class NewVerification(Body):
+    """Options for the verification of the vault."""
 
     contains: Annotated[str, Field(max_length=64)] | None = None
     files: bool = True
@@ -168,10 +160,10 @@ class Upload(BaseModel):
 
     upload: str
     part: int
-    """The most bytes of a part."""
+    """Maximum size of a part in bytes."""
 
 
 class NewUpload(Body):
-    """The file's name, whose ending says its format."""
+    """The name of a file to be uploaded, whose suffix determines its format."""
 
     name: Annotated[str, Field(max_length=300)]

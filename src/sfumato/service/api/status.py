@@ -1,4 +1,4 @@
-"""The service itself: is it there, is it ready, what does it count, whose word does it give."""
+"""API endpoints about the service itself: health, readiness, metrics, public key and the caller's identity."""
 
 from __future__ import annotations
 
@@ -7,40 +7,43 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
 
-from sfumato.service.api import schemas as shapes
-from sfumato.service.authentication import Caller, Known, allowed
-from sfumato.service.context import desk_of
-from sfumato.service.problems import documented
+from sfumato.service.api import schemas
+from sfumato.service.authentication import Authenticated, Caller, require
+from sfumato.service.context import context_of
+from sfumato.service.problems import problem_responses
 
 router = APIRouter(tags=["service"])
 
 
 @router.get("/healthz")
-async def alive() -> dict[str, str]:
-    """The process answers."""
+async def check_health() -> dict[str, str]:
+    """Check that the process is alive."""
     return {"status": "alive"}
 
 
-@router.get("/readyz", responses=documented())
-def ready(request: Request) -> dict[str, str]:
-    """The vault can be read, and its secret opens it."""
-    desk_of(request).vault.keys()
+@router.get("/readyz", responses=problem_responses())
+def check_readiness(request: Request) -> dict[str, str]:
+    """Check that the vault can be read and its keys can be unlocked."""
+    context_of(request).vault.keys()
     return {"status": "ready"}
 
 
-@router.get("/metrics", responses=documented(), response_class=PlainTextResponse)
-def metrics(request: Request, who: Annotated[Caller, Depends(allowed("owner", "metrics"))]) -> Response:  # noqa: ARG001
-    """Figures for Prometheus."""
-    return Response(desk_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
+@router.get("/metrics", responses=problem_responses(), response_class=PlainTextResponse)
+def get_metrics(
+    request: Request,
+    caller: Annotated[Caller, Depends(require("owner", "metrics"))],  # noqa: ARG001
+) -> Response:
+    """Get all metrics in the Prometheus text format."""
+    return Response(context_of(request).metrics.text(), media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 @router.get("/api/v1/key")
-def key(request: Request) -> dict[str, str]:
-    """What recipients check certificates with."""
-    return {"public": desk_of(request).vault.public_key}
+def get_public_key(request: Request) -> dict[str, str]:
+    """Get the owner's public key, with which recipients verify certificates."""
+    return {"public": context_of(request).vault.public_key}
 
 
-@router.get("/api/v1/me", responses=documented())
-def me(who: Known) -> shapes.Me:
-    """Who asks."""
-    return shapes.Me(role=who.role, name=who.name, scopes=sorted(who.scopes))
+@router.get("/api/v1/me", responses=problem_responses())
+def get_caller(caller: Authenticated) -> schemas.CallerIdentity:
+    """Get the role, the name and the scopes of the caller."""
+    return schemas.CallerIdentity(role=caller.role, name=caller.name, scopes=sorted(caller.scopes))

@@ -1,4 +1,7 @@
-"""What respondents' devices ask and send: without a name, a cookie or a token, from any site."""
+"""Public API endpoints for survey respondents: get a survey and its guidance, and submit perturbed answers.
+
+Respondents are anonymous: these endpoints use no names, cookies or tokens, and accept requests from any origin.
+"""
 
 from __future__ import annotations
 
@@ -11,51 +14,53 @@ from pydantic import BaseModel, Field
 
 from sfumato.errors import UnknownSubject
 from sfumato.service.answer_queue import CLOSED
-from sfumato.service.api import schemas as shapes
-from sfumato.service.context import ServiceContext, desk_of
-from sfumato.service.problems import Refused, documented
+from sfumato.service.api import schemas
+from sfumato.service.context import ServiceContext, context_of
+from sfumato.service.problems import HTTPProblem, problem_responses
 from sfumato.survey import rows
 from sfumato.survey.rows import Submission
-from sfumato.survey.surveys import Known
+from sfumato.survey.surveys import RegisteredSurvey
 
-router = APIRouter(prefix="/api/v1/respond", tags=["respondents"], responses=documented(404, 409, 410))
+router = APIRouter(prefix="/api/v1/respond", tags=["respondents"], responses=problem_responses(404, 409, 410))
 
-Ticket = Annotated[str, Field(pattern=r"^[0-9a-f]{32}$", description="Drawn by the device, or handed out.")]
+Ticket = Annotated[
+    str, Field(pattern=r"^[0-9a-f]{32}$", description="Drawn at random by the device, or sent with an invitation.")
+]
 Row = Annotated[list[Annotated[int, Field(ge=0, le=63, strict=True)]], Field(max_length=13_000)]
 
 
-class Asked(BaseModel):
-    """A survey as devices see it."""
+class PublishedSurvey(BaseModel):
+    """A survey as respondents' devices see it."""
 
     survey: str
     state: str
     """`open` or `closed`."""
     definition: str
-    """The definition as JSON in one text."""
+    """The definition as JSON in one string."""
     version: str
-    """The hash of that text."""
+    """The hash of the definition."""
     wanted: bool
-    """Whether unblurred answers are wanted, to begin a guided survey with."""
+    """Whether a guided survey still needs unperturbed answers to start with."""
 
 
-class Guided(BaseModel):
-    """What a guided survey asks for now, and the public log of all it ever asked for."""
+class CurrentGuidance(BaseModel):
+    """The current guidance of a guided survey, and the public log of all guidance it has ever published."""
 
     epoch: int
     matrix: list[list[float]] | None
     digests: list[str]
 
 
-class Sent(shapes.Body):
-    """What every answer has."""
+class NewSubmission(schemas.Body):
+    """The fields of every submitted answer."""
 
     ticket: Ticket
     version: Annotated[str, Field(max_length=64)]
     row: Row
 
 
-class Answer(Sent):
-    """A blurred answer."""
+class PerturbedAnswer(NewSubmission):
+    """A perturbed answer."""
 
     level: Annotated[int, Field(ge=0, le=100, strict=True)] = 0
     label: Annotated[int, Field(ge=0, le=63, strict=True)] = 0
@@ -63,109 +68,119 @@ class Answer(Sent):
     used: Annotated[int, Field(ge=0, le=13_000, strict=True)] = 0
 
 
-class Clear(Sent):
-    """An unblurred answer of somebody who wants to help a guided survey begin."""
+class UnperturbedAnswer(NewSubmission):
+    """An unperturbed answer of a volunteer, with which a guided survey starts."""
 
     label: Annotated[int, Field(ge=0, le=63, strict=True)]
 
 
-class Counted(BaseModel):
-    """Whether an answer counts, or had come before; then nothing is stored."""
+class SubmissionResult(BaseModel):
+    """Whether an answer was counted; a repeated one is not stored again."""
 
     counted: bool
 
 
 @router.get("/{survey}")
-async def asked(request: Request, survey: shapes.Name) -> Asked:
-    """A survey's definition."""
-    desk = desk_of(request)
-    known = await _known(desk, survey)
-    wanted = known.survey.mode == "guided" and await asyncio.to_thread(_wanted, desk, known)
-    state = desk.surveys.state(known)
-    return Asked(
-        survey=survey, state=state, definition=known.survey.published, version=known.survey.schema, wanted=wanted
+async def get_survey(request: Request, survey: schemas.Name) -> PublishedSurvey:
+    """Get the definition of a survey."""
+    context = context_of(request)
+    known = await _published(context, survey)
+    wanted = known.survey.mode == "guided" and await asyncio.to_thread(_wants_unperturbed, context, known)
+    state = context.surveys.state(known)
+    return PublishedSurvey(
+        survey=survey, state=state, definition=known.survey.published, version=known.survey.version, wanted=wanted
     )
 
 
 @router.get("/{survey}/guidance")
-async def guidance(request: Request, survey: shapes.Name) -> Guided:
-    """What a guided survey asks for now: the same for all."""
-    desk = desk_of(request)
-    epoch = await asyncio.to_thread(desk.surveys.epoch, await _known(desk, survey))
-    found = epoch.guidance
-    return Guided(
-        epoch=epoch.number, matrix=None if found is None else found.matrix.tolist(), digests=list(epoch.digests)
+async def get_guidance(request: Request, survey: schemas.Name) -> CurrentGuidance:
+    """Get the current guidance of a guided survey, which is the same for all respondents."""
+    context = context_of(request)
+    epoch = await asyncio.to_thread(context.surveys.epoch, await _published(context, survey))
+    guidance = epoch.guidance
+    return CurrentGuidance(
+        epoch=epoch.number,
+        matrix=None if guidance is None else guidance.matrix.tolist(),
+        digests=list(epoch.digests),
     )
 
 
 @router.post("/{survey}/answers", status_code=201)
-async def answer(request: Request, response: Response, survey: shapes.Name, sent: Answer) -> Counted:
-    """Send a blurred answer; a ticket counts once, however often it is sent."""
-    desk = desk_of(request)
-    known = await _open(desk, survey, sent.version)
+async def submit_answer(
+    request: Request, response: Response, survey: schemas.Name, body: PerturbedAnswer
+) -> SubmissionResult:
+    """Submit a perturbed answer. A ticket is counted once, however often it is sent."""
+    context = context_of(request)
+    known = await _open_survey(context, survey, body.version)
     if known.survey.mode == "randomised":
-        rows.check_randomised(known.survey, sent.level, sent.row)
-        taken = Submission(sent.ticket, sent.level, 0, tuple(sent.row))
+        rows.check_randomised(known.survey, body.level, body.row)
+        submission = Submission(body.ticket, body.level, 0, tuple(body.row))
     else:
-        rows.check_guided(known.survey, sent.label, sent.row)
-        latest = await asyncio.to_thread(desk.surveys.collector.epochs, survey, known.survey)
-        if not (1 <= sent.epoch <= latest and 1 <= sent.used <= known.survey.width):
-            raise Refused(422, "The answer must name a guidance that this survey gave out, and directions of it.")
-        taken = Submission(sent.ticket, sent.used, sent.label, tuple(sent.row))
-    return _said(response, await desk.intake.put(known, taken))
+        rows.check_guided(known.survey, body.label, body.row)
+        latest = await asyncio.to_thread(context.surveys.collector.epochs, survey, known.survey)
+        if not (1 <= body.epoch <= latest and 1 <= body.used <= known.survey.width):
+            raise HTTPProblem(
+                422,
+                f"An answer must refer to published guidance (epoch 1 to {latest}) and use 1 to {known.survey.width} "
+                f"of its directions, not epoch {body.epoch} and {body.used} directions; load the guidance again.",
+            )
+        submission = Submission(body.ticket, body.used, body.label, tuple(body.row))
+    return _result(response, await context.answer_queue.submit(known, submission))
 
 
 @router.post("/{survey}/bootstrap", status_code=201)
-async def bootstrap(request: Request, response: Response, survey: shapes.Name, sent: Clear) -> Counted:
-    """Send an unblurred answer, which a guided survey needs some of to begin."""
-    desk = desk_of(request)
-    known = await _open(desk, survey, sent.version)
+async def submit_unperturbed_answer(
+    request: Request, response: Response, survey: schemas.Name, body: UnperturbedAnswer
+) -> SubmissionResult:
+    """Submit an unperturbed answer, of which a guided survey needs a few to start with."""
+    context = context_of(request)
+    known = await _open_survey(context, survey, body.version)
     if known.survey.mode != "guided":
-        raise Refused(409, "This survey takes no unblurred answers.")
-    rows.check_clear(known.survey, sent.label, sent.row)
-    taken = Submission(sent.ticket, 0, sent.label, tuple(sent.row))
-    return _said(response, await asyncio.to_thread(_take_clear, desk, known, taken))
+        raise HTTPProblem(409, "Only guided surveys accept unperturbed answers, and this one is randomised.")
+    rows.check_unperturbed(known.survey, body.label, body.row)
+    submission = Submission(body.ticket, 0, body.label, tuple(body.row))
+    return _result(response, await asyncio.to_thread(_store_unperturbed, context, known, submission))
 
 
 @router.options("/{survey}", include_in_schema=False)
-@router.options("/{survey}/{_what}", include_in_schema=False)
+@router.options("/{survey}/{_resource}", include_in_schema=False)
 def preflight() -> Response:
-    """Let pages of other sites ask, without cookies."""
+    """Answer the CORS preflight request of a page of another origin, without cookies."""
     return Response(
         None, 204, {"Access-Control-Allow-Methods": "GET, POST", "Access-Control-Allow-Headers": "Content-Type"}
     )
 
 
-def _wanted(desk: ServiceContext, known: Known) -> bool:
-    return desk.surveys.collector.wants_clear(known.name, known.survey)
+def _wants_unperturbed(context: ServiceContext, known: RegisteredSurvey) -> bool:
+    return context.surveys.collector.needs_unperturbed(known.name, known.survey)
 
 
-def _take_clear(desk: ServiceContext, known: Known, sent: Submission) -> bool | None:
-    if desk.surveys.state(desk.surveys.known(known.name)) != "open":
-        raise Refused(409, CLOSED)
-    return desk.surveys.collector.take_clear(known.name, known.survey, sent, invited=known.invited)
+def _store_unperturbed(context: ServiceContext, known: RegisteredSurvey, submission: Submission) -> bool | None:
+    if context.surveys.state(context.surveys.get(known.name)) != "open":
+        raise HTTPProblem(409, CLOSED)
+    return context.surveys.collector.store_unperturbed(known.name, known.survey, submission, invited=known.invited)
 
 
-async def _known(desk: ServiceContext, survey: str) -> Known:
-    """A survey that was opened; of drafts nobody learns that they are there."""
+async def _published(context: ServiceContext, survey: str) -> RegisteredSurvey:
+    """A survey that has been opened; a draft gets the same response as a survey that does not exist."""
     with contextlib.suppress(UnknownSubject):
-        known = await desk.known_surveys.ask(survey, lambda: desk.surveys.known(survey))
+        known = await context.survey_cache.get(survey, lambda: context.surveys.get(survey))
         if known.state != "draft":
             return known
-    raise Refused(404, f"There is no survey {survey!r}. Look at the link again.")
+    raise HTTPProblem(404, f"There is no survey {survey!r}; check the link.")
 
 
-async def _open(desk: ServiceContext, survey: str, version: str) -> Known:
-    known = await _known(desk, survey)
-    if version != known.survey.schema:
-        raise Refused(409, "This answer is for another version of the survey; load the page again.")
-    if desk.surveys.state(known) != "open":
-        raise Refused(409, CLOSED)
+async def _open_survey(context: ServiceContext, survey: str, version: str) -> RegisteredSurvey:
+    known = await _published(context, survey)
+    if version != known.survey.version:
+        raise HTTPProblem(409, "This answer belongs to another version of the survey; reload the page.")
+    if context.surveys.state(known) != "open":
+        raise HTTPProblem(409, CLOSED)
     return known
 
 
-def _said(response: Response, counts: bool | None) -> Counted:
+def _result(response: Response, counts: bool | None) -> SubmissionResult:
     if counts is None:
-        raise Refused(403, "This survey is for invited people; open it by the link that you were given.")
+        raise HTTPProblem(403, "This survey is for invited people only; open it with the link in your invitation.")
     response.status_code = 201 if counts else 200
-    return Counted(counted=counts)
+    return SubmissionResult(counted=counts)

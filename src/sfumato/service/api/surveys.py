@@ -1,4 +1,4 @@
-"""Surveys, for their owner."""
+"""API endpoints for survey owners: create, open and close surveys, invite respondents, and read results."""
 
 from __future__ import annotations
 
@@ -8,50 +8,87 @@ from fastapi import APIRouter, Request
 from fastapi.responses import Response
 from pydantic import BaseModel, Field
 
-from sfumato.service.api import schemas as shapes
-from sfumato.service.api.ledger import shown
+from sfumato.service.api import schemas
+from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Reader, Writer
-from sfumato.service.context import desk_of
-from sfumato.service.problems import documented
-from sfumato.survey.results import Quality, Status
-from sfumato.survey.surveys import Listed, Surveys
+from sfumato.service.context import context_of
+from sfumato.service.problems import problem_responses
+from sfumato.survey.surveys import Surveys, SurveySummary
 
-router = APIRouter(prefix="/api/v1/surveys", tags=["surveys"], responses=documented(404))
+router = APIRouter(prefix="/api/v1/surveys", tags=["surveys"], responses=problem_responses(404))
 
 
-class NewSurvey(shapes.Body):
-    """A definition, in TOML."""
+class NewSurvey(schemas.Body):
+    """The definition of a survey in TOML, and whether only invited people may answer."""
 
     definition: Annotated[str, Field(max_length=500_000)]
     invited: bool = False
 
 
-class Turn(shapes.Body):
-    """Whether a survey takes answers."""
+class SurveyUpdate(schemas.Body):
+    """The new state of a survey."""
 
     state: Literal["open", "closed"]
 
 
-class NewTickets(shapes.Body):
-    """How many people are invited."""
+class NewTickets(schemas.Body):
+    """The number of people to invite."""
 
     count: Annotated[int, Field(ge=1, le=100_000)]
 
 
 class Tickets(BaseModel):
-    """Tickets; they are shown here and never again."""
+    """Tickets for invited people, which are returned only once."""
 
     tickets: list[str]
 
 
-class Test(shapes.Body):
-    """Unblurred answers that a model is tried on."""
+class TestSet(schemas.Body):
+    """Unperturbed answers on which classifiers are tested."""
 
     rows: Annotated[list[dict[str, Any]], Field(max_length=100_000, default_factory=list)]
 
 
-class Judged(BaseModel):
-    """How good models are."""
+class Share(BaseModel):
+    """The estimated share of an answer, with its 95 % confidence interval."""
+
+    item: str
+    answer: str
+    share: float
+    low: float
+    high: float
+
+
+class Status(BaseModel):
+    """The state of a survey, with the answers received and the shares estimated from them."""
+
+    survey: str
+    title: str
+    mode: str
+    state: str
+    deadline: str
+    answers: int
+    levels: dict[str, int]
+    clear: int
+    """The number of unperturbed answers, sent to start a guided survey."""
+    epoch: int
+    alarms: list[str]
+    fingerprint: str
+    shares: list[Share]
+
+
+class Quality(BaseModel):
+    """The accuracy of a classifier, with its 95 % confidence interval."""
+
+    model: str
+    accuracy: float
+    low: float
+    high: float
+    evaluated_on: str
+
+
+class ModelQualities(BaseModel):
+    """The accuracy of the classifiers of a survey."""
 
     answers: int
     classes: list[str]
@@ -59,53 +96,61 @@ class Judged(BaseModel):
 
 
 @router.get("")
-def listed(request: Request, who: Reader) -> list[Listed]:  # noqa: ARG001
-    """All surveys."""
-    return desk_of(request).surveys.listed()
+def list_surveys(request: Request, caller: Reader) -> list[SurveySummary]:  # noqa: ARG001
+    """List all surveys."""
+    return context_of(request).surveys.summaries()
 
 
 @router.put("/{survey}")
-def draft(request: Request, survey: shapes.Name, new: NewSurvey, who: Writer) -> shapes.Told:
-    """Draft a survey, or draft it again."""
-    return shown(_acting(request, who.actor).new(survey, new.definition, invited=new.invited))
+def save_draft(request: Request, survey: schemas.Name, body: NewSurvey, caller: Writer) -> schemas.LedgerEntry:
+    """Create the draft of a survey, or replace it."""
+    return ledger_entry(_acting(request, caller.actor).new(survey, body.definition, invited=body.invited))
 
 
 @router.patch("/{survey}")
-def turn(request: Request, survey: shapes.Name, change: Turn, who: Writer) -> shapes.Told:
-    """Open a survey, or close it for good."""
-    surveys = _acting(request, who.actor)
-    return shown(surveys.open(survey) if change.state == "open" else surveys.close(survey))
+def open_or_close_survey(
+    request: Request, survey: schemas.Name, body: SurveyUpdate, caller: Writer
+) -> schemas.LedgerEntry:
+    """Open a survey, or close it permanently."""
+    surveys = _acting(request, caller.actor)
+    return ledger_entry(surveys.open(survey) if body.state == "open" else surveys.close(survey))
 
 
 @router.get("/{survey}")
-def status(request: Request, survey: shapes.Name, who: Reader) -> Status:  # noqa: ARG001
-    """Counts, shares with their intervals, and alarms."""
-    return desk_of(request).surveys.status(survey)
+def get_survey_status(request: Request, survey: schemas.Name, caller: Reader) -> Status:  # noqa: ARG001
+    """Get the number of answers, the estimated shares with confidence intervals, and alarms."""
+    return Status(**context_of(request).surveys.status(survey).as_dict())
 
 
 @router.post("/{survey}/tickets", status_code=201)
-def invite(request: Request, survey: shapes.Name, new: NewTickets, who: Writer) -> Tickets:  # noqa: ARG001
-    """Tickets for invited people."""
-    return Tickets(tickets=desk_of(request).surveys.invite(survey, new.count))
+def create_tickets(request: Request, survey: schemas.Name, body: NewTickets, caller: Writer) -> Tickets:  # noqa: ARG001
+    """Create tickets for invited people."""
+    return Tickets(tickets=context_of(request).surveys.invite(survey, body.count))
 
 
 @router.post("/{survey}/model")
-def model(request: Request, survey: shapes.Name, test: Test, who: Reader) -> Judged:  # noqa: ARG001
-    """Train a naive Bayes and a tree, and say how good they are."""
-    found = desk_of(request).surveys.model(survey, test.rows)
-    return Judged(answers=found.answers, classes=list(found.classes), qualities=list(found.qualities))
+def evaluate_classifiers(
+    request: Request,
+    survey: schemas.Name,
+    body: TestSet,
+    caller: Reader,  # noqa: ARG001
+) -> ModelQualities:
+    """Train a naive Bayes classifier and a decision tree on the answers, and estimate their accuracy."""
+    model = context_of(request).surveys.model(survey, body.rows)
+    qualities = [Quality(**quality.as_dict()) for quality in model.qualities]
+    return ModelQualities(answers=model.answers, classes=list(model.classes), qualities=qualities)
 
 
 @router.get("/{survey}/rows", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
-def export(request: Request, survey: shapes.Name, who: Reader) -> Response:  # noqa: ARG001
-    """All blurred answers, as CSV."""
-    import pyarrow as pa  # noqa: PLC0415 - as below
-    import pyarrow.csv  # noqa: PLC0415 - rarely asked for
+def export_answers(request: Request, survey: schemas.Name, caller: Reader) -> Response:  # noqa: ARG001
+    """Export all perturbed answers as CSV."""
+    import pyarrow as pa  # noqa: PLC0415 - needed for exports only
+    import pyarrow.csv  # noqa: PLC0415 - needed for exports only
 
     sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(desk_of(request).surveys.export(survey), sink)
+    pyarrow.csv.write_csv(context_of(request).surveys.export(survey), sink)
     return Response(sink.getvalue().to_pybytes(), media_type="text/csv")
 
 
 def _acting(request: Request, actor: str) -> Surveys:
-    return Surveys(desk_of(request).vault.acting_as(actor))
+    return Surveys(context_of(request).vault.acting_as(actor))

@@ -1,1 +1,1 @@
-"""The pages: rendered here, made lively by small modules in `static/`, and usable by keyboard and screen reader."""
+"""Web pages of the service: the owner's console, the recipient's downloads, the sign-in form and surveys."""

@@ -1,4 +1,4 @@
-"""The owner's pages."""
+"""Web console for data owners: datasets, levels, collusion, recipients, jobs and the ledger."""
 
 from __future__ import annotations
 
@@ -8,154 +8,154 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sfumato.errors import UnknownSubject
-from sfumato.ledger.ledger import Query as Entries
-from sfumato.service.api import schemas as shapes
-from sfumato.service.api.datasets import shown
+from sfumato.ledger.ledger import Query as LedgerQuery
+from sfumato.service.api import schemas
+from sfumato.service.api.datasets import dataset_version
 from sfumato.service.authentication import Caller
-from sfumato.service.context import desk_of
-from sfumato.service.web.ladder import Ladder
-from sfumato.service.web.rendering import Owner, here, render
+from sfumato.service.context import context_of
+from sfumato.service.web.ladder import LadderFigure
+from sfumato.service.web.rendering import Owner, render, service_url
 from sfumato.vault import tokens
-from sfumato.vault.grants import Grant, known
+from sfumato.vault.grants import Grant, require
 from sfumato.vault.messages import ACTIONS, sentence
 
 router = APIRouter(prefix="/console")
 
-_PAGE = 50
+_PAGE_SIZE = 50
 
 
 @router.get("")
-def overview(request: Request, who: Owner) -> Response:
-    """All datasets, and what happened last."""
-    desk = desk_of(request)
-    with desk.vault.ledger.reading() as reading:
-        datasets = [shown(entry) for entry in reading.current("dataset")]
+def overview_page(request: Request, caller: Owner) -> Response:
+    """Page with all datasets, the latest jobs and the latest ledger entries."""
+    context = context_of(request)
+    with context.vault.ledger.reading() as reading:
+        datasets = [dataset_version(entry) for entry in reading.current("dataset")]
         head = reading.head()
-    recent = [(entry, sentence(entry)) for entry in desk.vault.log(Entries(last=8))[::-1]]
-    jobs = desk.state.jobs()[:6]
-    return render("overview.html", who, datasets=datasets, counts=head.counts, recent=recent, jobs=jobs)
+    recent = [(entry, sentence(entry)) for entry in context.vault.log(LedgerQuery(last=8))[::-1]]
+    jobs = context.state.jobs()[:6]
+    return render("overview.html", caller, datasets=datasets, counts=head.counts, recent=recent, jobs=jobs)
 
 
 @router.get("/datasets/new")
-def new(who: Owner) -> Response:
-    """Upload a table, with a draft of its policy."""
-    return render("new.html", who)
+def new_dataset_page(caller: Owner) -> Response:
+    """Page on which a table is uploaded and its policy is drafted."""
+    return render("new.html", caller)
 
 
 @router.get("/datasets/{dataset}")
-def dataset(request: Request, dataset: shapes.Name, who: Owner) -> Response:
-    """One dataset: its ladder with recipients on it, its grants, versions and audits."""
-    return _about(request, who, dataset, "dataset.html")
+def dataset_page(request: Request, dataset: schemas.Name, caller: Owner) -> Response:
+    """Page of one dataset with its ladder, recipients, grants, versions and audits."""
+    return _dataset_page(request, caller, dataset, "dataset.html")
 
 
 @router.get("/datasets/{dataset}/levels")
-def levels(request: Request, dataset: shapes.Name, who: Owner) -> Response:
-    """The level chooser."""
-    return _about(request, who, dataset, "levels.html")
+def levels_page(request: Request, dataset: schemas.Name, caller: Owner) -> Response:
+    """Page on which the levels of a dataset are compared."""
+    return _dataset_page(request, caller, dataset, "levels.html")
 
 
 @router.get("/datasets/{dataset}/collusion")
-def collusion(request: Request, dataset: shapes.Name, who: Owner) -> Response:
-    """The collusion explorer."""
-    return _about(request, who, dataset, "collusion.html")
+def collusion_page(request: Request, dataset: schemas.Name, caller: Owner) -> Response:
+    """Page on which the collusion of recipients is simulated."""
+    return _dataset_page(request, caller, dataset, "collusion.html")
 
 
-def _about(request: Request, who: Caller, dataset: str, template: str) -> Response:
-    desk = desk_of(request)
+def _dataset_page(request: Request, caller: Caller, name: str, template: str) -> Response:
+    context = context_of(request)
     try:
-        with desk.vault.ledger.reading() as reading:
-            entry = known(reading, "dataset", dataset)
-            versions = reading.entries(Entries(kind="dataset", dataset=dataset))
-            everybody = [one.recipient for one in reading.current("recipient") if one.action != "disabled"]
-            given = {one.recipient: one for one in reading.current("release", dataset=dataset)}
+        with context.vault.ledger.reading() as reading:
+            entry = require(reading, "dataset", name)
+            versions = reading.entries(LedgerQuery(kind="dataset", dataset=name))
+            recipients = [one.recipient for one in reading.current("recipient") if one.action != "disabled"]
+            releases = {one.recipient: one for one in reading.current("release", dataset=name)}
     except UnknownSubject as error:
-        return render("missing.html", who, 404, text=str(error))
-    grants = desk.vault.grants(dataset=dataset)
-    found = shown(entry)
+        return render("missing.html", caller, 404, text=str(error))
+    grants = context.vault.grants(dataset=name)
+    dataset = dataset_version(entry)
     return render(
         template,
-        who,
-        dataset=found,
+        caller,
+        dataset=dataset,
         grants=grants,
-        ladder=Ladder.of(found.levels, grants),
-        versions=[(one, sentence(one)) for one in versions[::-1]],
-        recipients=everybody,
-        given=given,
-        jobs=desk.state.jobs("audit", dataset)[:10],
-        policy=desk.vault.dataset(dataset).scheme.policy.dumps() if template == "dataset.html" else "",
+        ladder=LadderFigure.of(dataset.levels, grants),
+        versions=[(version, sentence(version)) for version in versions[::-1]],
+        recipients=recipients,
+        releases=releases,
+        jobs=context.state.jobs("audit", name)[:10],
+        policy=context.vault.dataset(name).scheme.policy.dumps() if template == "dataset.html" else "",
     )
 
 
 @router.get("/recipients")
-def recipients(request: Request, who: Owner) -> Response:
-    """All recipients."""
-    desk = desk_of(request)
-    with desk.vault.ledger.reading() as reading:
+def recipients_page(request: Request, caller: Owner) -> Response:
+    """Page with all recipients and their grants."""
+    context = context_of(request)
+    with context.vault.ledger.reading() as reading:
         entries = reading.current("recipient")
-    return render("recipients.html", who, entries=entries, grants=_by_recipient(desk.vault.grants()))
+    return render("recipients.html", caller, entries=entries, grants=_by_recipient(context.vault.grants()))
 
 
 @router.get("/recipients/{recipient}")
-def recipient(request: Request, recipient: shapes.Name, who: Owner) -> Response:
-    """One recipient: tokens, grants and history."""
-    desk = desk_of(request)
-    with desk.vault.ledger.reading() as reading:
+def recipient_page(request: Request, recipient: schemas.Name, caller: Owner) -> Response:
+    """Page of one recipient with its tokens, grants and history."""
+    context = context_of(request)
+    with context.vault.ledger.reading() as reading:
         entry = reading.latest("recipient", recipient=recipient)
-        datasets = [shown(one) for one in reading.current("dataset")]
+        datasets = [dataset_version(one) for one in reading.current("dataset")]
     if entry is None:
-        return render("missing.html", who, 404, text=f"There is no recipient called {recipient!r}.")
-    now = desk.vault.now()
+        return render("missing.html", caller, 404, text=f"There is no recipient {recipient!r}.")
+    now = context.vault.now()
     return render(
         "recipient.html",
-        who,
+        caller,
         entry=entry,
         datasets=datasets,
-        grants=desk.vault.grants(recipient=recipient),
-        tokens=[(token, token.in_force(now)) for token in tokens.listed(desk.vault, recipient)],
-        history=[(one, sentence(one)) for one in desk.vault.log(Entries(recipient=recipient, last=20))[::-1]],
-        here=here(request),
+        grants=context.vault.grants(recipient=recipient),
+        tokens=[(token, token.is_active(now)) for token in tokens.list_tokens(context.vault, recipient)],
+        history=[(one, sentence(one)) for one in context.vault.log(LedgerQuery(recipient=recipient, last=20))[::-1]],
+        service_url=service_url(request),
     )
 
 
 @router.get("/jobs/{job}")
-def job(request: Request, job: str, who: Owner) -> Response:
-    """A job: how far it is, and what came of it."""
-    found = desk_of(request).state.job(job[:32])
+def job_page(request: Request, job: str, caller: Owner) -> Response:
+    """Page of one job with its progress or its result."""
+    found = context_of(request).state.job(job[:32])
     if found is None:
-        return render("missing.html", who, 404, text="There is no such job.")
-    return render("job.html", who, job=found)
+        return render("missing.html", caller, 404, text="There is no such job.")
+    return render("job.html", caller, job=found)
 
 
 @router.get("/ledger")
-def ledger(
+def ledger_page(
     request: Request,
-    who: Owner,
+    caller: Owner,
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     dataset: str = "",
     recipient: str = "",
     action: str = "",
 ) -> Response:
-    """What happened, the latest first."""
-    desk = desk_of(request)
-    query = Entries(
-        dataset=dataset or None, recipient=recipient or None, action=action or None, last=_PAGE, before=before
+    """Page with ledger entries, newest first."""
+    context = context_of(request)
+    query = LedgerQuery(
+        dataset=dataset or None, recipient=recipient or None, action=action or None, last=_PAGE_SIZE, before=before
     )
-    found = desk.vault.log(query)[::-1]
-    following = found[-1].number if len(found) == _PAGE else None
-    chosen = {"dataset": dataset, "recipient": recipient, "action": action}
+    entries = context.vault.log(query)[::-1]
+    following = entries[-1].number if len(entries) == _PAGE_SIZE else None
+    filters = {"dataset": dataset, "recipient": recipient, "action": action}
     return render(
         "ledger.html",
-        who,
-        entries=[(entry, sentence(entry)) for entry in found],
+        caller,
+        entries=[(entry, sentence(entry)) for entry in entries],
         following=following,
-        chosen=chosen,
+        filters=filters,
         actions=ACTIONS,
-        jobs=desk.state.jobs("verify")[:1],
+        jobs=context.state.jobs("verify")[:1],
     )
 
 
 def _by_recipient(grants: list[Grant]) -> dict[str, list[Grant]]:
-    out: dict[str, list[Grant]] = {}
+    grouped: dict[str, list[Grant]] = {}
     for grant in grants:
-        out.setdefault(grant.recipient, []).append(grant)
-    return out
+        grouped.setdefault(grant.recipient, []).append(grant)
+    return grouped

@@ -1,4 +1,4 @@
-"""The ladder of a dataset as a picture: levels on a line, and recipients standing on them."""
+"""Layout of the ladder figure: the levels of a dataset on a fidelity axis, with the recipients below them."""
 
 from __future__ import annotations
 
@@ -8,64 +8,66 @@ from dataclasses import dataclass
 from sfumato.vault.grants import Grant
 
 WIDTH = 400
-"""Of the drawing; about as many points as a phone is wide, so that its words can be read there."""
+"""Width of the figure; about that of a phone in CSS pixels, so that its text is legible there."""
 
-_LETTER = 7.0
-"""Width of a letter, at most."""
+_CHARACTER_WIDTH = 7.0
+"""Maximum width of a character."""
 
-_LANE, _LINE = 16, 20
-"""Heights of a level's and of a recipient's name."""
+_LEVEL_HEIGHT, _RECIPIENT_HEIGHT = 16, 20
+"""Line heights of the labels of levels and of recipients."""
 
-MOST = 40
-"""Recipients that are drawn."""
+MAX_RECIPIENTS = 40
+"""Maximum number of recipients in the figure."""
 
 
 @dataclass(frozen=True)
-class Mark:
-    """A name in the picture, and the place on the axis that it belongs to."""
+class Label:
+    """A label in the figure."""
 
     name: str
     x: float
+    """Position on the axis that the label belongs to."""
     left: float
-    """Where the name begins."""
+    """Left end of the label's text."""
     y: float
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """Everything's place."""
+class LadderFigure:
+    """The labels of the figure, the height of its axis and its total height."""
 
-    levels: tuple[Mark, ...]
+    levels: tuple[Label, ...]
     axis: float
-    standing: tuple[Mark, ...]
+    recipients: tuple[Label, ...]
     height: float
 
     @classmethod
-    def of(cls, levels: dict[str, float], grants: Sequence[Grant]) -> Ladder:
-        """Most trusted to the right; names of levels in as many lanes as they need, a line for each recipient."""
-        lanes: list[float] = []
+    def of(cls, levels: dict[str, float], grants: Sequence[Grant]) -> LadderFigure:
+        """Lay out the figure, most trusted to the right; labels of levels that would overlap get separate lines."""
+        line_ends: list[float] = []
         rungs = []
         for name, fidelity in sorted(levels.items(), key=lambda level: level[1]):
             text = f"{name} {fidelity:.3g}"
-            left = _begin(text, _x(fidelity) - len(text) * _LETTER / 2)
-            lane = next((i for i, taken in enumerate(lanes) if taken + 8 < left), len(lanes))
-            lanes[lane : lane + 1] = [left + len(text) * _LETTER]
-            rungs.append((text, _x(fidelity), left, lane))
-        axis = _LANE * len(lanes) + 10
-        marks = tuple(Mark(text, x, left, _LANE * lane + 12) for text, x, left, lane in rungs)
-        order = sorted(grants, key=lambda grant: (-grant.fidelity, grant.recipient))[:MOST]
-        standing = tuple(_standing(grant, axis + 38 + _LINE * i) for i, grant in enumerate(order))
-        return cls(marks, axis, standing, axis + 38 + _LINE * max(len(standing), 1))
+            left = _clamp(text, _x(fidelity) - len(text) * _CHARACTER_WIDTH / 2)
+            line = next((i for i, end in enumerate(line_ends) if end + 8 < left), len(line_ends))
+            line_ends[line : line + 1] = [left + len(text) * _CHARACTER_WIDTH]
+            rungs.append((text, _x(fidelity), left, line))
+        axis = _LEVEL_HEIGHT * len(line_ends) + 10
+        labels = tuple(Label(text, x, left, _LEVEL_HEIGHT * line + 12) for text, x, left, line in rungs)
+        order = sorted(grants, key=lambda grant: (-grant.fidelity, grant.recipient))[:MAX_RECIPIENTS]
+        recipients = tuple(_recipient(grant, axis + 38 + _RECIPIENT_HEIGHT * i) for i, grant in enumerate(order))
+        return cls(labels, axis, recipients, axis + 38 + _RECIPIENT_HEIGHT * max(len(recipients), 1))
 
 
-def _standing(grant: Grant, y: float) -> Mark:
-    x, width = _x(grant.fidelity), len(grant.recipient) * _LETTER
-    return Mark(grant.recipient, x, x + 10 if x + 10 + width < WIDTH else x - 10 - width, y)
+def _recipient(grant: Grant, y: float) -> Label:
+    x, width = _x(grant.fidelity), len(grant.recipient) * _CHARACTER_WIDTH
+    return Label(grant.recipient, x, x + 10 if x + 10 + width < WIDTH else x - 10 - width, y)
 
 
 def _x(fidelity: float) -> float:
     return round(10 + (WIDTH - 20) * fidelity, 1)
 
 
-def _begin(text: str, wanted: float) -> float:
-    return round(min(max(wanted, 0.0), max(WIDTH - len(text) * _LETTER, 0.0)), 1)
+def _clamp(text: str, left: float) -> float:
+    """The left end of a text, moved so that the text is inside the figure."""
+    return round(min(max(left, 0.0), max(WIDTH - len(text) * _CHARACTER_WIDTH, 0.0)), 1)

@@ -1,25 +1,25 @@
-"""The recipient's page: what I may fetch, what it promises, and how to load it."""
+"""Web page for recipients: their grants, what each copy promises, and how to download and load it."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
-from sfumato.service.api.copies import mine
-from sfumato.service.context import desk_of
-from sfumato.service.web.rendering import Recipient, here, render
+from sfumato.service.api.copies import current_grants
+from sfumato.service.context import context_of
+from sfumato.service.web.rendering import Recipient, render, service_url
 
 router = APIRouter()
 
 
 @router.get("/mine")
-def page(request: Request, who: Recipient) -> Response:
-    """The page."""
-    desk = desk_of(request)
+def downloads_page(request: Request, caller: Recipient) -> Response:
+    """Page with the copies that the signed-in recipient may download."""
+    context = context_of(request)
     return render(
         "mine.html",
-        who,
-        grants=mine(desk, who.name),
-        public=desk.vault.public_key,
-        here=here(request),
+        caller,
+        grants=current_grants(context, caller.name),
+        public_key=context.vault.public_key,
+        service_url=service_url(request),
     )

@@ -1,4 +1,4 @@
-"""Pages from templates."""
+"""Rendering of web pages from Jinja templates, and access control for pages of signed-in users."""
 
 from __future__ import annotations
 
@@ -12,48 +12,56 @@ from fastapi import Depends, Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from sfumato.service.authentication import COOKIE, Caller, by_session
-from sfumato.service.context import desk_of
+from sfumato.service.authentication import COOKIE, Caller, caller_by_session
+from sfumato.service.context import context_of
 
-HERE = Path(str(resources.files(__package__)))
+WEB_ROOT = Path(str(resources.files(__package__)))
 
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(HERE / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
+    environment = Environment(
+        loader=FileSystemLoader(WEB_ROOT / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
-    made.filters["day"] = lambda moment: str(moment)[:10]
-    made.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
-    made.filters["thousands"] = lambda number: f"{number:,}"
-    made.filters["level"] = lambda level: level if isinstance(level, str) else f"{level:.4g}"
-    return made
+    environment.filters["day"] = lambda moment: str(moment)[:10]
+    environment.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
+    environment.filters["thousands"] = lambda number: f"{number:,}"
+    environment.filters["level"] = lambda level: level if isinstance(level, str) else f"{level:.4g}"
+    return environment
 
 
-def render(name: str, who: Caller | None, status: int = 200, **said: Any) -> HTMLResponse:
-    """A page for somebody."""
-    csrf = who.session.csrf if who and who.session else ""
-    return HTMLResponse(_environment().get_template(name).render(who=who, csrf=csrf, **said), status)
+def render(template: str, caller: Caller | None, status: int = 200, **variables: Any) -> HTMLResponse:
+    """Render a template for a caller, or for an anonymous visitor."""
+    csrf = caller.session.csrf if caller and caller.session else ""
+    page = _environment().get_template(template).render(caller=caller, csrf=csrf, **variables)
+    return HTMLResponse(page, status)
 
 
-def here(request: Request) -> str:
-    """The address of this service, as people are told to use it: behind a proxy with TLS, never without."""
+def service_url(request: Request) -> str:
+    """The base URL of this service as its users see it, which is always https behind a TLS proxy."""
     base = str(request.base_url).rstrip("/")
-    return base.replace("http://", "https://", 1) if desk_of(request).settings.secure else base
+    return base.replace("http://", "https://", 1) if context_of(request).settings.secure else base
 
 
-class SignInFirst(Exception):
-    """Somebody looks at a page that is not for whoever is not signed in."""
+class SignInRequired(Exception):
+    """The requested page is for signed-in users of another role, or the visitor is not signed in."""
+
+
+def signed_in_caller(request: Request) -> Caller | None:
+    """The user of a signed-in browser, or None."""
+    cookie = request.cookies.get(COOKIE)
+    return caller_by_session(context_of(request), cookie) if cookie else None
 
 
 def _signed_in(role: str) -> Callable[[Request], Caller]:
+    """A dependency that admits only signed-in users with a role."""
+
     def check(request: Request) -> Caller:
-        kept = request.cookies.get(COOKIE)
-        found = by_session(desk_of(request), kept) if kept else None
-        if found is None or found.role != role:
-            raise SignInFirst
-        request.scope["caller"] = found
-        return found
+        caller = signed_in_caller(request)
+        if caller is None or caller.role != role:
+            raise SignInRequired
+        request.scope["caller"] = caller
+        return caller
 
     return check
 

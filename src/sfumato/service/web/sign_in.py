@@ -1,4 +1,4 @@
-"""The entrance: operators sign in with a password, recipients with their token."""
+"""Sign-in and sign-out pages: operators sign in with a password, recipients with their token."""
 
 from __future__ import annotations
 
@@ -9,105 +9,105 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from sfumato.service.authentication import COOKIE, Caller, by_session
-from sfumato.service.context import ServiceContext, desk_of
-from sfumato.service.problems import Refused
-from sfumato.service.web.rendering import HERE, SignInFirst, render
+from sfumato.service.authentication import COOKIE
+from sfumato.service.context import ServiceContext, context_of
+from sfumato.service.problems import HTTPProblem
+from sfumato.service.web.rendering import WEB_ROOT, SignInRequired, render, signed_in_caller
 from sfumato.vault import operators, tokens
 
 router = APIRouter()
 
+_WRONG_ORIGIN = "The sign-in form must be sent from this service's own page; open it and sign in there."
+
 
 def mount(app: FastAPI) -> None:
-    """Style and scripts, and the way to the entrance for whoever is not signed in."""
-    app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
+    """Serve styles and scripts, and redirect visitors who must sign in to the sign-in page."""
+    app.mount("/static", StaticFiles(directory=WEB_ROOT / "static"), name="static")
 
-    @app.exception_handler(SignInFirst)
-    async def to_the_entrance(_: Request, __: SignInFirst) -> Response:
+    @app.exception_handler(SignInRequired)
+    async def redirect_to_sign_in(_: Request, __: SignInRequired) -> Response:
         return RedirectResponse("/signin", 303)
 
 
 @router.get("/")
-def start(request: Request) -> Response:
-    """To whatever page is the caller's."""
-    who = _who(request)
-    return RedirectResponse("/signin" if who is None else "/console" if who.role == "owner" else "/mine", 303)
+def home(request: Request) -> Response:
+    """Redirect to the caller's start page."""
+    caller = signed_in_caller(request)
+    return RedirectResponse("/signin" if caller is None else "/console" if caller.role == "owner" else "/mine", 303)
 
 
 @router.get("/signin")
-def signin(request: Request) -> Response:
-    """The form."""
-    return RedirectResponse("/", 303) if _who(request) is not None else render("signin.html", None, wrong="")
+def sign_in_page(request: Request) -> Response:
+    """Page with the sign-in forms."""
+    if signed_in_caller(request) is not None:
+        return RedirectResponse("/", 303)
+    return render("signin.html", None, error="")
 
 
 @router.post("/signin")
-async def enter(request: Request) -> Response:
-    """Sign in, by name and password or by token."""
+async def sign_in(request: Request) -> Response:
+    """Sign in with name and password, or with a token."""
     _check_origin(request)
-    said = {name: values[0] for name, values in parse_qs((await request.body()).decode("utf-8", "replace")).items()}
-    return await asyncio.to_thread(_entered, request, said)
+    form = {name: values[0] for name, values in parse_qs((await request.body()).decode("utf-8", "replace")).items()}
+    return await asyncio.to_thread(_sign_in, request, form)
 
 
 @router.post("/signout")
-async def leave(request: Request) -> Response:
+async def sign_out(request: Request) -> Response:
     """Sign out."""
-    said = parse_qs((await request.body()).decode("utf-8", "replace"))
-    desk = desk_of(request)
+    form = parse_qs((await request.body()).decode("utf-8", "replace"))
+    context = context_of(request)
 
-    def left() -> None:
-        who = _who(request)
-        if who is not None and who.session is not None:
-            if said.get("csrf") != [who.session.csrf]:
-                raise Refused(403, "Sign out from a page of this service.")
-            desk.state.sign_out(who.session)
+    def end_session() -> None:
+        caller = signed_in_caller(request)
+        if caller is not None and caller.session is not None:
+            if form.get("csrf") != [caller.session.csrf]:
+                raise HTTPProblem(403, "The CSRF token is missing or wrong; sign out from a page of this service.")
+            context.state.sign_out(caller.session)
 
-    await asyncio.to_thread(left)
-    answer = RedirectResponse("/signin", 303)
-    answer.delete_cookie(COOKIE)
-    return answer
+    await asyncio.to_thread(end_session)
+    response = RedirectResponse("/signin", 303)
+    response.delete_cookie(COOKIE)
+    return response
 
 
-def _entered(request: Request, said: dict[str, str]) -> Response:
-    desk = desk_of(request)
-    desk.gate.knock(request)
-    name, token = "", ""
-    if "token" in said:
-        found = tokens.bearer(desk.vault, said["token"].strip())
-        known, token = found is not None and bool(found.holder), found.id if found else ""
+def _sign_in(request: Request, form: dict[str, str]) -> Response:
+    context = context_of(request)
+    context.limiter.check_failures(request)
+    name, token_id = "", ""
+    if "token" in form:
+        token = tokens.authenticate(context.vault, form["token"].strip())
+        valid, token_id = token is not None and bool(token.holder), token.id if token else ""
     else:
-        name = said.get("name", "").strip()
-        known = operators.is_right(desk.vault, name, said.get("password", ""))
-        token = str(operators.enrolment(desk.vault, name)) if known else ""
-    if not known:
-        desk.gate.failed(request)
-        return render("signin.html", None, 401, wrong="That did not open anything. Look at it again.")
-    return _let_in(desk, name, token)
+        name = form.get("name", "").strip()
+        valid = operators.verify_password(context.vault, name, form.get("password", ""))
+        token_id = str(operators.enrolment(context.vault, name)) if valid else ""
+    if not valid:
+        context.limiter.record_failure(request)
+        error = "Sign-in failed: check your token, or your name and password, and try again."
+        return render("signin.html", None, 401, error=error)
+    return _start_session(context, name, token_id)
 
 
-def _let_in(desk: ServiceContext, name: str, token: str) -> Response:
-    secret, _ = desk.state.sign_in(name, token, desk.settings.session)
-    answer = RedirectResponse("/console" if name else "/mine", 303)
-    answer.set_cookie(
+def _start_session(context: ServiceContext, name: str, token_id: str) -> Response:
+    secret, _ = context.state.sign_in(name, token_id, context.settings.session_hours)
+    response = RedirectResponse("/console" if name else "/mine", 303)
+    response.set_cookie(
         COOKIE,
         secret,
-        max_age=desk.settings.session * 3600,
+        max_age=context.settings.session_hours * 3600,
         httponly=True,
-        secure=desk.settings.secure,
+        secure=context.settings.secure,
         samesite="strict",
         path="/",
     )
-    return answer
-
-
-def _who(request: Request) -> Caller | None:
-    kept = request.cookies.get(COOKIE)
-    return by_session(desk_of(request), kept) if kept else None
+    return response
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse a form that another site's page sends."""
+    """Refuse a form that was sent from a page of another site."""
     origin = request.headers.get("origin")
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
-        raise Refused(403, "Sign in from the page of this service.")
+        raise HTTPProblem(403, _WRONG_ORIGIN)
     if origin not in (None, "null") and urlsplit(str(origin)).netloc != request.headers.get("host"):
-        raise Refused(403, "Sign in from the page of this service.")
+        raise HTTPProblem(403, _WRONG_ORIGIN)

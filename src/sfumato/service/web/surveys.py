@@ -1,4 +1,4 @@
-"""Pages about surveys: the owner's, and the one on which people answer."""
+"""Web pages for surveys: the owner's console pages, and the page on which respondents answer."""
 
 from __future__ import annotations
 
@@ -13,54 +13,61 @@ from fastapi.responses import Response
 from fastapi.staticfiles import StaticFiles
 
 from sfumato.errors import UnknownSubject
-from sfumato.service.api import schemas as shapes
-from sfumato.service.context import desk_of
-from sfumato.service.web.rendering import Owner, here, render
+from sfumato.service.api import schemas
+from sfumato.service.context import context_of
+from sfumato.service.web.rendering import Owner, render, service_url
 from sfumato.survey.example import EXAMPLE
 
 router = APIRouter()
 
 BROWSER = Path(str(resources.files("sfumato.survey"))) / "browser"
-"""The module that blurs answers, which is also an npm package."""
+"""Folder of the JavaScript module that perturbs answers, which is also an npm package."""
 
 
 def mount(app: FastAPI) -> None:
-    """Serve the module, to this service's own page and to any other site's."""
+    """Serve the respondents' JavaScript module to pages of any origin."""
     app.mount("/survey", StaticFiles(directory=BROWSER), name="survey")
 
 
 @cache
 def integrity(name: str) -> str:
-    """What a page must say of a file, so that browsers run nothing else."""
+    """The subresource integrity value of a script, so that browsers refuse an altered one."""
     digest = hashlib.sha384((BROWSER / name).read_bytes()).digest()
     return f"sha384-{base64.b64encode(digest).decode()}"
 
 
 @router.get("/answer/{survey}")
-def answer(request: Request, survey: shapes.Name) -> Response:
-    """The page on which people answer."""
-    desk = desk_of(request)
+def answer_page(request: Request, survey: schemas.Name) -> Response:
+    """Page on which respondents answer a survey."""
+    context = context_of(request)
     try:
-        known = desk.surveys.known(survey)
+        known = context.surveys.get(survey)
     except UnknownSubject:
         known = None
     if known is None or known.state == "draft":
-        return render("missing.html", None, 404, text="There is no such survey. Look at the link again.")
+        return render("missing.html", None, 404, text="There is no such survey; check the link.")
     return render("answer.html", None, known=known, integrity=integrity)
 
 
 @router.get("/console/surveys")
-def listed(request: Request, who: Owner) -> Response:
-    """All surveys, and a draft of a new one."""
-    return render("surveys.html", who, surveys=desk_of(request).surveys.listed(), example=EXAMPLE)
+def surveys_page(request: Request, caller: Owner) -> Response:
+    """Page with all surveys, and a form for a new one."""
+    return render("surveys.html", caller, surveys=context_of(request).surveys.summaries(), example=EXAMPLE)
 
 
 @router.get("/console/surveys/{survey}")
-def survey(request: Request, survey: shapes.Name, who: Owner) -> Response:
-    """One survey: what came in, as it comes in."""
-    surveys = desk_of(request).surveys
+def survey_page(request: Request, survey: schemas.Name, caller: Owner) -> Response:
+    """Page of one survey with its live results."""
+    surveys = context_of(request).surveys
     try:
-        known = surveys.known(survey)
+        known = surveys.get(survey)
     except UnknownSubject as error:
-        return render("missing.html", who, 404, text=str(error))
-    return render("survey.html", who, known=known, now=surveys.status(survey), here=here(request), integrity=integrity)
+        return render("missing.html", caller, 404, text=str(error))
+    return render(
+        "survey.html",
+        caller,
+        known=known,
+        now=surveys.status(survey),
+        service_url=service_url(request),
+        integrity=integrity,
+    )

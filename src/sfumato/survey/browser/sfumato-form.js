@@ -1,27 +1,29 @@
-/* <sfumato-survey server="https://..." survey="name">: a form that asks, shows what will be told, and sends.
+/* <sfumato-survey server="https://..." survey="name">: a form that asks the questions, shows what will be sent, and sends it.
  * With log="https://..." guidance must also be in a copy of the public log that somebody else keeps.
  */
 
 import { Refused, Respondent, labelsOf, percent } from "./sfumato-survey.js";
 
-const AGAIN = 15_000; // milliseconds between two looks at whether what waits may go
+const RETRY_INTERVAL = 15_000; // milliseconds between two attempts to send answers that wait
 
-const make = (tag, said = {}, ...inside) => {
+const make = (tag, properties = {}, ...children) => {
   const element = document.createElement(tag);
-  for (const [name, value] of Object.entries(said)) {
+  for (const [name, value] of Object.entries(properties)) {
     if (name in element) element[name] = value;
     else element.setAttribute(name, value);
   }
-  element.append(...inside.flat());
+  element.append(...children.flat());
   return element;
 };
+
+const checkbox = (name, text, properties = {}) => make("label", { className: "check" }, make("input", { type: "checkbox", name, ...properties }), ` ${text}`);
 
 class Form extends HTMLElement {
   async connectedCallback() {
     const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
     const survey = this.getAttribute("survey"), server = this.getAttribute("server") || location.origin;
     this.respondent = new Respondent({ server, survey, ticket, log: this.getAttribute("log") });
-    this.say = make("p", { role: "status" });
+    this.message = make("p", { role: "status" });
     try {
       await this.respondent.load();
       await this.show(await this.respondent.status());
@@ -30,22 +32,24 @@ class Form extends HTMLElement {
       return;
     }
     addEventListener("online", () => this.resume());
-    setInterval(() => this.resume(), AGAIN);
+    setInterval(() => this.resume(), RETRY_INTERVAL);
   }
 
-  /** Whatever waits is looked at again, and goes if its owner said so. */
+  /** Tries again to send answers that wait, if the respondent agreed to that. */
   async resume() {
-    const goes = { waiting: this.now.automatic, ready: this.now.automatic && !this.now.fresh, tried: !this.now.stuck };
-    if (!goes[this.now.state]) return;
+    const { state, automatic, unseen, final } = this.progress;
+    const mayGo = { waiting: automatic, ready: automatic && !unseen, tried: !final };
+    if (!mayGo[state]) return;
     await this.show(await this.respondent.send());
   }
 
-  async show(now) {
-    this.now = now;
-    if (["ready", "tried"].includes(now.state) && !now.fresh && !now.why && (now.automatic || now.state === "tried")) return this.resume();
-    if (now.body) this.mark = await this.respondent.fingerprint();
-    const draw = { none: () => this.questions(), ready: () => this.review(now), tried: () => this.review(now), waiting: () => this.waiting(now) }[now.state];
-    this.replaceChildren(...(draw ? draw() : this.ended(now)));
+  async show(progress) {
+    this.progress = progress;
+    const { state, unseen, reason, automatic, body } = progress;
+    if (["ready", "tried"].includes(state) && !unseen && !reason && (automatic || state === "tried")) return this.resume();
+    if (body) this.fingerprint = await this.respondent.fingerprint();
+    const view = { none: () => this.questions(), ready: () => this.review(progress), tried: () => this.review(progress), waiting: () => this.waiting(progress) }[state];
+    this.replaceChildren(...(view ? view() : this.ended(progress)));
     this.querySelector("h2")?.focus();
     return undefined;
   }
@@ -54,15 +58,15 @@ class Form extends HTMLElement {
     return make("h2", { tabIndex: -1 }, text);
   }
 
-  button(text, work, className = "") {
+  button(text, action, className = "") {
     const button = make("button", { type: "button", className }, text);
     button.onclick = async () => {
       button.disabled = true;
       try {
-        await work();
+        await action();
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
-        this.say.textContent = sentence(error.message);
+        this.message.textContent = sentence(error.message);
       } finally {
         button.disabled = false;
       }
@@ -70,22 +74,22 @@ class Form extends HTMLElement {
     return button;
   }
 
-  /* ---- Asking ---- */
+  /* ---- Questions ---- */
 
   questions() {
     const { definition, state } = this.respondent;
-    if (state !== "open" || this.respondent.over()) return [this.title("This survey is closed"), make("p", {}, "It takes no answers any more.")];
-    const form = make("form", { noValidate: true }, definition.questions.map((one) => this.question(one)), this.trust());
+    if (state !== "open" || this.respondent.isOver()) return [this.title("This survey is closed"), make("p", {}, "It takes no more answers.")];
+    const form = make("form", { noValidate: true }, definition.questions.map((one) => this.question(one)), this.privacy());
     form.onsubmit = (event) => event.preventDefault();
     const agree = make("input", { type: "checkbox", name: "agree" });
-    const look = this.button("Show me what will be sent", async () => {
+    const preview = this.button("Show me what will be sent", async () => {
       if (!agree.checked) throw new Refused("agree to the text above first, or leave this page: nothing was sent");
       await this.show(await this.respondent.prepare(this.answers(form), this.choice(form)));
     });
-    this.say.textContent = "";
+    this.message.textContent = "";
     return [
       make("section", { className: "card" }, make("p", {}, definition.consent), make("label", { className: "check" }, agree, " I agree")),
-      form, look, this.say,
+      form, preview, this.message,
     ];
   }
 
@@ -95,110 +99,115 @@ class Form extends HTMLElement {
       return make("label", {}, text, unit ? ` (${unit})` : "", field);
     }
     const type = kind === "multiple" ? "checkbox" : "radio";
-    const ticks = options.map((value) => make("label", { className: "check" }, make("input", { type, name, value }), ` ${value}`));
-    return make("fieldset", {}, make("legend", {}, text), ticks);
+    const inputs = options.map((value) => make("label", { className: "check" }, make("input", { type, name, value }), ` ${value}`));
+    return make("fieldset", {}, make("legend", {}, text), inputs);
   }
 
   answers(form) {
-    const said = new FormData(form);
-    const one = ({ name, kind }) => (kind === "number" ? (said.get(name) ? Number(said.get(name)) : NaN) : kind === "multiple" ? said.getAll(name) : said.get(name));
+    const data = new FormData(form);
+    const number = (text) => (text ? Number(text) : NaN);
+    const one = ({ name, kind }) => (kind === "number" ? number(data.get(name)) : kind === "multiple" ? data.getAll(name) : data.get(name));
     return Object.fromEntries(this.respondent.definition.questions.map((question) => [question.name, one(question)]));
   }
 
-  trust() {
-    const { definition, wanted, items } = this.respondent, steps = definition.levels.length;
+  /** The slider for the privacy level, with an explanation, and the further choices of a guided survey. */
+  privacy() {
+    const { definition, needsUnperturbed, items } = this.respondent, steps = definition.levels.length;
     const guided = definition.mode === "guided";
-    const most = guided ? Math.min(8, items.length) : steps - 1;
-    const start = guided ? Math.min(labelsOf(this.respondent.questionOfClass()).length, most) : Math.floor((steps - 1) / 2);
-    const slider = make("input", { type: "range", name: "trust", min: guided ? 1 : 0, max: most, value: start });
-    const means = make("output", {});
+    const max = guided ? Math.min(8, items.length) : steps - 1;
+    const start = guided ? Math.min(labelsOf(this.respondent.classQuestion()).length, max) : Math.floor((steps - 1) / 2);
+    const slider = make("input", { type: "range", name: "trust", min: guided ? 1 : 0, max, value: start });
+    const explanation = make("output", {});
     const explain = () => {
-      const at = Number(slider.value), level = definition.levels[at];
-      means.textContent = guided
-        ? `${at}: at most ${at} ${at === 1 ? "direction" : "directions"} of your answers, up to ${(definition.guided.capacity * at).toFixed(0)} bits.`
-        : `${level.name}: ${this.odds(level.retention)} (ε ${level.epsilon} a question, ${level.total} in all).`;
+      const value = Number(slider.value), level = definition.levels[value];
+      explanation.textContent = guided
+        ? `${value}: the survey may use at most ${value} ${value === 1 ? "combination" : "combinations"} of your answers, up to ${(definition.guided.capacity * value).toFixed(0)} bits of information.`
+        : `${level.name}: ${this.probabilities(level.retention)} (ε is ${level.epsilon} per question, ${level.total} in total).`;
     };
     slider.oninput = explain;
     explain();
     const more = [];
     if (guided) {
-      more.push(make("label", { className: "check" }, make("input", { type: "checkbox", name: "truncate" }), " If the survey asks for more, send only what I allow"));
-      more.push(make("label", { className: "check" }, make("input", { type: "checkbox", name: "automatic", checked: true }), " If it asks for more now, keep my answers sealed on this device, and send them when it asks for less"));
-      if (wanted) more.push(make("label", { className: "check" }, make("input", { type: "checkbox", name: "clear" }), " Help the survey to begin: send my answers as they are, NOT blurred"));
+      more.push(checkbox("truncate", "If the survey asks for more, send only what I allow"));
+      more.push(checkbox("automatic", "If it asks for more now, keep my answers encrypted on this device, and send them when it asks for less", { checked: true }));
+      if (needsUnperturbed) more.push(checkbox("clear", "Help the survey to start: send my true answers, NOT randomly changed"));
     }
-    return make("fieldset", { className: "trust" }, make("legend", {}, "How much may the collector tell?"), make("label", {}, "Less to the left, more to the right", slider), means, more);
+    const label = make("label", {}, "More privacy to the left, more accurate results to the right", slider);
+    return make("fieldset", { className: "trust" }, make("legend", {}, "How much may the survey learn about you?"), label, explanation, more);
   }
 
-  odds(retention) {
-    const right = retention.map((kept, i) => kept + (1 - kept) / this.respondent.sizes[i]);
-    const [least, most] = [Math.min(...right), Math.max(...right)].map(percent);
-    return `the collector sees each true answer with a chance of ${least === most ? least : `${least} to ${most}`}, and cannot know when`;
+  probabilities(retention) {
+    const truth = retention.map((kept, i) => kept + (1 - kept) / this.respondent.sizes[i]);
+    const [least, most] = [Math.min(...truth), Math.max(...truth)].map(percent);
+    return `your true answer is sent with a probability of ${least === most ? least : `${least} to ${most}`}, otherwise a random one; nobody can know which`;
   }
 
   choice(form) {
-    const said = new FormData(form), at = Number(said.get("trust"));
-    if (this.respondent.definition.mode === "randomised") return { level: at };
-    return { allowed: at, truncate: said.has("truncate"), automatic: said.has("automatic"), clear: said.has("clear") };
+    const data = new FormData(form), value = Number(data.get("trust"));
+    if (this.respondent.definition.mode === "randomised") return { level: value };
+    return { allowed: value, truncate: data.has("truncate"), automatic: data.has("automatic"), clear: data.has("clear") };
   }
 
-  /* ---- Showing what leaves ---- */
+  /* ---- Review of what will be sent ---- */
 
-  review({ state, body, foresight, why }) {
-    const { definition, items } = this.respondent, tried = state === "tried";
-    const rows = items.map((item, i) => make("tr", {}, make("th", { scope: "row" }, asked(definition, item)), make("td", {}, this.told(foresight, item, i, body.row))));
-    const bits = foresight.capacity === undefined ? [] : [make("p", {}, `In all, at most ${foresight.capacity.toFixed(1)} bits of your ${this.respondent.sizes.reduce((sum, s) => sum + Math.log2(s), 0).toFixed(0)} can be told, whatever the collector knows.`)];
-    const label = definition.mode === "guided" ? [make("p", {}, `Your answer to “${definition.class}” is sent as it is.`)] : [];
-    this.say.textContent = why ?? "";
+  review({ state, body, disclosure, reason }) {
+    const { definition, items, sizes } = this.respondent, tried = state === "tried";
+    const rows = items.map((item, i) => make("tr", {}, make("th", { scope: "row" }, questionText(definition, item)), make("td", {}, this.disclosed(disclosure, item, i, body.row))));
+    const total = sizes.reduce((sum, size) => sum + Math.log2(size), 0).toFixed(0);
+    const bits = disclosure.capacity === undefined ? [] : [make("p", {}, `At most ${disclosure.capacity.toFixed(1)} bits of your ${total} bits of information can be learned, whatever else is known about you.`)];
+    const label = definition.mode === "guided" ? [make("p", {}, `Your answer to “${definition.class}” is sent unchanged.`)] : [];
+    this.message.textContent = reason ?? "";
     return [
-      this.title("What the collector will be able to tell"),
+      this.title("What can be learned from your answers"),
       make("table", {}, make("tbody", {}, rows)), ...bits, ...label,
-      make("h3", {}, "What leaves this device, and nothing else"),
+      make("h3", {}, "This is sent from your device, and nothing else"),
       make("pre", { tabIndex: 0 }, JSON.stringify(body)),
-      make("p", { className: "pale" }, `It was drawn once. Trying again sends the same, so that nothing can be averaged. Fingerprint of this survey: ${this.mark}; whoever is asked the same sees the same.`),
-      make("p", { className: "buttons" }, this.button(tried ? "Try again" : "Send this", () => this.press()), tried ? [] : this.button("Change my answers", () => this.again(), "plain")),
-      this.say,
+      make("p", { className: "pale" }, `The random changes were made once: every attempt sends the same, so that repetition reveals nothing more. Fingerprint of this survey: ${this.fingerprint}. Everybody who is asked in the same way sees the same fingerprint.`),
+      make("p", { className: "buttons" }, this.button(tried ? "Try again" : "Send this", () => this.send()), tried ? [] : this.button("Change my answers", () => this.restart(), "plain")),
+      this.message,
     ];
   }
 
-  async press() {
+  async send() {
     await this.show(await this.respondent.send());
   }
 
-  told({ right, exposure }, item, i, row) {
-    const share = right ? right[i] : exposure[i], text = right
-      ? `“${item.labels[row[i]]}” is sent, which is your true answer with a chance of ${percent(share)}; a guess has ${percent(1 / item.size)}`
-      : share === 1 ? `“${item.labels[row[i]]}” is sent as it is` : share < 0.05 ? "can hardly be told" : `about ${percent(share)} of it can be told`;
+  /** How much is disclosed about one item, as a meter and in words. */
+  disclosed({ probability, exposure }, item, i, row) {
+    const share = probability ? probability[i] : exposure[i], answer = `“${item.labels[row[i]]}”`;
+    const guided = () => (share === 1 ? `${answer} is sent unchanged` : share < 0.05 ? "almost nothing can be learned about it" : `about ${percent(share)} of it can be learned`);
+    const text = probability ? `${answer} is sent; it is your true answer with a probability of ${percent(share)} (a blind guess: ${percent(1 / item.size)})` : guided();
     return [make("meter", { min: 0, max: 1, value: share, "aria-label": text }), make("small", {}, text)];
   }
 
-  async again() {
+  async restart() {
     await this.respondent.forget();
     await this.show({ state: "none" });
   }
 
   /* ---- Waiting and the end ---- */
 
-  waiting({ why, refused, automatic }) {
-    this.say.textContent = "";
+  waiting({ reason, refused, automatic }) {
+    this.message.textContent = "";
     return [
       this.title(refused ? "Nothing was sent: this survey asks for too much" : "Nothing was sent yet"),
-      make("p", { className: refused ? "alarm" : "", role: refused ? "alert" : "status" }, why ?? ""),
-      make("p", {}, `Your answers are sealed on this device until ${new Date(this.respondent.definition.ends).toLocaleString()}, then deleted. ${automatic ? "You can close this page; come back to it to let them go." : ""}`),
-      make("p", { className: "buttons" }, this.button("Look again", async () => this.show(await this.respondent.status())), this.button("Delete my answers", () => this.again(), "plain")),
-      this.say,
+      make("p", { className: refused ? "alarm" : "", role: refused ? "alert" : "status" }, reason ?? ""),
+      make("p", {}, `Your answers are stored encrypted on this device until ${new Date(this.respondent.definition.ends).toLocaleString()}, then deleted. ${automatic ? "You can close this page; open it again later to let them be sent." : ""}`),
+      make("p", { className: "buttons" }, this.button("Check again", async () => this.show(await this.respondent.status())), this.button("Delete my answers", () => this.restart(), "plain")),
+      this.message,
     ];
   }
 
-  ended({ state, why, counted, clear }) {
-    const left = clear ? "they were sent as they are, as you wished." : "only their blurred form left it.";
-    if (state === "sent") return [this.title("Sent. Thank you"), make("p", {}, counted === false ? "It had arrived before, and counts once." : `Your answers were deleted from this device; ${left}`)];
-    return [this.title("Your answers were deleted, not sent"), make("p", { role: "alert" }, why || "The survey ended before they could go."), this.say];
+  ended({ state, reason, counted, clear }) {
+    const what = clear ? "they were sent unchanged, as you chose." : "only the randomly changed version was sent.";
+    if (state === "sent") return [this.title("Sent. Thank you"), make("p", {}, counted === false ? "It had arrived before, and counts once." : `Your answers were deleted from this device; ${what}`)];
+    return [this.title("Your answers were deleted, not sent"), make("p", { role: "alert" }, reason || "The survey ended before they could be sent."), this.message];
   }
 }
 
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-function asked(definition, { question, option }) {
+function questionText(definition, { question, option }) {
   const { text } = definition.questions.find(({ name }) => name === question);
   return option ? `${text} ${option}` : text;
 }

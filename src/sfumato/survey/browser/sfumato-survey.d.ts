@@ -1,4 +1,4 @@
-/** Something that was turned down, with the reason as its message. */
+/** A definition, an answer or guidance that was refused; the message is the reason. */
 export class Refused extends Error {}
 
 export const UNIT: number;
@@ -33,7 +33,7 @@ export type Answers = Record<string, string | number | string[] | null>;
 export type Matrix = number[][];
 
 export interface Choice {
-  /** The stop of the slider, in a randomised survey. */
+  /** The index of the privacy level, in a randomised survey. */
   level?: number;
   /** The largest disclosure level, in a guided survey. */
   allowed?: number;
@@ -41,31 +41,34 @@ export interface Choice {
   truncate?: boolean;
   /** Send without asking again as soon as the survey asks for no more than is allowed. */
   automatic?: boolean;
-  /** Give the answers unblurred, to help a guided survey begin. */
+  /** Send the answers unperturbed, to help a guided survey to start. */
   clear?: boolean;
 }
 
-export interface Foresight {
-  /** Randomised: the chance that the collector sees the true answer. */
-  right?: number[];
-  /** Guided: the share of each item's bits that can be told. */
+/** How much the collector can learn from a row. */
+export interface Disclosure {
+  /** Randomised: for each item, the probability that the answer sent is the true one. */
+  probability?: number[];
+  /** Guided: for each item, the share of its bits that is disclosed. */
   exposure?: number[];
+  /** Guided: an upper bound on the bits disclosed in all. */
   capacity?: number;
 }
 
-export interface Shown {
+/** How far an answer has come. */
+export interface Progress {
   state: "none" | "waiting" | "ready" | "tried" | "sent" | "dropped";
   body?: unknown;
-  foresight?: Foresight;
+  disclosure?: Disclosure;
   automatic?: boolean;
   refused?: boolean;
-  /** The respondent has not yet seen it. */
-  fresh?: boolean;
-  /** Trying again will not help. */
-  stuck?: boolean;
-  why?: string;
+  /** The respondent has not yet seen what will be sent. */
+  unseen?: boolean;
+  /** Another attempt to send will not succeed. */
+  final?: boolean;
+  reason?: string;
   counted?: boolean;
-  /** It was sent unblurred. */
+  /** The answers were sent unperturbed. */
   clear?: boolean;
 }
 
@@ -74,47 +77,48 @@ export interface Item {
   option: string;
   labels: string[];
   size: number;
-  share: number;
+  /** The share of the question's epsilon that is spent on this item. */
+  epsilonShare: number;
 }
 
 export function itemsOf(definition: Definition): Item[];
 export function labelsOf(question: Question): string[];
-/** Refuses a definition that does not do what it says. */
+/** Refuses a definition that contradicts itself, or whose limits are looser than this module's own. */
 export function checkDefinition(definition: Definition): void;
-/** A share in words. */
+/** A share as a percentage. */
 export function percent(share: number): string;
-export function drawn(count: number): Float64Array;
-export function code(definition: Definition, answers: Answers): number[] | null;
-export function coded(question: Question, answer: Answers[string]): number[];
-export function randomise(codes: number[], sizes: number[], retention: number[], draws: ArrayLike<number>): number[];
-export function bits(codes: number[], sizes: number[]): number[];
-export function chances(row: number[], matrix: Matrix, floor: number): number[];
-export function guided(row: number[], matrix: Matrix, floor: number, draws: ArrayLike<number>): number[];
-export function digestOf(schema: string, epoch: number, matrix: Matrix): Promise<string>;
+export function randomIntegers(count: number): Float64Array;
+export function encode(definition: Definition, answers: Answers): number[] | null;
+export function encodeAnswer(question: Question, answer: Answers[string]): number[];
+export function randomisedResponse(codes: number[], sizes: number[], retention: number[], draws: ArrayLike<number>): number[];
+export function oneHot(codes: number[], sizes: number[]): number[];
+export function bitProbabilities(row: number[], matrix: Matrix, floor: number): number[];
+export function guidedResponse(row: number[], matrix: Matrix, floor: number, draws: ArrayLike<number>): number[];
+export function digestOf(version: string, epoch: number, matrix: Matrix): Promise<string>;
 export function sha256(data: string | BufferSource): Promise<string>;
-export function stream(seed: string, count: number): Float64Array;
+export function uniformStream(seed: string, count: number): Float64Array;
 export function exposures(matrix: Matrix, sizes: number[], seed: string, floor: number): number[];
-export function mostBits(matrix: Matrix, sizes: number[], floor: number): number;
-/** Refuses what is no guidance at all. */
-export function sound(matrix: Matrix, sizes: number[]): void;
-export function inspect(
+export function capacityBound(matrix: Matrix, sizes: number[], floor: number): number;
+/** Refuses a matrix that does not fit the questions, is not finite or is not orthonormal. */
+export function checkMatrix(matrix: Matrix, sizes: number[]): void;
+export function inspectGuidance(
   matrix: Matrix, sizes: number[], limits: Limits & { seed: string; allowed: number },
 ): { exposure: number[]; capacity: number };
 
-/** One person's answer to one survey, kept sealed in this browser until it is sent. */
+/** One person's answer to one survey, stored encrypted in this browser until it is sent. */
 export class Respondent {
   constructor(options: { server: string; survey: string; ticket?: string | null; log?: string | null });
   definition: Definition;
   items: Item[];
   state: "draft" | "open" | "closed";
-  /** Whether unblurred answers are wanted to begin with. */
-  wanted: boolean;
+  /** Whether a guided survey still needs unperturbed answers to start. */
+  needsUnperturbed: boolean;
   load(): Promise<this>;
-  over(): boolean;
+  isOver(): boolean;
   fingerprint(): Promise<string>;
-  questionOfClass(): Question | undefined;
-  prepare(answers: Answers, choice: Choice): Promise<Shown>;
-  send(): Promise<Shown>;
-  status(): Promise<Shown>;
+  classQuestion(): Question | undefined;
+  prepare(answers: Answers, choice: Choice): Promise<Progress>;
+  send(): Promise<Progress>;
+  status(): Promise<Progress>;
   forget(): Promise<void>;
 }

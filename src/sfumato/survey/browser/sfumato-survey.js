@@ -1,32 +1,32 @@
-/* Answers a Sfumato survey: blurs answers on this device, checks what the collector asks for, and sends nothing else. */
+/* Client of a Sfumato survey: perturbs answers on this device, checks the guidance of the collector, and sends nothing else. */
 
-import { Refused, bits, checkDefinition, code, coded, digestOf, drawn, guided, inspect, itemsOf, randomise, sha256, sound } from "./sfumato-law.js";
+import { Refused, checkDefinition, checkMatrix, digestOf, encode, encodeAnswer, guidedResponse, inspectGuidance, itemsOf, oneHot, randomIntegers, randomisedResponse, sha256 } from "./sfumato-perturbation.js";
 
-export * from "./sfumato-law.js";
+export * from "./sfumato-perturbation.js";
 
-const hex = (count) => Array.from(crypto.getRandomValues(new Uint8Array(count)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+const randomHex = (count) => Array.from(crypto.getRandomValues(new Uint8Array(count)), (byte) => byte.toString(16).padStart(2, "0")).join("");
 
-/* ---- The keeping: one sealed record a survey, under a key that cannot leave this browser ------------------------- */
+/* ---- Encrypted storage: one record for each survey, under a key that cannot be exported from this browser --------- */
 
-const done = (request) => new Promise((resolve, reject) => {
+const completed = (request) => new Promise((resolve, reject) => {
   request.onsuccess = () => resolve(request.result);
   request.onerror = () => reject(request.error);
 });
 
-class Keeping {
+class EncryptedStorage {
   constructor(name) {
     this.name = name;
   }
 
-  /** Associated data: a record cannot be moved to another survey, or read as an answer to another version of it. */
+  /** Sets the associated data: a record cannot be moved to another survey, or read with another version of it. */
   bind(version) {
-    this.bound = new TextEncoder().encode(`${this.name}|${version}|1`);
+    this.associated = new TextEncoder().encode(`${this.name}|${version}|1`);
   }
 
-  async store(mode) {
+  async transaction(mode) {
     const opening = indexedDB.open("sfumato-survey", 1);
     opening.onupgradeneeded = () => ["kept", "keys"].forEach((name) => opening.result.createObjectStore(name));
-    const database = await done(opening);
+    const database = await completed(opening);
     const transaction = database.transaction(["kept", "keys"], mode, { durability: "strict" });
     transaction.ended = new Promise((resolve, reject) => {
       transaction.oncomplete = resolve;
@@ -36,258 +36,265 @@ class Keeping {
   }
 
   async read(store) {
-    return done((await this.store("readonly")).objectStore(store).get(this.name));
+    return completed((await this.transaction("readonly")).objectStore(store).get(this.name));
   }
 
   async key() {
-    const found = await this.read("keys");
-    if (found) return found;
-    const made = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
-    const transaction = await this.store("readwrite");
-    transaction.objectStore("keys").put(made, this.name);
+    const stored = await this.read("keys");
+    if (stored) return stored;
+    const generated = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
+    const transaction = await this.transaction("readwrite");
+    transaction.objectStore("keys").put(generated, this.name);
     await transaction.ended;
-    return made;
+    return generated;
   }
 
-  /** Deletes what was sealed for a survey that is over, even if its collector is gone. */
+  /** Deletes the answers to a survey that has ended, even if its service is gone. */
   async purge() {
     const record = await this.read("kept");
     if (record?.sealed && Date.now() > record.ends) await this.put("dropped");
   }
 
-  /** What is kept: its state, and what it holds if this browser can open it. */
+  /** The stored record: its state, and its content if this browser can decrypt it. */
   async get() {
     const record = await this.read("kept");
     if (!record?.sealed) return record;
-    const how = { name: "AES-GCM", iv: record.iv, additionalData: this.bound };
+    const algorithm = { name: "AES-GCM", iv: record.iv, additionalData: this.associated };
     try {
-      const plain = await crypto.subtle.decrypt(how, await this.key(), record.sealed);
-      return { ...record, held: JSON.parse(new TextDecoder().decode(plain)) };
+      const plain = await crypto.subtle.decrypt(algorithm, await this.key(), record.sealed);
+      return { ...record, content: JSON.parse(new TextDecoder().decode(plain)) };
     } catch {
-      // Of another version of the survey, or without its key. What was tried is never drawn again.
+      // It belongs to another version of the survey, or its key is lost. A row that may have been sent is never drawn again.
       await this.put(record.state === "tried" ? "dropped" : "none");
       return this.read("kept");
     }
   }
 
-  /** Resolves when it is on disk. */
-  async put(state, held, ends) {
+  /** Stores a record; resolves when it is on disk. */
+  async put(state, content, ends) {
     const record = { state, ends };
-    if (held) {
+    if (content) {
       record.iv = crypto.getRandomValues(new Uint8Array(12));
-      const how = { name: "AES-GCM", iv: record.iv, additionalData: this.bound };
-      record.sealed = await crypto.subtle.encrypt(how, await this.key(), new TextEncoder().encode(JSON.stringify(held)));
+      const algorithm = { name: "AES-GCM", iv: record.iv, additionalData: this.associated };
+      record.sealed = await crypto.subtle.encrypt(algorithm, await this.key(), new TextEncoder().encode(JSON.stringify(content)));
     }
-    const transaction = await this.store("readwrite");
-    if (!held) transaction.objectStore("keys").delete(this.name);
-    const kept = transaction.objectStore("kept");
-    if (state === "none") kept.delete(this.name);
-    else kept.put(record, this.name);
+    const transaction = await this.transaction("readwrite");
+    if (!content) transaction.objectStore("keys").delete(this.name);
+    const records = transaction.objectStore("kept");
+    if (state === "none") records.delete(this.name);
+    else records.put(record, this.name);
     await transaction.ended;
   }
 }
 
 /* ---- The respondent ------------------------------------------------------------------------------------------------
- * States: `none`; `waiting` for guidance; `ready`, blurred and shown; `tried`, from the moment that it may have left, after
- * which the same row is sent or none; `sent`; `dropped`.
+ * States: `none`; `waiting` for guidance; `ready`: perturbed, and shown to the respondent; `tried`: it may have been sent,
+ * so that from now on the same row is sent or none; `sent`; `dropped`.
  */
 
 const FINAL = {
-  tried: "your answer is on its way, and cannot be changed any more",
-  sent: "you have answered this survey, and it takes one answer a person",
+  tried: "your answer is on its way, and can no longer be changed",
+  sent: "you have already answered this survey, and it takes one answer per person",
   dropped: "your answers to this survey were deleted, and it takes no others",
 };
+
+const UNREACHABLE = "The survey cannot be reached.";
 
 export class Respondent {
   constructor({ server, survey, ticket, log }) {
     this.server = server.replace(/\/$/, "");
     this.survey = survey;
-    this.given = ticket;
+    this.invitation = ticket;
     this.log = log;
     this.name = `${this.server}/${survey}`;
-    this.keeping = new Keeping(this.name);
+    this.storage = new EncryptedStorage(this.name);
   }
 
-  /** Without cookies or referrer: the collector is not told who asks. */
-  async ask(path, body) {
-    const how = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
+  /** A request without cookies or referrer, which does not identify the respondent. */
+  async request(path, body) {
+    const options = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
     const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
-    return fetch(`${this.server}/api/v1/respond/${encodeURIComponent(this.survey)}${path}`, body ? { ...how, ...post } : how);
+    return fetch(`${this.server}/api/v1/respond/${encodeURIComponent(this.survey)}${path}`, body ? { ...options, ...post } : options);
   }
 
   async load() {
-    await this.keeping.purge();
-    const answer = await this.ask("");
-    if (!answer.ok) throw new Refused((await answer.json().catch(() => ({}))).detail ?? "the survey cannot be reached");
-    const said = await answer.json();
-    if ((await sha256(said.definition)) !== said.version) throw new Refused("the survey is not the one it says it is");
-    const definition = JSON.parse(said.definition);
+    await this.storage.purge();
+    const response = await this.request("");
+    if (!response.ok) throw new Refused((await response.json().catch(() => ({}))).detail ?? "the survey cannot be reached");
+    const content = await response.json();
+    if ((await sha256(content.definition)) !== content.version) throw new Refused("the survey's definition does not match its hash");
+    const definition = JSON.parse(content.definition);
     checkDefinition(definition);
-    Object.assign(this, { definition, version: said.version, state: said.state, wanted: said.wanted, digests: [] });
+    Object.assign(this, { definition, version: content.version, state: content.state, needsUnperturbed: content.wanted, digests: [] });
     this.items = itemsOf(definition);
     this.sizes = this.items.map(({ size }) => size);
     this.ends = Date.parse(definition.ends);
-    this.keeping.bind(said.version);
+    this.storage.bind(content.version);
     return this;
   }
 
-  /** One at a time, whatever the number of tabs and clicks. */
-  alone(work) {
-    return navigator.locks.request(`sfumato ${this.name}`, work);
+  /** Runs one task at a time, in all tabs of this browser. */
+  exclusively(task) {
+    return navigator.locks.request(`sfumato ${this.name}`, task);
   }
 
-  over() {
+  isOver() {
     return Date.now() > this.ends;
   }
 
-  /** What people who answer the same survey can compare: it differs if they are asked differently. */
+  /** A short hash for respondents to compare: it differs if they are asked differently. */
   async fingerprint() {
     return (await sha256(`${this.version}${this.digests.join("")}`)).slice(0, 16);
   }
 
-  /** Keeps answers sealed; nothing is sent. Returns what would be sent, or why it has to wait. */
+  /** Stores answers encrypted, without sending them. Returns what would be sent, or the reason to wait. */
   prepare(answers, choice) {
-    return this.alone(async () => {
-      const kept = await this.keeping.get();
-      if (FINAL[kept?.state]) throw new Refused(FINAL[kept.state]);
-      const codes = code(this.definition, answers);
-      const label = this.definition.mode === "guided" ? coded(this.questionOfClass(), answers[this.definition.class])[0] : 0;
+    return this.exclusively(async () => {
+      const stored = await this.storage.get();
+      if (FINAL[stored?.state]) throw new Refused(FINAL[stored.state]);
+      const codes = encode(this.definition, answers);
+      const label = this.definition.mode === "guided" ? encodeAnswer(this.classQuestion(), answers[this.definition.class])[0] : 0;
       if (!codes || label < 0) throw new Refused("some questions are not answered");
-      const said = { codes, label, choice, ticket: kept?.held?.ticket ?? this.given ?? hex(16) };
-      if (kept?.state !== "ready" || JSON.stringify(kept.held.from) !== JSON.stringify(said))
-        await this.keeping.put("waiting", said, this.ends);
-      return { ...(await this.advance()), fresh: true };
+      const content = { codes, label, choice, ticket: stored?.content?.ticket ?? this.invitation ?? randomHex(16) };
+      if (stored?.state !== "ready" || JSON.stringify(stored.content.from) !== JSON.stringify(content))
+        await this.storage.put("waiting", content, this.ends);
+      return { ...(await this.advance()), unseen: true };
     });
   }
 
-  questionOfClass() {
+  classQuestion() {
     return this.definition.questions.find(({ name }) => name === this.definition.class);
   }
 
-  /** Takes what is kept one step further, without sending it. */
+  /** Takes the stored answers one step further, without sending them. */
   async advance() {
-    const kept = await this.keeping.get();
-    if (kept?.held && (this.over() || this.state === "closed")) await this.keeping.put("dropped");
-    if (kept?.state !== "waiting" || this.over() || this.state === "closed") return this.shown(await this.keeping.get());
-    const { choice } = kept.held;
+    const stored = await this.storage.get();
+    if (stored?.content && (this.isOver() || this.state === "closed")) await this.storage.put("dropped");
+    if (stored?.state !== "waiting" || this.isOver() || this.state === "closed") return progressOf(await this.storage.get());
+    const { choice } = stored.content;
+    const waiting = { state: "waiting", automatic: isAutomatic(choice) };
     try {
-      const blurred = await this.blurred(kept.held);
-      if (blurred.why) return { state: "waiting", automatic: automatic(choice), why: blurred.why };
-      await this.keeping.put("ready", { ...blurred, from: kept.held, ticket: kept.held.ticket }, this.ends);
+      const perturbed = await this.perturb(stored.content);
+      if (perturbed.reason) return { ...waiting, reason: perturbed.reason };
+      await this.storage.put("ready", { ...perturbed, from: stored.content, ticket: stored.content.ticket }, this.ends);
     } catch (error) {
-      const waiting = { state: "waiting", automatic: automatic(choice) };
-      if (error instanceof TypeError) return { ...waiting, why: "The collector cannot be reached." };
+      if (error instanceof TypeError) return { ...waiting, reason: UNREACHABLE };
       if (!(error instanceof Refused)) throw error;
-      return { ...waiting, refused: true, why: `What the collector asks for was refused: ${error.message}.` };
+      return { ...waiting, refused: true, reason: `Your browser refused what the survey asks for: ${error.message}.` };
     }
-    return this.shown(await this.keeping.get());
+    return progressOf(await this.storage.get());
   }
 
-  /** What would be sent, drawn once, and what it tells; or why to wait. */
-  async blurred({ codes, label, choice, ticket }) {
+  /** The row to send, drawn once, and how much it discloses; or the reason to wait. */
+  async perturb({ codes, label, choice, ticket }) {
     const common = { ticket, version: this.version };
     if (choice.clear) {
-      const foresight = { exposure: codes.map(() => 1), capacity: this.sizes.reduce((sum, size) => sum + Math.log2(size), 0) };
-      return { body: { ...common, row: codes, label }, foresight };
+      const disclosure = { exposure: codes.map(() => 1), capacity: this.sizes.reduce((sum, size) => sum + Math.log2(size), 0) };
+      return { body: { ...common, row: codes, label }, disclosure };
     }
     if (this.definition.mode === "randomised") {
       const { retention } = this.definition.levels[choice.level];
-      const row = randomise(codes, this.sizes, retention, drawn(2 * codes.length));
-      return { body: { ...common, level: choice.level, row }, foresight: { right: retention.map((one, i) => one + (1 - one) / this.sizes[i]) } };
+      const row = randomisedResponse(codes, this.sizes, retention, randomIntegers(2 * codes.length));
+      const disclosure = { probability: retention.map((one, i) => one + (1 - one) / this.sizes[i]) };
+      return { body: { ...common, level: choice.level, row }, disclosure };
     }
-    const found = await this.guidance(choice);
-    if (found.why) return found;
-    const row = guided(bits(codes, this.sizes), found.matrix, this.definition.guided.floor, drawn(found.matrix.length));
-    return { body: { ...common, epoch: found.epoch, used: found.matrix[0].length, label, row }, foresight: found.foresight };
+    const guidance = await this.guidance(choice);
+    if (guidance.reason) return guidance;
+    const { epoch, matrix, disclosure } = guidance;
+    const row = guidedResponse(oneHot(codes, this.sizes), matrix, this.definition.guided.floor, randomIntegers(matrix.length));
+    return { body: { ...common, epoch, used: matrix[0].length, label, row }, disclosure };
   }
 
-  /** Guidance that this respondent may follow, checked; or why to wait. */
+  /** The current guidance, checked and cut to what this respondent allows; or the reason to wait. */
   async guidance({ allowed, truncate }) {
-    const answer = await this.ask("/guidance");
-    if (!answer.ok) return { why: "The collector cannot be reached." };
-    const { epoch, matrix, digests } = await answer.json();
-    if (!matrix) return { why: "There is no guidance yet: the survey is still looking for its first answers." };
-    sound(matrix, this.sizes);
-    await this.compare(digests, epoch, await digestOf(this.version, epoch, matrix));
+    const response = await this.request("/guidance");
+    if (!response.ok) return { reason: UNREACHABLE };
+    const { epoch, matrix, digests } = await response.json();
+    if (!matrix) return { reason: "The survey is not ready yet: it still needs its first answers." };
+    checkMatrix(matrix, this.sizes);
+    await this.compareLogs(digests, epoch, await digestOf(this.version, epoch, matrix));
     if (matrix[0].length > allowed && !truncate)
-      return { why: `The survey now asks for ${matrix[0].length} directions, more than the ${allowed} that you allow.` };
+      return { reason: `The survey now asks for ${matrix[0].length} combinations of your answers, more than the ${allowed} that you allow.` };
     const used = matrix.map((row) => row.slice(0, allowed));
-    // A seed that the collector cannot know: guidance cannot be tuned to pass by luck.
-    return { epoch, matrix: used, foresight: inspect(used, this.sizes, { ...this.definition.guided, seed: hex(4), allowed }) };
+    // The seed is unknown to the collector, so that guidance cannot be tuned to pass by luck.
+    return { epoch, matrix: used, disclosure: inspectGuidance(used, this.sizes, { ...this.definition.guided, seed: randomHex(4), allowed }) };
   }
 
-  /** Refuses guidance that is not everybody's, as far as this device can see: by what it saw before, and by another log. */
-  async compare(digests, epoch, digest) {
+  /** Refuses guidance that differs from the public log, as this device saw it before and as another copy of the log has it. */
+  async compareLogs(digests, epoch, digest) {
     if (digests[epoch - 1] !== digest || digests.length !== epoch) throw new Refused("it is not the one that the public log shows to everybody");
-    const place = `sfumato log ${this.name}`, seen = JSON.parse(localStorage.getItem(place) ?? "[]");
-    if (seen.some((one, i) => digests[i] !== one)) throw new Refused("the public log was rewritten since you last looked");
+    const key = `sfumato log ${this.name}`, previous = JSON.parse(localStorage.getItem(key) ?? "[]");
+    if (previous.some((one, i) => digests[i] !== one)) throw new Refused("the public log was rewritten since you last looked");
     if (this.log) {
       const other = await (await fetch(this.log, { credentials: "omit", cache: "no-store" })).json();
       if (other.version !== this.version || digests.some((one, i) => other.digests[i] !== one))
         throw new Refused("another copy of the public log shows something else");
     }
-    localStorage.setItem(place, JSON.stringify(digests));
+    localStorage.setItem(key, JSON.stringify(digests));
     this.digests = digests;
   }
 
-  shown(kept) {
-    if (!kept) return { state: "none" };
-    const { body, foresight, from, choice } = kept.held ?? {};
-    return { state: kept.state, body, foresight, automatic: automatic(from?.choice ?? choice) };
-  }
-
-  /** Sends what is ready: the same row however often it is tried. */
+  /** Sends the row that is ready: the same row at every attempt. */
   send() {
-    return this.alone(async () => {
-      const now = await this.advance();
-      if (!["ready", "tried"].includes(now.state)) return now;
-      const { held } = await this.keeping.get();
-      const clear = Boolean(held.from.choice.clear), body = this.given ? { ...held.body, ticket: this.given } : held.body;
-      await this.keeping.put("tried", held, this.ends);
-      let answer;
+    return this.exclusively(async () => {
+      const progress = await this.advance();
+      if (!["ready", "tried"].includes(progress.state)) return progress;
+      const { content } = await this.storage.get();
+      const clear = Boolean(content.from.choice.clear), body = this.invitation ? { ...content.body, ticket: this.invitation } : content.body;
+      await this.storage.put("tried", content, this.ends);
+      let response;
       try {
-        answer = await this.ask(clear ? "/bootstrap" : "/answers", body);
+        response = await this.request(clear ? "/bootstrap" : "/answers", body);
       } catch {
-        return { ...now, state: "tried", why: "You seem to be offline. The answer is kept, and sent when you are back." };
+        return { ...progress, state: "tried", reason: "You seem to be offline. Your answer is stored, and will be sent when you are online again." };
       }
-      return this.answered(answer, held, clear);
+      return this.handleResponse(response, content, clear);
     });
   }
 
-  async answered(answer, held, clear) {
-    if (answer.ok) {
-      await this.keeping.put("sent");
-      return { state: "sent", clear, ...(await answer.json()) };
+  async handleResponse(response, content, clear) {
+    if (response.ok) {
+      await this.storage.put("sent");
+      return { state: "sent", clear, ...(await response.json()) };
     }
-    const ours = answer.headers.get("content-type")?.startsWith("application/problem+json");
-    const { detail = "" } = ours ? await answer.json() : {};
-    if (ours && answer.status === 410) {
-      // Unblurred answers are not wanted any more, and this one was not kept: it is blurred, and shown again.
-      const { from } = held;
-      await this.keeping.put("waiting", { ...from, choice: { ...from.choice, clear: false, automatic: false } }, this.ends);
-      return { ...(await this.advance()), fresh: true };
+    const isProblem = response.headers.get("content-type")?.startsWith("application/problem+json");
+    const { detail = "" } = isProblem ? await response.json() : {};
+    if (isProblem && response.status === 410) {
+      // The survey needs no more unperturbed answers and did not store this one: it is perturbed, and shown again.
+      const { from } = content;
+      await this.storage.put("waiting", { ...from, choice: { ...from.choice, clear: false, automatic: false } }, this.ends);
+      return { ...(await this.advance()), unseen: true };
     }
-    if (ours && [404, 409, 422].includes(answer.status)) {
-      await this.keeping.put("dropped");
-      return { state: "dropped", why: detail };
+    if (isProblem && [404, 409, 422].includes(response.status)) {
+      await this.storage.put("dropped");
+      return { state: "dropped", reason: detail };
     }
-    const tried = { ...this.shown({ state: "tried", held }), why: detail };
-    return answer.status === 403 ? { ...tried, stuck: true } : { ...tried, why: `The collector is busy; it will be tried again. ${detail}` };
+    const tried = { ...progressOf({ state: "tried", content }), reason: detail };
+    return response.status === 403 ? { ...tried, final: true } : { ...tried, reason: `The survey is busy; your answer will be sent again. ${detail}` };
   }
 
   status() {
-    return this.alone(() => this.advance());
+    return this.exclusively(() => this.advance());
   }
 
-  /** Deletes what was not sent; what was is not forgotten, so that it is not drawn again. */
+  /** Deletes answers that were not sent; that an answer was sent stays recorded, so that no second row is drawn. */
   forget() {
-    return this.alone(async () => {
-      const kept = await this.keeping.get();
-      if (FINAL[kept?.state]) throw new Refused(FINAL[kept.state]);
-      await this.keeping.put("none");
+    return this.exclusively(async () => {
+      const stored = await this.storage.get();
+      if (FINAL[stored?.state]) throw new Refused(FINAL[stored.state]);
+      await this.storage.put("none");
     });
   }
 }
 
-/** Nothing unblurred goes without being looked at. */
-const automatic = (choice) => Boolean(choice?.automatic && !choice.clear);
+function progressOf(stored) {
+  if (!stored) return { state: "none" };
+  const { body, from, choice } = stored.content ?? {};
+  return { state: stored.state, body, disclosure: disclosureOf(stored.content ?? {}), automatic: isAutomatic(from?.choice ?? choice) };
+}
+
+/** The disclosure of a stored row; version 0.1 stored it as `foresight`, with `right` for the probability. */
+const disclosureOf = ({ disclosure, foresight }) => disclosure ?? (foresight && { probability: foresight.right, ...foresight });
+
+/** Unperturbed answers are never sent before the respondent has looked at them. */
+const isAutomatic = (choice) => Boolean(choice?.automatic && !choice.clear);

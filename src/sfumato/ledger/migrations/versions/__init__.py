@@ -1,1 +1,1 @@
-"""One file a revision of the schema."""
+"""Revisions of the database schema, one per file."""

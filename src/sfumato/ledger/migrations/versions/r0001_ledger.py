@@ -1,4 +1,4 @@
-"""The first schema: the vault, its keys, the entries and the subjects that they speak of."""
+"""The first schema: the vault, its keys, the entries, and the subjects that the entries are about."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _APPEND_ONLY = {
 
 
 def upgrade() -> None:
-    """Build it."""
+    """Create the tables and triggers."""
     op.create_table(
         "sfumato_vault",
         sa.Column("id", sa.Integer, primary_key=True),
@@ -83,7 +83,7 @@ def _entries() -> None:
 
 
 def downgrade() -> None:
-    """Take it down."""
+    """Drop the tables and triggers."""
     for table in ("subjects", "entries", "generations", "vault"):
         op.drop_table(f"sfumato_{table}")
     if op.get_bind().dialect.name == "postgresql":

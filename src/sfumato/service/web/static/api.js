@@ -1,39 +1,40 @@
-// Asking the service: JSON in and out, refusals as errors with the service's own sentence.
+// Client of the HTTP API: JSON requests and responses; error responses are thrown as errors with their detail.
 
 const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
 
-export async function ask(method, url, body, options = {}) {
+export async function callApi(method, url, body, options = {}) {
   const headers = { "X-CSRF-Token": csrf, Accept: "application/json" };
   const binary = body instanceof Blob;
   if (body !== undefined && !binary) headers["Content-Type"] = "application/json";
-  const answer = await fetch(url, {
+  const response = await fetch(url, {
     method,
     headers,
     body: body === undefined || binary ? body : JSON.stringify(body),
     ...options,
   });
-  const text = await answer.text();
-  const kind = answer.headers.get("content-type") ?? "";
+  const text = await response.text();
+  const kind = response.headers.get("content-type") ?? "";
   const data = kind.includes("json") && text ? JSON.parse(text) : text;
-  if (!answer.ok) throw new Error(data?.detail ?? `The service answered with ${answer.status}.`);
+  if (!response.ok) throw new Error(data?.detail ?? `The service returned HTTP status ${response.status}.`);
   return data;
 }
 
-export function say(text) {
-  const place = document.getElementById("said");
+export function showMessage(text) {
+  const region = document.getElementById("said");
   const line = document.createElement("p");
   line.textContent = text;
-  place.replaceChildren(line);
+  region.replaceChildren(line);
   setTimeout(() => line.remove(), 12000);
 }
 
-export async function finished(job, tell) {
+export async function waitForJob(job, onProgress) {
   for (let pause = 150; ; pause = Math.min(pause * 1.4, 1500)) {
-    const found = await ask("GET", `/api/v1/jobs/${job}`);
-    tell?.(found);
+    const found = await callApi("GET", `/api/v1/jobs/${job}`);
+    onProgress?.(found);
     if (found.state === "done") return found;
     if (found.state === "failed" || found.state === "lost") {
-      throw new Error(found.state === "failed" ? found.stage : "The worker that did this died; start it again.");
+      const lost = "The server process that ran this job died; start the job again.";
+      throw new Error(found.state === "failed" ? found.stage : lost);
     }
     await new Promise((resolve) => setTimeout(resolve, pause));
   }
@@ -41,13 +42,13 @@ export async function finished(job, tell) {
 
 export function element(name, attributes = {}, ...children) {
   const svg = ["svg", "line", "circle", "rect", "text", "title", "g"].includes(name);
-  const made = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
-  for (const [key, value] of Object.entries(attributes)) made.setAttribute(key, value);
-  made.append(...children);
-  return made;
+  const created = svg ? document.createElementNS("http://www.w3.org/2000/svg", name) : document.createElement(name);
+  for (const [key, value] of Object.entries(attributes)) created.setAttribute(key, value);
+  created.append(...children);
+  return created;
 }
 
-export function short(value) {
+export function formatNumber(value) {
   if (value === null || value === undefined) return "";
   return Number(value.toPrecision(3)).toLocaleString("en", { maximumSignificantDigits: 3 });
 }

@@ -1,33 +1,34 @@
-// Forms that speak to the API: data-method and data-url say where, fields become JSON, data-then what follows.
+// Forms that call the API: data-method and data-url define the request, the fields are its JSON body, and data-then
+// names what happens with the response.
 
-import { ask, say } from "./api.js";
+import { callApi, showMessage } from "./api.js";
 
-function body(form) {
+function bodyOf(form) {
   if (form.dataset.json) return JSON.parse(form.dataset.json);
-  const out = {};
+  const body = {};
   for (const field of form.elements) {
     if (!field.name || "path" in field.dataset || field.value === "") continue;
-    if (field.type === "checkbox") out[field.name] = field.checked;
-    else if ("number" in field.dataset) out[field.name] = Number(field.value);
-    else out[field.name] = field.value;
+    if (field.type === "checkbox") body[field.name] = field.checked;
+    else if ("number" in field.dataset) body[field.name] = Number(field.value);
+    else body[field.name] = field.value;
   }
-  return out;
+  return body;
 }
 
-function address(form) {
+function urlOf(form) {
   return form.dataset.url.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(form.elements[name].value));
 }
 
-const then = {
-  job: (said) => location.assign(`/console/jobs/${said.job}`),
+const handlers = {
+  job: ({ job }) => location.assign(`/console/jobs/${job}`),
   tickets: ({ tickets }) => {
-    const place = document.getElementById("tickets");
-    place.textContent = tickets.map((one) => place.dataset.link + one).join("\n");
-    place.hidden = false;
-    place.focus();
+    const links = document.getElementById("tickets");
+    links.textContent = tickets.map((ticket) => links.dataset.link + ticket).join("\n");
+    links.hidden = false;
+    links.focus();
   },
-  token: (said) => {
-    document.getElementById("secret").textContent = said.token;
+  token: ({ token }) => {
+    document.getElementById("secret").textContent = token;
     const card = document.getElementById("handed");
     card.hidden = false;
     card.scrollIntoView({ block: "center" });
@@ -39,25 +40,25 @@ for (const form of document.querySelectorAll("form[data-method]")) {
   const button = form.querySelector("button:not([type=button])");
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    if (form.dataset.sure && !confirm(form.dataset.sure)) return;
+    if (form.dataset.confirm && !confirm(form.dataset.confirm)) return;
     button.disabled = true;
     try {
       const method = form.dataset.method;
-      const said = await ask(method, address(form), method === "DELETE" ? undefined : body(form));
-      if (form.dataset.then) then[form.dataset.then](said);
+      const response = await callApi(method, urlOf(form), method === "DELETE" ? undefined : bodyOf(form));
+      if (form.dataset.then) handlers[form.dataset.then](response);
       else location.reload();
     } catch (error) {
-      say(error.message);
+      showMessage(error.message);
     } finally {
       button.disabled = false;
     }
   });
-  button.disabled = false; // pages come with it disabled: a click before this script would have been a plain, lost submit
+  button.disabled = false; // disabled in the HTML: a click before this script has loaded would be lost
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
-    say("Copied.");
+    showMessage("Copied.");
   });
 }

@@ -1,12 +1,12 @@
-// A job's page: it tells how far the work is, and shows what came of it when it is done.
+// Page of a job: shows its progress, and reloads when it has finished.
 
-import { finished } from "./api.js";
+import { waitForJob } from "./api.js";
 
 const line = document.getElementById("job");
 if (["waiting", "running"].includes(line.dataset.state)) {
   const stage = document.getElementById("stage");
   const reload = () => location.reload();
-  finished(line.dataset.job, (found) => {
-    stage.textContent = found.rows ? `${found.stage}: ${found.rows.toLocaleString("en")} rows` : found.stage;
+  waitForJob(line.dataset.job, (job) => {
+    stage.textContent = job.rows ? `${job.stage}: ${job.rows.toLocaleString("en")} rows` : job.stage;
   }).then(reload, reload);
 }

@@ -1,6 +1,6 @@
-// The level chooser: as the slider moves, ten records at that fidelity and what it leaves to attackers and analysts.
+// Page on which levels are compared: ten records at the fidelity of the slider, with disclosure risk and utility.
 
-import { ask, element, say, short } from "./api.js";
+import { callApi, element, formatNumber, showMessage } from "./api.js";
 
 const chooser = document.getElementById("chooser");
 const slider = document.getElementById("fidelity");
@@ -13,78 +13,82 @@ let latest = 0;
 function bar(share) {
   const width = Math.max(0, Math.min(1, share)) * 120;
   const text = element("title", {}, percent(share));
-  const whole = element("rect", { class: "reach", x: 0, y: 4, width: 120, height: 10, fill: "none" });
-  return element("svg", { viewBox: "0 0 122 18", role: "img", "aria-label": percent(share) }, text, whole,
-    element("rect", { class: "ours", x: 0, y: 4, width, height: 10 }));
+  const frame = element("rect", { class: "reach", x: 0, y: 4, width: 120, height: 10, fill: "none" });
+  return element("svg", { viewBox: "0 0 122 18", role: "img", "aria-label": percent(share) }, text, frame,
+    element("rect", { class: "actual", x: 0, y: 4, width, height: 10 }));
 }
 
-function figure(column) {
+function riskAndUtility(column) {
   const row = element("tr", {}, element("th", { scope: "row" }, column.name));
-  const picture = element("span", { class: "bar" });
+  const chart = element("span", { class: "bar" });
   if (column.kind === "number") {
-    const left = column.spread ? column.attacker / column.spread : 0;
-    picture.append(bar(left));
+    const residual = column.standard_deviation ? column.attacker / column.standard_deviation : 0;
+    chart.append(bar(residual));
+    const [attacker, deviation, analyst] = [column.attacker, column.standard_deviation, column.analyst].map(formatNumber);
+    const mean = column.day ?? formatNumber(column.mean);
     row.append(
-      element("td", {}, `is wrong by about ${short(column.attacker)}${column.unit}, of ${short(column.spread)} without it`),
-      element("td", {}, picture),
-      element("td", {}, `knows the mean, ${column.day ?? short(column.mean)}, to ± ${short(column.analyst)}${column.unit}`),
+      element("td", {}, `estimates a value with RMSE ${attacker}${column.unit} (${deviation}${column.unit} without the copy)`),
+      element("td", {}, chart),
+      element("td", {}, `estimates the mean ${mean} to ± ${analyst}${column.unit} (95 % confidence)`),
     );
   } else {
-    picture.append(bar(1 - column.attacker));
+    chart.append(bar(1 - column.attacker));
+    const [accuracy, baseline] = [percent(column.attacker), percent(column.baseline)];
+    const margin = (100 * column.analyst).toFixed(2);
     row.append(
-      element("td", {}, `guesses right in ${percent(column.attacker)}, in ${percent(column.blind)} without it`),
-      element("td", {}, picture),
-      element("td", {}, `knows a share to ± ${(100 * column.analyst).toFixed(2)} points`),
+      element("td", {}, `predicts the category with accuracy ${accuracy} (${baseline} without the copy)`),
+      element("td", {}, chart),
+      element("td", {}, `estimates a share to ± ${margin} percentage points (95 % confidence)`),
     );
   }
   return row;
 }
 
-function records(found) {
-  const names = Object.keys(found.copy);
+function showRecords(preview) {
+  const names = Object.keys(preview.copy);
   const head = element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)));
   document.querySelector("#rows thead").replaceChildren(head);
-  const count = found.copy[names[0]]?.length ?? 0;
+  const count = preview.copy[names[0]]?.length ?? 0;
   const rows = [];
   for (let i = 0; i < count; i++) {
     rows.push(element("tr", {}, ...names.map((name) => {
-      const cell = element("td", {}, found.copy[name][i]);
-      const truth = found.original[name]?.[i];
-      if (truth !== undefined && truth !== found.copy[name][i]) cell.append(element("small", {}, truth));
+      const cell = element("td", {}, preview.copy[name][i]);
+      const original = preview.original[name]?.[i];
+      if (original !== undefined && original !== preview.copy[name][i]) cell.append(element("small", {}, original));
       return cell;
     })));
   }
   document.querySelector("#rows tbody").replaceChildren(...rows);
 }
 
-async function show() {
-  const turn = ++latest;
+async function update() {
+  const request = ++latest;
   const fidelity = Number(slider.value);
   value.textContent = fidelity.toFixed(2);
   try {
-    const found = await ask("GET", `/api/v1/datasets/${chooser.dataset.dataset}/preview?fidelity=${fidelity}`);
-    if (turn !== latest) return;
-    const hidden = (100 * found.error).toFixed(0);
-    const kept = (100 * found.fidelity).toFixed(0);
-    summary.textContent = `At fidelity ${found.fidelity.toFixed(3)}, the best linear attacker is left with ${hidden} % `
-      + `of a number's variance, and a category is kept with probability ${kept} %.`;
-    document.querySelector("#figures tbody").replaceChildren(...found.columns.map(figure));
-    records(found);
+    const preview = await callApi("GET", `/api/v1/datasets/${chooser.dataset.dataset}/preview?fidelity=${fidelity}`);
+    if (request !== latest) return;
+    const residual = (100 * preview.residual_error).toFixed(0);
+    const retained = (100 * preview.fidelity).toFixed(0);
+    summary.textContent = `At fidelity ${preview.fidelity.toFixed(3)}, the residual error of the best linear attacker is ${residual} % `
+      + `of a number's variance, and a category is retained with probability ${retained} %.`;
+    document.querySelector("#figures tbody").replaceChildren(...preview.columns.map(riskAndUtility));
+    showRecords(preview);
   } catch (error) {
-    say(error.message);
+    showMessage(error.message);
   }
 }
 
-let waiting;
+let timer;
 slider.addEventListener("input", () => {
   value.textContent = Number(slider.value).toFixed(2);
-  clearTimeout(waiting);
-  waiting = setTimeout(show, 60);
+  clearTimeout(timer);
+  timer = setTimeout(update, 60);
 });
 for (const button of document.querySelectorAll("[data-fidelity]")) {
   button.addEventListener("click", () => {
     slider.value = button.dataset.fidelity;
-    show();
+    update();
   });
 }
-show();
+update();

@@ -1,12 +1,12 @@
-// What a survey has received, as it comes in: counts, shares with their intervals, alarms, and how good models are.
+// Live results of a survey: number of answers, shares with confidence intervals, alarms, and accuracy of classifiers.
 
-import { ask, element, say } from "./api.js";
+import { callApi, element, showMessage } from "./api.js";
 
 const live = document.getElementById("live");
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 
 function bar({ share, low, high }) {
-  const svg = element("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "share", role: "img", "aria-label": `${percent(share)}, between ${percent(low)} and ${percent(high)}` });
+  const svg = element("svg", { viewBox: "0 0 100 10", preserveAspectRatio: "none", class: "share", role: "img", "aria-label": `${percent(share)}, 95 % confidence interval ${percent(low)} to ${percent(high)}` });
   svg.append(
     element("rect", { x: 0, y: 2, width: 100 * share, height: 6, class: "bar" }),
     element("line", { x1: 100 * low, x2: 100 * high, y1: 5, y2: 5, class: "whisker" }),
@@ -14,46 +14,46 @@ function bar({ share, low, high }) {
   return svg;
 }
 
-function row(one, at, all) {
+function row(one, index, all) {
   const text = `${percent(one.share)} (${percent(one.low)} to ${percent(one.high)})`;
-  const item = at && all[at - 1].item === one.item ? "" : one.item;
+  const item = index && all[index - 1].item === one.item ? "" : one.item;
   const share = element("td", {}, bar(one), element("small", {}, text));
   return element("tr", {}, element("th", { scope: "row" }, item), element("td", {}, one.answer), share);
 }
 
-async function show() {
-  const found = await ask("GET", `/api/v1/surveys/${live.dataset.survey}`);
+async function showStatus() {
+  const found = await callApi("GET", `/api/v1/surveys/${live.dataset.survey}`);
   document.getElementById("answers").textContent = found.answers.toLocaleString("en");
   const levels = Object.entries(found.levels).map(([name, count]) => `${name} ${count.toLocaleString("en")}`);
-  const clear = found.clear ? [`${found.clear} unblurred to begin with`, `guidance ${found.epoch}`] : [];
-  document.getElementById("levels").textContent = [...levels, ...clear].map((text) => ` · ${text}`).join("");
+  const unperturbed = found.clear ? [`${found.clear} unperturbed to start with`, `guidance ${found.epoch}`] : [];
+  document.getElementById("levels").textContent = [...levels, ...unperturbed].map((text) => ` · ${text}`).join("");
   document.getElementById("state").textContent = found.state;
-  document.getElementById("mark").textContent = found.fingerprint;
+  document.getElementById("fingerprint").textContent = found.fingerprint;
   document.getElementById("alarms").replaceChildren(...found.alarms.map((text) => element("p", { class: "alarm" }, text)));
   document.getElementById("shares").replaceChildren(...found.shares.map(row));
   return found;
 }
 
-async function judge() {
-  const { answers, qualities } = await ask("POST", `/api/v1/surveys/${live.dataset.survey}/model`, { rows: [] });
-  const said = qualities.map((one) => `${one.model} ${percent(one.accuracy)} (${percent(one.low)} to ${percent(one.high)})`);
-  document.getElementById("quality").textContent = `From ${answers.toLocaleString("en")} answers: ${said.join(", ")}; on ${qualities[0].seen_on}.`;
+async function showAccuracy() {
+  const { answers, qualities } = await callApi("POST", `/api/v1/surveys/${live.dataset.survey}/model`, { rows: [] });
+  const accuracies = qualities.map((one) => `${one.model} ${percent(one.accuracy)} (${percent(one.low)} to ${percent(one.high)})`);
+  document.getElementById("quality").textContent = `From ${answers.toLocaleString("en")} answers: ${accuracies.join(", ")}; evaluated on ${qualities[0].evaluated_on}.`;
 }
 
-let before = -1;
-async function look() {
+let evaluatedAt = -1;
+async function poll() {
   try {
-    const began = Date.now();
-    const { answers, state } = await show();
-    if (live.dataset.class && answers >= 20 && answers > 1.1 * before) {
-      before = answers;
-      await judge();
+    const started = Date.now();
+    const { answers, state } = await showStatus();
+    if (live.dataset.class && answers >= 20 && answers > 1.1 * evaluatedAt) {
+      evaluatedAt = answers;
+      await showAccuracy();
     }
-    if (state === "open") setTimeout(look, Math.max(3000, 10 * (Date.now() - began)));
+    if (state === "open") setTimeout(poll, Math.max(3000, 10 * (Date.now() - started)));
   } catch (error) {
-    say(error.message);
-    setTimeout(look, 10000);
+    showMessage(error.message);
+    setTimeout(poll, 10000);
   }
 }
 
-if (live) look();
+if (live) poll();

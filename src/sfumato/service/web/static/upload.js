@@ -1,19 +1,19 @@
-// Uploads in parts, so that a table of any size passes; then a draft of its policy, or a job.
+// Uploads of tables of any size, in parts; then a draft of the policy, or a job.
 
-import { ask, say } from "./api.js";
+import { callApi, showMessage } from "./api.js";
 
-async function send(file, bar) {
+async function uploadFile(file, bar) {
   bar.hidden = false;
-  const { upload, part } = await ask("POST", "/api/v1/uploads", { name: file.name });
+  const { upload, part } = await callApi("POST", "/api/v1/uploads", { name: file.name });
   const count = Math.max(1, Math.ceil(file.size / part));
   for (let i = 0; i < count; i++) {
-    await ask("PUT", `/api/v1/uploads/${upload}/parts/${i + 1}`, file.slice(i * part, (i + 1) * part));
+    await callApi("PUT", `/api/v1/uploads/${upload}/parts/${i + 1}`, file.slice(i * part, (i + 1) * part));
     bar.value = (i + 1) / count;
   }
   return upload;
 }
 
-function lively(form, work) {
+function onSubmit(form, work) {
   form?.addEventListener("submit", async (event) => {
     event.preventDefault();
     const button = form.querySelector("button");
@@ -21,46 +21,46 @@ function lively(form, work) {
     try {
       await work(form);
     } catch (error) {
-      say(error.message);
+      showMessage(error.message);
     } finally {
       button.disabled = false;
     }
   });
 }
 
-const choose = document.getElementById("choose");
-const keep = document.getElementById("keep");
+const chooseForm = document.getElementById("choose");
+const policyForm = document.getElementById("keep");
 let uploaded;
 
 function suggestName() {
-  const name = choose.elements.dataset;
-  const stem = choose.elements.file.files[0]?.name.replace(/\.[^.]*$/, "").replace(/[^A-Za-z0-9._-]/g, "-") ?? "";
+  const name = chooseForm.elements.dataset;
+  const stem = chooseForm.elements.file.files[0]?.name.replace(/\.[^.]*$/, "").replace(/[^A-Za-z0-9._-]/g, "-") ?? "";
   if (!name.value) name.value = stem;
 }
 
-if (choose) {
-  choose.elements.file.addEventListener("change", suggestName);
-  suggestName(); // of a file that was chosen before this ran
+if (chooseForm) {
+  chooseForm.elements.file.addEventListener("change", suggestName);
+  suggestName(); // for a file that was chosen before this script had loaded
 }
 
-lively(choose, async (form) => {
-  uploaded = await send(form.elements.file.files[0], form.querySelector("progress"));
-  const draft = await ask("POST", "/api/v1/suggestions", { upload: uploaded, dataset: form.elements.dataset.value });
-  keep.elements.policy.value = draft.policy;
-  keep.hidden = false;
-  keep.elements.policy.focus();
+onSubmit(chooseForm, async (form) => {
+  uploaded = await uploadFile(form.elements.file.files[0], form.querySelector("progress"));
+  const draft = await callApi("POST", "/api/v1/suggestions", { upload: uploaded, dataset: form.elements.dataset.value });
+  policyForm.elements.policy.value = draft.policy;
+  policyForm.hidden = false;
+  policyForm.elements.policy.focus();
 });
 
-lively(keep, async (form) => {
-  const said = { policy: form.elements.policy.value, upload: uploaded, traced: form.elements.traced.checked };
-  const { job } = await ask("POST", "/api/v1/datasets", said);
+onSubmit(policyForm, async (form) => {
+  const body = { policy: form.elements.policy.value, upload: uploaded, traced: form.elements.traced.checked };
+  const { job } = await callApi("POST", "/api/v1/datasets", body);
   location.assign(`/console/jobs/${job}`);
 });
 
 for (const form of document.querySelectorAll("form[data-upload]")) {
-  lively(form, async () => {
-    const upload = await send(form.elements.file.files[0], form.querySelector("progress"));
-    const { job } = await ask("POST", form.dataset.url, { upload });
+  onSubmit(form, async () => {
+    const upload = await uploadFile(form.elements.file.files[0], form.querySelector("progress"));
+    const { job } = await callApi("POST", form.dataset.url, { upload });
     location.assign(`/console/jobs/${job}`);
   });
 }

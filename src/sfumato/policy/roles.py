@@ -1,0 +1,25 @@
+"""Column roles: those that perturb nothing are listed here, the others are the mechanisms."""
+
+from __future__ import annotations
+
+from sfumato.mechanisms import MECHANISMS
+from sfumato.models.unchanged import IDENTIFIER, PUBLIC
+
+DROP = "drop"
+"""The role of a column that is left out of copies."""
+
+PLAIN_ROLES = {IDENTIFIER: frozenset({"publish"}), PUBLIC: frozenset[str](), DROP: frozenset[str]()}
+"""The roles that perturb nothing, with their options."""
+
+
+def all_roles() -> list[str]:
+    """All roles that a column may have."""
+    return [*PLAIN_ROLES, *MECHANISMS]
+
+
+def options_of(role: str) -> frozenset[str]:
+    """The options that a column of a role may have in a policy."""
+    if role in PLAIN_ROLES:
+        return PLAIN_ROLES[role]
+    options: frozenset[str] = MECHANISMS[role].options
+    return options

@@ -1,0 +1,168 @@
+"""The layout of copies: which columns a copy of a table has, under which models, and on which paths.
+
+`TableLayout` holds what was fitted; `perturbation` applies it to rows, `gate` decides whether a copy may leave, and
+`scheme.TableScheme` offers all of it to users.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from importlib.metadata import version
+from typing import Self
+
+import pyarrow as pa
+
+from sfumato.errors import CustodyError, PolicyError, SourceError
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.levels import Level
+from sfumato.mechanisms import Mechanism, Scheme
+from sfumato.models import Model
+from sfumato.models.unchanged import IDENTIFIER, PUBLIC, Unchanged
+from sfumato.policy.columns import check_columns, fields_by_source, plain_type
+from sfumato.policy.document import PolicyDocument
+from sfumato.release import statements
+from sfumato.release.manifest import METADATA, Manifest
+from sfumato.tables.view import EVERYTHING, View
+
+SOFTWARE = f"sfumato {version('sfumato')}"
+
+
+@dataclass(frozen=True)
+class TableLayout:
+    """A policy with everything fitted to a table."""
+
+    policy: PolicyDocument
+    mechanisms: tuple[Mechanism, ...]
+    schemes: tuple[Scheme, ...]
+    tree: PathTree
+    view: View = EVERYTHING
+    """The part of the table that a copy shows; copies of all views lie on the same path."""
+
+    def with_view(self, view: View) -> Self:
+        """The same layout, for copies that show a part of the table."""
+        return replace(self, view=view)
+
+    @property
+    def fitted(self) -> Iterator[tuple[Mechanism, Scheme]]:
+        """The mechanisms with what was fitted for each."""
+        return zip(self.mechanisms, self.schemes, strict=True)
+
+    def role(self, name: str) -> str | None:
+        """The role that the policy gives a column."""
+        return self.policy.columns[name].role if name in self.policy.columns else self.policy.default
+
+    @property
+    def ids(self) -> tuple[str, ...]:
+        """The columns that identify a record."""
+        return tuple(self.policy.options(IDENTIFIER))
+
+    @property
+    def shuffles(self) -> bool:
+        """Whether the rows of a copy are in a secret order."""
+        return any(scheme.shuffles for scheme in self.schemes)
+
+    def is_published(self, name: str) -> bool:
+        """Whether a copy shows an identifier."""
+        return bool(self.policy.columns[name].options.get("publish", True))
+
+    def dataset_key(self, key: Key) -> Key:
+        """The key from which everything of this dataset is derived."""
+        return key.derive("dataset", self.policy.dataset)
+
+    def schema(self, source: pa.Schema) -> pa.Schema:
+        """The columns of a copy, in the order of the source, without its metadata."""
+        perturbed: dict[str, list[pa.Field]] = {}
+        for mechanism, scheme in self.fitted:
+            perturbed |= fields_by_source(mechanism.columns, scheme.fields(source), source)
+        public = {f.name: [pa.field(f.name, plain_type(f.type))] for f in source if self._is_unchanged(f.name)}
+        fields = [made for field in source for made in perturbed.get(field.name, public.get(field.name, []))]
+        hidden = {name for name in self.ids if not self.is_published(name)}
+        visible = None if self.view.columns is None else set(self.view.columns)
+        return pa.schema(f for f in fields if f.name not in hidden and (visible is None or f.name in visible))
+
+    def given(self, level: Level) -> Level:
+        """The level of the copy for a request: the nearest on the grid that is not more faithful."""
+        return self.tree.locate(level).level
+
+    def models(self, source: pa.Schema, level: Level) -> tuple[Model, ...]:
+        """The public models of a copy's columns."""
+        names = self.schema(source).names
+        narrowed = [scheme.model(level).narrowed(names) for scheme in self.schemes]
+        found = [model for model in narrowed if model.columns]
+        for role in (IDENTIFIER, PUBLIC):
+            unchanged = tuple(name for name in names if self.role(name) == role)
+            found += [Unchanged(unchanged, role)] if unchanged else []
+        return tuple(found)
+
+    def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:
+        """The manifest of a copy, still without its row count and digest."""
+        given, schema, models = self.given(level), self.schema(source), self.models(source, level)
+        return Manifest(
+            dataset=self.policy.dataset,
+            policy=self._digests[0],
+            scheme=key.derive("scheme", self.digest()).fingerprint(),
+            key=key.fingerprint(),
+            level=self.policy.ladder.name(given),
+            requested_fidelity=level.fidelity,
+            fidelity=given.fidelity,
+            columns=tuple((field.name, str(field.type)) for field in schema),
+            schema=base64.b64encode(schema.serialize()).decode(),
+            models=models,
+            promises=statements.promises(given, models),
+            warnings=statements.warnings(models),
+            limits=statements.limits(models, self.view),
+            software=SOFTWARE,
+        )
+
+    def check_schema(self, schema: pa.Schema, key: Key) -> None:
+        """Refuse a table whose columns do not fit the policy."""
+        if not isinstance(key, Key):
+            raise CustodyError(
+                f"a key must be a sfumato.Key, got {type(key).__name__}; see Key.load and Key.from_bytes"
+            )
+        if METADATA in (schema.metadata or {}):
+            raise SourceError("a copy must be made from the original, and this table is itself a copy; use its source")
+        check_columns(self.policy, schema)
+        for mechanism in self.mechanisms:
+            mechanism.check(schema)
+        published = [name for name in self.ids if self.is_published(name)]
+        if self.shuffles and published:
+            raise PolicyError(
+                f"rows in a secret order must not be identified, and the id {published[0]!r} identifies them; set "
+                "`publish = false` there, or `shuffle = false`, which lets an attacker find known records"
+            )
+        self.check_view(schema)
+
+    def check_view(self, source: pa.Schema) -> None:
+        """Refuse a view of columns that a copy does not have, or of rows by columns that it perturbs or hides."""
+        names = self.with_view(EVERYTHING).schema(source).names
+        self.view.check(names, [name for name in names if self._is_unchanged(name)])
+        visible = set(names if self.view.columns is None else self.view.columns)
+        for mechanism, scheme in self.fitted:
+            missing = set(scheme.columns) - visible
+            if mechanism.is_linear_map and missing and missing != set(scheme.columns):
+                raise PolicyError(
+                    f"columns that were rotated or projected together are shown together; add "
+                    f"{', '.join(sorted(missing))}"
+                )
+        self.view.filter(pa.RecordBatch.from_arrays([pa.nulls(0, f.type) for f in source], schema=source))
+
+    def digest(self) -> str:
+        """Names the fitted scheme."""
+        return self._digests[1]
+
+    @cached_property
+    def _digests(self) -> tuple[str, str]:
+        """The digests of the policy and of the fitted scheme."""
+        policy = self.policy.digest()
+        content = json.dumps([policy, *(scheme.state() for scheme in self.schemes)], sort_keys=True)
+        return policy, hashlib.sha256(content.encode()).hexdigest()
+
+    def _is_unchanged(self, name: str) -> bool:
+        return self.role(name) in (IDENTIFIER, PUBLIC)

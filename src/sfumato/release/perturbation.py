@@ -1,0 +1,147 @@
+"""Perturbation of rows: batches of a table, with their record ids, become batches of its copies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.engines.local import Local
+from sfumato.kernels import Words
+from sfumato.keys.key import Key
+from sfumato.levels import Level
+from sfumato.models import Model
+from sfumato.models.unchanged import PUBLIC
+from sfumato.policy.columns import without_buffers
+from sfumato.policy.roles import DROP
+from sfumato.release.layout import TableLayout
+from sfumato.release.manifest import Manifest, attach
+from sfumato.tables import content_digest, row_order
+from sfumato.tables.record_ids import hashed, record_ids
+from sfumato.tables.row_order import shuffled
+from sfumato.tables.source import Source, rebatched
+
+_ROW = "sfumato.row"
+
+NumberedBatch = tuple[Words, pa.RecordBatch]
+"""Rows with their numbers in the table."""
+
+DigestedBatch = tuple[pa.RecordBatch, bytes]
+"""Rows of a copy with their digest."""
+
+
+def numbered_rows(layout: TableLayout, source: Source) -> Iterator[NumberedBatch]:
+    """The visible rows in batches, with the columns that are needed and the numbers of the rows in the table."""
+    needed = [name for name in source.schema.names if layout.role(name) != DROP]
+    numbered = (batch.append_column(_ROW, pa.array(rows)) for rows, batch in source.numbered_batches(needed))
+    for batch in rebatched(map(layout.view.filter, numbered)):
+        yield batch.column(_ROW).to_numpy(), batch.select(needed)
+
+
+def identified_rows(layout: TableLayout, source: Source, key: Key) -> Iterator[NumberedBatch]:
+    """The visible rows in batches, with their record ids."""
+    secret = layout.dataset_key(key)
+    for rows, batch in numbered_rows(layout, source):
+        yield record_ids(batch, layout.ids, rows, secret), batch
+
+
+def all_ids(layout: TableLayout, source: Source, key: Key) -> Iterator[Words]:
+    """The ids of all records of a table, in batches."""
+    secret = layout.dataset_key(key)
+    for batch in source.batches(list(layout.ids)):
+        yield record_ids(batch, layout.ids, np.zeros(batch.num_rows, np.uint64), secret)
+
+
+def perturb_rows(
+    layout: TableLayout, rows: Words, batch: pa.RecordBatch, levels: Sequence[Level], key: Key
+) -> list[pa.RecordBatch]:
+    """The copies of some rows, which have these numbers in the table, at several levels."""
+    secret = layout.dataset_key(key)
+    ids = record_ids(batch, layout.ids, rows, secret)
+    perturbed: list[dict[str, pa.Array]] = [{} for _ in levels]
+    for scheme in layout.schemes:
+        for columns, arrays in zip(perturbed, scheme.perturb_levels(batch, ids, levels, secret), strict=True):
+            columns.update(zip(scheme.columns, arrays, strict=True))
+    schema = layout.schema(batch.schema)
+    unchanged = {name: without_buffers(batch.column(name)) for name in schema.names if name not in perturbed[0]}
+    copies = [unchanged | columns for columns in perturbed]
+    return [pa.RecordBatch.from_arrays([copy[name] for name in schema.names], schema=schema) for copy in copies]
+
+
+def perturb_table(
+    layout: TableLayout, source: Source, levels: Sequence[Level], key: Key, threads: int | None
+) -> Iterator[list[DigestedBatch]]:
+    """The copies of each batch of a table at some levels, in order, each with its digest."""
+
+    def perturb(item: NumberedBatch) -> list[DigestedBatch]:
+        return [(copy, content_digest.of_batch(copy)) for copy in perturb_rows(layout, *item, levels, key)]
+
+    if layout.shuffles:
+        yield from _shuffled_copies(layout, source, levels, key, threads)
+    else:
+        yield from Local(threads).map(perturb, numbered_rows(layout, source))
+
+
+def _shuffled_copies(
+    layout: TableLayout, source: Source, levels: Sequence[Level], key: Key, threads: int | None
+) -> Iterator[list[DigestedBatch]]:
+    """The same in the secret order of rows; the copies of all levels are shuffled side by side."""
+    schema = layout.schema(source.schema)
+    wide = pa.schema([pa.field(f"{i} {f.name}", f.type) for i in range(len(levels)) for f in schema])
+
+    def perturb(item: NumberedBatch) -> NumberedBatch:
+        columns = [column for copy in perturb_rows(layout, *item, levels, key) for column in copy.columns]
+        return sort_keys(layout, *item, key), pa.RecordBatch.from_arrays(columns, schema=wide)
+
+    for batch in rebatched(shuffled(Local(threads).map(perturb, numbered_rows(layout, source)), wide)):
+        parts = [batch.columns[i * len(schema) : (i + 1) * len(schema)] for i in range(len(levels))]
+        copies = [pa.RecordBatch.from_arrays(part, schema=schema) for part in parts]
+        yield [(copy, content_digest.of_batch(copy)) for copy in copies]
+
+
+def sort_keys(layout: TableLayout, rows: Words, batch: pa.RecordBatch, key: Key) -> Words:
+    """The numbers by which rows are sorted into the secret order of a copy."""
+    secret = layout.dataset_key(key)
+    return row_order.sort_keys(record_ids(batch, layout.ids, rows, secret), secret)
+
+
+def perturb_sample(
+    layout: TableLayout, rows: Words, sample: pa.Table, levels: Sequence[Level], key: Key
+) -> list[pa.Table]:
+    """Copies of some rows of a table, as they are in copies of the whole: for attacks in the house, not for release."""
+    [batch] = sample.combine_chunks().to_batches()
+    manifests = [_unshuffled(layout.manifest(sample.schema, level, key), sample.num_rows) for level in levels]
+    copies = perturb_rows(layout, rows, batch, levels, key)
+    return [attach(pa.Table.from_batches([c]), manifest) for c, manifest in zip(copies, manifests, strict=True)]
+
+
+def _unshuffled(manifest: Manifest, rows: int) -> Manifest:
+    """The manifest of rows that were not shuffled, since the owner asked."""
+    models: list[Model] = [model.unshuffled() for model in manifest.models]
+    return replace(manifest, models=tuple(models)).filled(rows, [])
+
+
+def record_digests(layout: TableLayout, source: Source) -> Iterator[Words]:
+    """What tells whether records of two versions of a table are equal, in 64-bit words, without a key, in batches.
+
+    Returns:
+        One row per record: its id, a word for each of the `joint_schemes`, numbers first, that changes with their
+        noise, and a hash of everything else that a copy shows.
+
+    """
+    public = Key.from_bytes(bytes(32))
+    joint = sorted(joint_schemes(layout), key=lambda scheme: scheme.is_shaped, reverse=True)
+    for rows, batch in numbered_rows(layout, source):
+        ids = record_ids(batch, layout.ids, rows, public)
+        draws = [scheme.draws(batch, ids, public) for scheme in joint]
+        rest = hashed(batch, [name for name in batch.schema.names if layout.role(name) == PUBLIC], public)
+        for scheme in layout.schemes:
+            rest = rest if scheme in joint else rest ^ scheme.draws(batch, ids, public)
+        yield np.column_stack([ids, *draws, rest])
+
+
+def joint_schemes(layout: TableLayout) -> list:
+    """The schemes that redraw the noise of all their columns when one of them changes."""
+    return [scheme for scheme in layout.schemes if len(scheme.columns) > 1 or scheme.is_shaped]

@@ -1,0 +1,164 @@
+"""The release gate: every path to the outside passes it, and none can be written that does not."""
+
+from __future__ import annotations
+
+import ast
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet
+import pytest
+
+import sfumato as sf
+from sfumato.errors import GrantError, ReleaseError
+from sfumato.release import gate
+from sfumato.release.copying import CopyStream, copy_tables
+from sfumato.release.gate import Clearance, Request, clear
+from sfumato.tables.source import Source
+from sfumato.vault.delivery import Delivery
+
+KEY = sf.Key.from_bytes(bytes(range(32)))
+PACKAGE = Path(sf.__file__).parent
+
+POLICY = """
+dataset = "gate"
+[levels]
+high = 0.9
+low = 0.1
+[columns]
+id = "id"
+x = "gaussian"
+y = "gaussian"
+[audit]
+x = "error >= 0.5"
+"""
+
+
+@pytest.fixture
+def table() -> pa.Table:
+    draw = np.random.default_rng(1)
+    return pa.table({"id": np.arange(3000), "x": draw.normal(size=3000), "y": draw.normal(size=3000)})
+
+
+@pytest.fixture
+def scheme(table: pa.Table) -> sf.TableScheme:
+    return sf.Policy.loads(POLICY).fit(table)
+
+
+def _in_memory(scheme: sf.TableScheme, table: pa.Table, level: str, folder: Path) -> None:
+    scheme.release(table, level, KEY)
+
+
+def _file(scheme: sf.TableScheme, table: pa.Table, level: str, folder: Path) -> None:
+    sf.release_file(scheme, table, folder / "copy.parquet", level, KEY)
+
+
+def _partitioned(scheme: sf.TableScheme, table: pa.Table, level: str, folder: Path) -> None:
+    (folder / "table").mkdir()
+    for i in range(3):
+        pyarrow.parquet.write_table(table.slice(1000 * i, 1000), folder / "table" / f"{i}.parquet")
+    sf.release_folder(scheme, folder / "table", folder / "copy", level, KEY)
+
+
+def _vault(folder: Path, table: pa.Table, level: str) -> sf.Vault:
+    vault = sf.Vault.create(folder / "vault", secret=KEY)
+    vault.add(sf.Policy.loads(POLICY), table)
+    vault.recipient("lab")
+    vault.grant("lab", "gate", level)
+    return vault
+
+
+def _from_vault(scheme: sf.TableScheme, table: pa.Table, level: str, folder: Path) -> None:
+    _vault(folder, table, level).release("lab", "gate", folder / "copy.parquet")
+
+
+def _over_http(scheme: sf.TableScheme, table: pa.Table, level: str, folder: Path) -> None:
+    list(Delivery.of(_vault(folder, table, level), "lab", "gate").chunks("parquet"))
+
+
+PATHS: list[Callable[..., None]] = [_in_memory, _file, _partitioned, _from_vault, _over_http]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_every_path_passes_the_gate(
+    path: Callable[..., None], scheme: sf.TableScheme, table: pa.Table, tmp_path: Path
+) -> None:
+    with pytest.raises(ReleaseError, match="requires error >= 0.5"):
+        path(scheme, table, "high", tmp_path)
+    assert not list(tmp_path.glob("copy*"))
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_what_is_within_the_limits_leaves(
+    path: Callable[..., None], scheme: sf.TableScheme, table: pa.Table, tmp_path: Path
+) -> None:
+    path(scheme, table, "low", tmp_path)
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_gate_that_lets_all_pass_would_be_noticed(
+    path: Callable[..., None],
+    scheme: sf.TableScheme,
+    table: pa.Table,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The planted fault: thresholds are not checked."""
+    monkeypatch.setattr(gate, "_check_thresholds", lambda *_: None)
+    path(scheme, table, "high", tmp_path)
+
+
+def test_nothing_else_makes_a_clearance(scheme: sf.TableScheme, table: pa.Table) -> None:
+    source = Source.of(table)
+    with pytest.raises(ReleaseError, match="cleared by the release gate"):
+        Clearance(scheme, source, (sf.Level(0.9),), lambda: KEY, None, object())  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        Clearance(scheme, source, (sf.Level(0.9),), lambda: KEY, None)  # type: ignore[call-arg]
+    for writer in (lambda: copy_tables(scheme), lambda: CopyStream(scheme, "parquet")):  # type: ignore[arg-type]
+        with pytest.raises(AttributeError):
+            writer()
+
+
+def test_a_clearance_reaches_workers(scheme: sf.TableScheme, table: pa.Table) -> None:
+    cleared = clear(Request.of(scheme, Source.of(table), KEY), [sf.Level(0.1)], KEY, secret=_secret)
+    sent: Clearance[None] = pickle.loads(pickle.dumps(cleared.for_workers()))  # noqa: S301
+    assert sent.level == cleared.level
+    assert sent.table is None
+    assert sent.secret() == KEY
+
+
+def _secret() -> sf.Key:
+    return KEY
+
+
+def test_a_revoked_grant_stops_a_copy_that_is_being_sent(table: pa.Table, tmp_path: Path) -> None:
+    vault = _vault(tmp_path, table, "low")
+    delivery = Delivery.of(vault, "lab", "gate")
+    vault.revoke("lab", "gate")
+    with pytest.raises(GrantError):
+        list(delivery.chunks("parquet"))
+
+
+USERS = {
+    "Clearance": {"release/gate.py"},
+    "_Stamp": {"release/gate.py"},
+    "encoder": {"release/copying.py", "client/downloads.py"},  # the latter writes a copy that was fetched in another format
+    "perturb_table": {"release/copying.py", "release/perturbation.py"},
+    "perturb_rows": {"release/perturbation.py", "release/spark.py"},
+}
+"""Who may call what makes copies."""
+
+
+def _calls(file: Path) -> set[str]:
+    found: Any = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
+    return {node.id if isinstance(node, ast.Name) else getattr(node, "attr", "") for node in found}
+
+
+@pytest.mark.parametrize("name", USERS)
+def test_copies_are_made_behind_the_gate_alone(name: str) -> None:
+    users = {f.relative_to(PACKAGE).as_posix() for f in PACKAGE.rglob("*.py") if name in _calls(f)}
+    assert users <= USERS[name]
