@@ -13,9 +13,9 @@ from threadpoolctl import threadpool_limits
 
 from measure import Line
 from sfumato.attacks import ATTACKS
+from sfumato.attacks.evidence.arrays import breach_rate, linear_map_model, mapped_copy, random_orthogonal
 from sfumato.attacks.linkage.distances import link_by_distance
 from sfumato.attacks.linkage.inner_products import ReleasedRows, link
-from sfumato.attacks.evidence.arrays import breach_rate, linear_map_model, mapped_copy, random_orthogonal
 
 
 def _took(work: Any) -> float:

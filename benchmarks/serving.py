@@ -22,7 +22,8 @@ import pyarrow as pa
 
 import sfumato as sf
 from measure import Line
-from sfumato.release.copying import Copying
+from sfumato.release.copying import CopyStream
+from sfumato.release.gate import Request, clear
 from sfumato.tables.source import Source
 
 RECIPIENTS, ROWS, SECONDS = 64, 100_000, 20.0
@@ -118,7 +119,7 @@ def _core(vault: sf.Vault, table: pa.Table) -> float:
 
     def make(i: int) -> int:
         level = sf.Level(0.3 + 0.5 * (i % RECIPIENTS) / RECIPIENTS)
-        return sum(map(len, Copying(scheme, source, "parquet", level, key, threads=1)))
+        return sum(map(len, CopyStream(clear(Request.of(scheme, source, key), [level], key), "parquet", threads=1)))
 
     with ThreadPoolExecutor(2) as pool:
         list(pool.map(make, range(4)))

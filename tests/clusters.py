@@ -81,8 +81,8 @@ def dask_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     cluster = Cluster(f"tcp://{HOST}:{port}", folder, f"http://{HOST}:{page}")
     dask = Path(sys.executable).with_name("dask")
     try:
-        places = ("--host", HOST, "--port", str(port), "--dashboard-address", f"{HOST}:{page}")
-        run.start("scheduler", dask, "scheduler", *places)
+        addresses = ("--host", HOST, "--port", str(port), "--dashboard-address", f"{HOST}:{page}")
+        run.start("scheduler", dask, "scheduler", *addresses)
         run.wait("scheduler", lambda log: "Scheduler at" in log)
         for i in range(workers):
             said = ("--host", HOST, "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", folder)
@@ -112,8 +112,8 @@ def spark_cluster(folder: Path, workers: int = 2) -> Iterator[Cluster]:
         run.wait("master", lambda log: "New state: ALIVE" in log)
         for i in range(workers):
             said = ("--host", HOST, "--cores", "1", "--memory", "1g", "--webui-port", str(free_port()))
-            place = ("--work-dir", folder / f"work{i}", cluster.address)
-            cluster.workers.append(run.start(f"worker{i}", java, f"{deploy}.worker.Worker", *said, *place))
+            folders = ("--work-dir", folder / f"work{i}", cluster.address)
+            cluster.workers.append(run.start(f"worker{i}", java, f"{deploy}.worker.Worker", *said, *folders))
         for i in range(workers):
             run.wait(f"worker{i}", lambda log: "Successfully registered" in log)
         yield cluster

@@ -48,8 +48,8 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 @pytest.fixture
 def seed(request: pytest.FixtureRequest) -> list[int]:
-    """The run's seed and the test's name, so that tests do not share randomness."""
-    return [int(request.config.getoption("--seed")), *request.node.nodeid.encode()]
+    """The run's seed and the test's name, so that tests do not share randomness, in whichever file they are."""
+    return [int(request.config.getoption("--seed")), *request.node.name.encode()]
 
 
 @pytest.fixture
@@ -67,7 +67,7 @@ ROWS = 40
 
 @pytest.fixture(scope="session")
 def tiny() -> pa.Table:
-    """40 rows with every kind of column that can be blurred."""
+    """40 rows with every kind of column that can be perturbed."""
     draw = np.random.default_rng(7)
     base = draw.normal(size=ROWS)
     start = dt.datetime(2025, 1, 1, tzinfo=dt.UTC)
@@ -143,7 +143,7 @@ def _no_secret_from_outside() -> None:
 
 @dataclass
 class Site:
-    """A place for vaults in one of the two databases."""
+    """A folder or server for vaults in one of the two databases."""
 
     kind: str
     folder: Path

@@ -35,7 +35,7 @@ def _policy(settings: str = "", named: bool = True, **columns: str) -> sf.Policy
     return sf.Policy.loads(f"{_HEAD}{settings}[columns]\nrecord = {record}\n{said}")
 
 
-def _turned(role: str, more: str = "") -> sf.Policy:
+def _mapped(role: str, more: str = "") -> sf.Policy:
     settings = f'[{role}]\naccept = "this is a test"\n{more}'
     return _policy(settings, named=False, age=f'"{role}"', income=f'"{role}"')
 
@@ -60,9 +60,9 @@ POLICIES = {
         sick='{ role = "uniform", joint = "pair" }',
     ),
     "together": _policy(age='"gaussian"', income='"gaussian"', ward='{ role = "uniform", domain = ["A", "B", "C"] }'),
-    "rotation": _turned("rotation", "shuffle = false\n"),
-    "shuffled": _turned("rotation"),
-    "projection": _turned("projection", "dimensions = 3\nshuffle = false\n"),
+    "rotation": _mapped("rotation", "shuffle = false\n"),
+    "shuffled": _mapped("rotation"),
+    "projection": _mapped("projection", "dimensions = 3\nshuffle = false\n"),
 }
 
 
@@ -90,8 +90,8 @@ def lay(whole: pa.Table, folder: Path, layout: str) -> Path:
     if layout == "partitioned":
         for region in ("north", "south", "east coast"):
             rows = whole.filter(pa.compute.equal(whole["region"], region)).drop(["region"])
-            for i, place in enumerate(range(0, rows.num_rows, 400)):
-                _write(rows.slice(place, 400), folder / f"region={region.replace(' ', '%20')}" / f"{i}.parquet")
+            for i, start in enumerate(range(0, rows.num_rows, 400)):
+                _write(rows.slice(start, 400), folder / f"region={region.replace(' ', '%20')}" / f"{i}.parquet")
         return folder
     ends = [0, whole.num_rows] if layout == "one" else [0, 17, 700, 700, 1900, 1901, whole.num_rows]
     for i, (first, last) in enumerate(pairwise(ends)):
@@ -104,9 +104,9 @@ def _write(rows: pa.Table, path: Path) -> None:
     pq.write_table(rows, path, row_group_size=256)
 
 
-def rows_of(place: str | Path) -> pa.Table:
+def rows_of(uri: str | Path) -> pa.Table:
     """All rows of a file or a folder, in an order that does not depend on where they lay."""
-    source = Source.of(place)
+    source = Source.of(uri)
     return ordered(pa.Table.from_batches(source.batches(), source.schema))
 
 

@@ -92,10 +92,10 @@ def _programs() -> Path:
 
 
 def _find() -> Path | None:
-    places = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Path("/opt/homebrew/bin")]
+    folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True), Path("/opt/homebrew/bin")]
     if on_path := shutil.which("initdb"):
-        places.insert(0, Path(on_path).parent)
-    return next((place for place in places if (place / "initdb").exists()), None)
+        folders.insert(0, Path(on_path).parent)
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
 
 
 def free_port() -> int:

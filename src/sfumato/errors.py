@@ -45,8 +45,11 @@ class PolicyError(SfumatoError):
     """A policy that cannot be read or does not fit itself."""
 
 
-class UnknownMember(PolicyError):
-    """A name that no member of a family has, or a member that cannot be loaded."""
+class UnknownMember(PolicyError, KeyError):
+    """A name that no member of a family has, or a member that cannot be loaded; a `KeyError`, as of any mapping."""
+
+    def __str__(self) -> str:  # a `KeyError` would quote the sentence
+        return Exception.__str__(self)
 
 
 class SourceError(SfumatoError):

@@ -159,14 +159,14 @@ def test_the_projection_guess_beats_the_random_one(letter: Array) -> None:
     assert 0.45 < share[10] < 0.7
     rng = np.random.default_rng(5)
     rows = letter @ random_orthogonal(rng, 16).T
-    evidence = mapped_copy(
-        rows, linear_map_model(16, step=1e-9), known=letter[rng.choice(len(rows), 10, replace=False)]
-    )
-    rates = [
-        breach_rate(ATTACKS["known-input"](guess=guess).estimate(evidence).values, letter, 0.15)
-        for guess in ("uniform", "projection")
-    ]
-    assert rates[1] > rates[0] + 0.1
+    rates = []
+    for _ in range(8):  # a random completion is the same for all records, so that one draw of known inputs says little
+        known = letter[rng.choice(len(rows), 10, replace=False)]
+        evidence = mapped_copy(rows, linear_map_model(16, step=1e-9), known=known)
+        attacks = [ATTACKS["known-input"](guess=guess) for guess in ("uniform", "projection")]
+        rates.append([breach_rate(attack.estimate(evidence).values, letter, 0.15) for attack in attacks])
+    at_random, by_projection = np.mean(rates, axis=0)
+    assert by_projection > at_random + 0.1
 
 
 def test_minimum_eigen_ratios() -> None:

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from radon.complexity import cc_visit
 
 import sfumato as sf
 
@@ -35,27 +36,31 @@ def test_functions_fit_a_screen() -> None:
 
 
 def test_no_release_uses_a_random_generator() -> None:
-    """Only invented people, experiments, and what attackers, miners and auditors draw for themselves, are drawn so."""
+    """Only synthetic data, experiments, conformance suites, and attackers and analysts draw from one."""
     drawn = [file for file in FILES if file.parent.name != "experiments"]
     users = [file for file in drawn if re.search(r"np\.random|^import random|default_rng", file.read_text())]
-    assert [file.relative_to(ROOT / "src/sfumato").as_posix() for file in users] == [
-        "attacks/linkage/distances.py",
-        "attacks/linkage/signs.py",
+    assert {file.relative_to(ROOT / "src/sfumato").as_posix() for file in users} == {
+        "attacks/evidence/arrays.py",
         "attacks/evidence/simulation.py",
         "attacks/known_input.py",
         "attacks/known_sample.py",
+        "attacks/linkage/distances.py",
+        "attacks/linkage/signs.py",
         "cli/survey.py",
         "demo/clinic.py",
         "kernels/mixture.py",
-        "mining/trees/feature_selection.py",
-        "mining/trees/local.py",
-        "mining/trees/hyperplanes.py",
-        "mining/features/reconstruction.py",
         "mining/density.py",
+        "mining/features/reconstruction.py",
         "mining/tree.py",
+        "mining/trees/feature_selection.py",
+        "mining/trees/hyperplanes.py",
+        "mining/trees/local.py",
         "survey/leakage.py",
         "survey/simulation.py",
-    ]
+        "testing/attacks.py",
+        "testing/mechanisms.py",
+        "testing/miners.py",
+    }
 
 
 def test_importing_sfumato_is_cheap() -> None:
@@ -79,3 +84,51 @@ def test_the_repository_names_no_machine_and_no_registry() -> None:
     own = "tests/architecture/test_architecture.py"
     found = [name for name in TRACKED if name != own and suspicious.search((ROOT / name).read_text(errors="ignore"))]
     assert found == []
+
+
+def test_tests_mirror_the_source() -> None:
+    """Every package has its tests in a folder of its name, and every test file of a unit names its package's folder."""
+    packages = {path.parent.name for path in (ROOT / "src/sfumato").glob("*/__init__.py")}
+    tested = {path.name for root in ("tests", "tests/unit") for path in (ROOT / root).iterdir() if path.is_dir()}
+    elsewhere = {
+        "client": "tests/service, with the service that it talks to",
+        "demo": "tests/cli/test_main.py",
+        "experiments": "tests/conformance/test_experiments.py",
+        "pages": "tests/cli/test_audit.py and tests/cli/test_mine.py, with the reports",
+        "testing": "tests/conformance, where the suites run and find planted faults",
+    }
+    assert packages - tested == set(elsewhere)
+    assert {path.name for path in (ROOT / "tests/unit").iterdir() if path.is_dir()} - {"__pycache__"} <= packages
+
+
+def test_every_module_says_what_it_is() -> None:
+    """The first line of a module is a sentence of its own, with a word to search for."""
+    for file in FILES:
+        text = ast.get_docstring(ast.parse(file.read_text())) or ""
+        first = text.split("\n")[0]
+        assert len(first) > 20, file
+        assert first.endswith((".", ":", "?")) or len(text.split("\n")) > 1, file
+        assert "TODO" not in text, file
+
+
+def test_no_docstring_is_a_fragment() -> None:
+    """A docstring is understood without its neighbours: not "Of both.", not "As above."."""
+    found = []
+    for file in FILES:
+        for node in ast.walk(ast.parse(file.read_text())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.AsyncFunctionDef):
+                first = (ast.get_docstring(node) or "").split("\n")[0]
+                if first and re.match(r"(Of|As|From|With|And|Or|But|Also|At)\b[^,]{0,24}\.$|The same\.$", first):
+                    found.append(f"{file.relative_to(ROOT)}:{node.lineno}: {first}")
+    assert found == []
+
+
+def test_functions_are_simple() -> None:
+    """No function has a cyclomatic complexity above 15, conditions in comprehensions and boolean operators included."""
+    complex_ones = [
+        f"{file.relative_to(ROOT)}:{block.name} ({block.complexity})"
+        for file in FILES
+        for block in cc_visit(file.read_text())
+        if block.letter != "C" and block.complexity > 15
+    ]
+    assert complex_ones == []

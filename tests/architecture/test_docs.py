@@ -40,7 +40,7 @@ def test_the_policy_page_shows_a_policy_that_is_one() -> None:
 
 def test_every_option_of_every_role_is_documented() -> None:
     from sfumato.mechanisms import MECHANISMS
-    from sfumato.policy.document import PLAIN_ROLES
+    from sfumato.policy.roles import PLAIN_ROLES
 
     text = (ROOT / "docs/policy.md").read_text()
     for role in [*PLAIN_ROLES, *MECHANISMS.names()]:

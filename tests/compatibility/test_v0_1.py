@@ -67,7 +67,7 @@ def test_a_vault_opens_and_agrees_with_itself(vault: sf.Vault) -> None:
     assert vault.dataset("ward").scheme.digest() == sf.TableScheme.load(_scheme_of(vault, "ward")).digest()
     assert {grant.recipient for grant in vault.grants()} == {"clinic", "university", "insurer"}
     assert authenticate(vault, FACTS["token"]) is not None
-    assert [one.survey for one in Surveys(vault).listed()] == ["travel"]
+    assert [one.survey for one in Surveys(vault).summaries()] == ["travel"]
 
 
 def _scheme_of(vault: sf.Vault, name: str) -> Path:

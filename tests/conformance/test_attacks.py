@@ -1,4 +1,4 @@
-"""What every attack must do, ours or another author's: the suite of `sfumato.testing` on each member of the family."""
+"""What every attack must do, ours or another author's: the suite of `sfumato.testing` on each member."""
 
 from __future__ import annotations
 

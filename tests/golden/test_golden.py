@@ -76,9 +76,15 @@ def _chain() -> list[list[str]]:
     authenticator = Authenticator(KEY)
     first = Entry(1, "2026-01-01T00:00:00.000000+00:00", "é", "created", "vault", "", "", {"key": "x", "a": 0.1}, 1)
     first = first.chained(START, authenticator)
-    second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).chained(first.hash, authenticator)
+    second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).chained(
+        first.hash, authenticator
+    )
     head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "")
-    return [[first.hash, first.mac], [second.hash, second.mac], [head.expected_seal(authenticator, [Generation(1, "f", "p", {}, 0)])]]
+    return [
+        [first.hash, first.mac],
+        [second.hash, second.mac],
+        [head.expected_seal(authenticator, [Generation(1, "f", "p", {}, 0)])],
+    ]
 
 
 def _hash(array: Any) -> str:

@@ -60,12 +60,12 @@ def test_every_mechanism_and_level(layout: str, engine: Dask, tmp_path: Path) ->
         _same_files(engine, folder, name, tmp_path, lakes.LEVELS)
 
 
-def _same_files(engine: Dask, folder: Path, name: str, place: Path, levels: Iterable[float | str]) -> None:
+def _same_files(engine: Dask, folder: Path, name: str, target: Path, levels: Iterable[float | str]) -> None:
     policy = lakes.POLICIES[name]
     scheme = policy.fit(folder, engine=engine)
     assert scheme.digest() == policy.fit(WHOLE).digest()
     for level in levels:
-        outs = [place / f"{name}-{level}-{kind}" for kind in ("dask", "local")]
+        outs = [target / f"{name}-{level}-{kind}" for kind in ("dask", "local")]
         for out, where in zip(outs, (engine, Local(2)), strict=True):
             release_folder(scheme, folder, out, level, KEY, engine=where)
         assert lakes.files_of(outs[0]) == lakes.files_of(outs[1])

@@ -86,7 +86,7 @@ def test_a_changed_copy_is_found_out(key: sf.Key, tmp_path: Path) -> None:
         Manifest.of(tmp_path / "copy")
 
 
-def test_places_name_records_that_have_no_id(key: sf.Key, tmp_path: Path) -> None:
+def test_row_numbers_identify_records_without_an_id(key: sf.Key, tmp_path: Path) -> None:
     """The documented rule: SHA-256 of the file's name, and the row; other files may come and go."""
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
     whole = WHOLE.select(["income"])
@@ -98,15 +98,15 @@ def test_places_name_records_that_have_no_id(key: sf.Key, tmp_path: Path) -> Non
     source = Source.of(folder / name)
     named = Source.of(Part(name, str(folder / name), "", (), source.schema))
     assert named.start == start
-    [(places, batch)] = list(numbered_rows(scheme, named))
-    [expected] = perturb_rows(scheme, places, batch, [policy.ladder.level("a")], key)
+    [(numbers, batch)] = list(numbered_rows(scheme, named))
+    [expected] = perturb_rows(scheme, numbers, batch, [policy.ladder.level("a")], key)
     assert pq.read_table(tmp_path / "copy" / name)["income"].combine_chunks().equals(expected.column("income"))
     pq.write_table(whole.slice(0, 5), folder / "more.parquet")
     release_folder(scheme, folder, tmp_path / "later", "a", key)
     assert (tmp_path / "later" / name).read_bytes() == (tmp_path / "copy" / name).read_bytes()
 
 
-def test_places_that_meet_are_refused(key: sf.Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_row_numbers_that_overlap_are_refused(key: sf.Key, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
     folder = lakes.lay(WHOLE.select(["income"]), tmp_path / "lake", "many")
     scheme = policy.fit(folder)
@@ -202,8 +202,8 @@ def test_folders_that_cannot_be(key: sf.Key, tmp_path: Path) -> None:
     assert (tmp_path / "other" / "thesis.parquet").read_text() == "mine"
     with pytest.raises(ReleaseError, match="made of a table in a folder"):
         release_folder(scheme, WHOLE, tmp_path / "copy", "high", key)
-    blurred = sf.Policy.loads(lakes.POLICIES["gaussian"].dumps().replace('region = "keep"', 'region = "uniform"'))
-    for policy in (blurred, sf.Policy.loads(blurred.dumps().replace('region = "uniform"', 'region = "drop"'))):
+    perturbed = sf.Policy.loads(lakes.POLICIES["gaussian"].dumps().replace('region = "keep"', 'region = "uniform"'))
+    for policy in (perturbed, sf.Policy.loads(perturbed.dumps().replace('region = "uniform"', 'region = "drop"'))):
         with pytest.raises(PolicyError, match="names of folders are shown in a copy, and tell 'region'"):
             release_folder(policy.fit(folder), folder, tmp_path / "copy", "high", key)
     assert not (tmp_path / "copy").exists()

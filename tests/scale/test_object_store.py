@@ -17,7 +17,7 @@ from sfumato.mining import Moments, with_engine
 from sfumato.release import partitioned as folders
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.release.partitioned import release_folder
-from sfumato.tables import storing
+from sfumato.tables import atomic
 from sfumato.tables.filesystem import filesystem_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of the store's client
@@ -46,14 +46,14 @@ def bucket() -> Iterator[str]:
 
 
 def _put(folder: Path, url: str) -> str:
-    files, place = filesystem_of(url)
-    files.put(str(folder), place, recursive=True)
+    files, path = filesystem_of(url)
+    files.put(str(folder), path, recursive=True)
     return url
 
 
 def _got(url: str, folder: Path) -> dict[str, bytes]:
-    files, place = filesystem_of(url)
-    files.get(place, str(folder), recursive=True)
+    files, path = filesystem_of(url)
+    files.get(path, str(folder), recursive=True)
     return lakes.files_of(folder)
 
 
@@ -90,9 +90,9 @@ def test_an_interrupted_run_goes_on_there(
         Manifest.of(target)
     written: list[str] = []
 
-    def watched(place: str) -> Any:
-        written.append(place)
-        return storing.storing(place)
+    def watched(path: str) -> Any:
+        written.append(path)
+        return atomic.atomic_upload(path)
 
     monkeypatch.setattr(folders, "storing", watched)
     release_folder(scheme, folder, target, "high", key)
@@ -102,13 +102,13 @@ def test_an_interrupted_run_goes_on_there(
 
 
 def test_a_file_is_whole_or_not_there(bucket: str, key: sf.Key) -> None:
-    place = f"{bucket}/half/file"
-    with pytest.raises(ZeroDivisionError), storing.storing(place) as file:  # noqa: PT012 - the block is what is tested
+    path = f"{bucket}/half/file"
+    with pytest.raises(ZeroDivisionError), atomic.atomic_upload(path) as file:  # noqa: PT012 - the block is what is tested
         file.write(b"x" * 6_000_000)  # more than one piece of an upload
         raise ZeroDivisionError
-    assert storing.stored_text(place) is None
-    storing.store_text(place, "whole")
-    assert storing.stored_text(place) == "whole"
+    assert atomic.read_text(path) is None
+    atomic.upload_text(path, "whole")
+    assert atomic.read_text(path) == "whole"
     files, _ = filesystem_of(bucket)
     files.pipe_file("lake/foreign/thesis.parquet", b"mine")
     scheme = lakes.POLICIES["gaussian"].fit(WHOLE)

@@ -1,6 +1,6 @@
 """Statistical tests with a stated false-alarm rate.
 
-`SUITE_ALPHA` bounds the chance that one whole run is red although all is right. Each test says how many checks it
+`SUITE_ALPHA` bounds the probability that one whole run is red although all is right. Each test says how many checks it
 makes; every check gets an equal share of the rate (a union bound, so no independence is needed). There are no retries:
 at this rate, red means a bug. Each test also plants faults that its checks must catch, which costs nothing.
 """
@@ -18,8 +18,8 @@ _TOTAL = pytest.StashKey[int]()
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    marks = [mark for item in items for mark in item.iter_markers("statistical")]
-    config.stash[_TOTAL] = sum(mark.kwargs["checks"] for mark in marks)
+    markers = [marker for item in items for marker in item.iter_markers("statistical")]
+    config.stash[_TOTAL] = sum(marker.kwargs["checks"] for marker in markers)
 
 
 class Verdict:
@@ -41,9 +41,9 @@ class Verdict:
 
 @pytest.fixture
 def verdict(request: pytest.FixtureRequest) -> Iterator[Verdict]:
-    mark = request.node.get_closest_marker("statistical")
-    assert mark is not None, "a statistical test must declare its checks"
-    checks = mark.kwargs["checks"]
+    marker = request.node.get_closest_marker("statistical")
+    assert marker is not None, "a statistical test must declare its checks"
+    checks = marker.kwargs["checks"]
     scorer = Verdict(SUITE_ALPHA / request.config.stash[_TOTAL], checks)
     yield scorer
     assert scorer.used == checks, f"{scorer.used} checks were made, {checks} declared"

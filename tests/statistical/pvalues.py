@@ -29,8 +29,8 @@ def normal_p(z: Array) -> float:
     return min(1.0, 2 * float(np.exp(-2 * len(z) * distance**2)))
 
 
-def same_law_p(a: Array, b: Array) -> float:
-    """Two samples of one law: the bound above for each, at half the rate."""
+def same_distribution_p(a: Array, b: Array) -> float:
+    """Two samples of one distribution: the bound above for each, at half the rate."""
     distance = stats.ks_2samp(a, b, method="asymp").statistic
     smaller = min(len(a), len(b))
     return min(1.0, 4 * float(np.exp(-2 * smaller * (distance / 2) ** 2)))
@@ -42,10 +42,10 @@ def rate_p(hits: int, trials: int, rate: float) -> float:
 
 
 def unrelated_p(a: Array, b: Array) -> float:
-    """Two yes-or-no properties are independent: Fisher's exact test, as a hypergeometric law given the margins."""
+    """Two yes-or-no properties are independent: Fisher's exact test, hypergeometric given the margins."""
     both, total = int((a & b).sum()), len(a)
-    law = stats.hypergeom(total, int(a.sum()), int(b.sum()))
-    return float(min(1.0, 2 * min(law.cdf(both), law.sf(both - 1))))
+    distribution = stats.hypergeom(total, int(a.sum()), int(b.sum()))
+    return float(min(1.0, 2 * min(distribution.cdf(both), distribution.sf(both - 1))))
 
 
 def at_most_half_p(wins: int, losses: int) -> float:

@@ -82,7 +82,7 @@ def test_categories_are_a_markov_chain(verdict: Verdict, rng: np.random.Generato
 
 
 def test_partition_order_and_process_do_not_matter(rng: np.random.Generator, key: sf.Key) -> None:
-    """Exactly, not only in law: the same request gives the same cells."""
+    """Exactly, not only in distribution: the same request gives the same cells."""
     table = worlds.numbers(rng, 3000, 2).append_column("id", pa.array(rng.permutation(3000)))
     policy = sf.Policy.loads(worlds.gaussian(2).dumps().replace("[columns]", '[columns]\nid = "id"'))
     scheme = policy.fit(table)

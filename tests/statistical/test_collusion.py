@@ -80,14 +80,14 @@ def test_alice_bob_and_charlie(verdict: Verdict, rng: np.random.Generator, key: 
 @pytest.mark.statistical(checks=1)
 def test_a_learned_adversary_gains_nothing_on_numbers(verdict: Verdict, rng: np.random.Generator, key: sf.Key) -> None:
     """Gradient boosting on half of the rows with the truth, given all copies, against the best that one copy allows."""
-    humps = np.array([-1.5, 0.0, 2.0])
-    x = np.clip(rng.choice(humps, N, p=[0.5, 0.3, 0.2]) + 0.3 * rng.normal(size=N), -4, 4)
+    centres = np.array([-1.5, 0.0, 2.0])
+    x = np.clip(rng.choice(centres, N, p=[0.5, 0.3, 0.2]) + 0.3 * rng.normal(size=N), -4, 4)
     table = pa.table({"c0": x})
     scheme = worlds.gaussian(1).fit(table)
     levels = ("partner", 0.45, 0.4, 0.3, "public")
     ours = _learn(np.column_stack([worlds.matrix(c) for c in scheme.release_levels(table, levels, key)]), x)
     sd = x.std()
-    best = _posterior_mean(worlds.matrix(scheme.release(table, "partner", key))[:, 0], humps, sd)
+    best = _posterior_mean(worlds.matrix(scheme.release(table, "partner", key))[:, 0], centres, sd)
     truth = x[1::2]
     gain = np.clip((ours - truth) ** 2 - (best[1::2] - truth) ** 2, -30, 30)
     verdict.accept(p.not_negative_p(gain, 30.0), "no better than the posterior mean given the best copy")
@@ -102,11 +102,11 @@ def _learn(seen: worlds.Array, truth: worlds.Array) -> worlds.Array:
     return model.fit(seen[::2], truth[::2]).predict(seen[1::2])
 
 
-def _posterior_mean(y: worlds.Array, humps: worlds.Array, noise: float) -> worlds.Array:
+def _posterior_mean(y: worlds.Array, centres: worlds.Array, noise: float) -> worlds.Array:
     """E[X | Y] for a mixture of normals of deviation 0.3 with normal noise: the best estimate of any kind."""
     total = np.sqrt(0.09 + noise**2)
-    weight = np.array([0.5, 0.3, 0.2]) * stats.norm.pdf(y[:, None], humps, total)
-    mean = humps + 0.09 / (0.09 + noise**2) * (y[:, None] - humps)
+    weight = np.array([0.5, 0.3, 0.2]) * stats.norm.pdf(y[:, None], centres, total)
+    mean = centres + 0.09 / (0.09 + noise**2) * (y[:, None] - centres)
     return (weight * mean).sum(axis=1) / weight.sum(axis=1)
 
 

@@ -47,7 +47,7 @@ def test_the_published_covariance_is_that_of_the_table(rng: np.random.Generator,
 
 @pytest.mark.statistical(checks=3 * 3)
 def test_uniform_copy_follows_equation_1(verdict: Verdict, rng: np.random.Generator, key: sf.Key) -> None:
-    """Pr[Y = X] and the law of what replaces a value (xiao2009, eq. 1), declared and on demand."""
+    """Pr[Y = X] and the distribution of what replaces a value (xiao2009, eq. 1), declared and on demand."""
     size = 7
     table = worlds.categories(rng, N, size)
     x, scheme = worlds.codes(table), worlds.uniform(size).fit(table)
@@ -58,17 +58,17 @@ def test_uniform_copy_follows_equation_1(verdict: Verdict, rng: np.random.Genera
         # a value that changed is uniform over the others, and does not depend on x
         shift = (y - x)[x != y] % size
         spread = (shift - 1 + rng.random(len(shift))) / (size - 1)
-        verdict.accept(p.same_law_p(spread, rng.random(N)), f"replacement at {level}")
+        verdict.accept(p.same_distribution_p(spread, rng.random(N)), f"replacement at {level}")
         verdict.accept(p.rate_p(int((shift == 1).sum()), len(shift), 1 / (size - 1)), f"next value at {level}")
     verdict.reject(p.rate_p(int((x == y).sum()), N, given + 0.01 + (0.99 - given) / size), "retention 0.01 too low")
-    verdict.reject(p.same_law_p(spread**1.1, rng.random(N)), "replacement prefers low values")
+    verdict.reject(p.same_distribution_p(spread**1.1, rng.random(N)), "replacement prefers low values")
     off_by_one = np.where(shift == 1, 2, shift)
     verdict.reject(p.rate_p(int((off_by_one == 1).sum()), len(shift), 1 / (size - 1)), "one value never drawn")
 
 
 @pytest.mark.statistical(checks=4)
 def test_options_change_the_noise_as_they_say(verdict: Verdict, rng: np.random.Generator, key: sf.Key) -> None:
-    """`scale` multiplies a column's noise, or stretches the axis of a categorical one."""
+    """`scale` multiplies a column's noise, or scales the axis of a categorical one."""
     table = worlds.numbers(rng, N, 1)
     scaled = worlds.gaussian(1, role='{ role = "gaussian", scale = 3 }').fit(table).release(table, 0.5, key)
     spread = float(np.std(worlds.matrix(table)))

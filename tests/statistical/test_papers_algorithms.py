@@ -43,7 +43,7 @@ def test_li2012(
     key: sf.Key,
     algorithm: Callable[[np.random.Generator, Array, Array], Array],
 ) -> None:
-    """Any linear combination of noises over levels and attributes has one law in both."""
+    """Any linear combination of noises over levels and attributes has one distribution in both."""
     values = rng.normal(size=(N, 2)) @ np.array([[2.0, 0.7], [0.0, 1.1]])
     table = pa.table({"c0": values[:, 0], "c1": values[:, 1]})
     scheme = worlds.gaussian(2, "a = 0.8\nb = 0.5\n").fit(table)  # 0.6 and 0.3 are on demand
@@ -54,11 +54,11 @@ def test_li2012(
     for _ in range(6):
         weights = rng.normal(size=ours.shape[1:])
         one, other = (np.tensordot(noise, weights, 2) for noise in (ours, theirs))
-        verdict.accept(p.same_law_p(one, other), "a random combination")
-    verdict.reject(p.same_law_p(one, other * 1.1), "noise 10 % too large")
+        verdict.accept(p.same_distribution_p(one, other), "a random combination")
+    verdict.reject(p.same_distribution_p(one, other * 1.1), "noise 10 % too large")
     independent = np.sqrt(given)[None, :, None] * rng.normal(size=ours.shape) @ np.linalg.cholesky(np.cov(values.T)).T
     increment = [noise[:, 1, 0] - noise[:, 0, 0] for noise in (ours, independent)]
-    verdict.reject(p.same_law_p(*increment), "independent noise")
+    verdict.reject(p.same_distribution_p(*increment), "independent noise")
 
 
 @pytest.mark.statistical(checks=9)
@@ -90,5 +90,5 @@ def test_xiao2009(verdict: Verdict, rng: np.random.Generator, key: sf.Key) -> No
 
 def _equal_rates_p(one: int, other: int) -> float:
     """Two counts of rare or common cells in tables of equal size: given their sum, the first is hypergeometric."""
-    law = stats.hypergeom(200_000, int(one + other), 100_000)
-    return float(min(1.0, 2 * min(law.cdf(one), law.sf(one - 1))))
+    distribution = stats.hypergeom(200_000, int(one + other), 100_000)
+    return float(min(1.0, 2 * min(distribution.cdf(one), distribution.sf(one - 1))))

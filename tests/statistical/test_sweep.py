@@ -1,4 +1,4 @@
-"""Slow sweeps, for `make sweep`: the same laws on tables large enough to show far smaller faults."""
+"""Slow sweeps, for `make sweep`: the same properties on tables large enough to show far smaller faults."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def numbers(rng: np.random.Generator, rows: int, columns: int) -> pa.Table:
 
 
 def categories(rng: np.random.Generator, rows: int, size: int) -> pa.Table:
-    """One column with a skewed law over `size` values."""
+    """One column with a skewed distribution over `size` values."""
     weights = rng.dirichlet(np.full(size, 0.7))
     return pa.table({"x": rng.choice(size, rows, p=weights)})
 

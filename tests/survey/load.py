@@ -33,10 +33,10 @@ class Sender:
         head = f"POST {path} HTTP/1.1\r\nHost: {self._host}\r\nContent-Type: application/json\r\n"
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         await writer.drain()
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = next(int(line[16:]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length: "))
+        answer = await reader.readuntil(b"\r\n\r\n")
+        length = next(int(line[16:]) for line in answer.lower().split(b"\r\n") if line.startswith(b"content-length: "))
         await reader.readexactly(length)
-        return int(head[9:12])
+        return int(answer[9:12])
 
     def drop(self) -> None:
         if self._pair:

@@ -26,13 +26,13 @@ def _node(file: Path) -> subprocess.CompletedProcess[str]:
 
 def test_both_agree_on_the_committed_vectors() -> None:
     committed = json.loads(vectors.VECTORS.read_text())
-    generated = vectors.generate(committed["seed"], len(committed["cases"]))
-    for one, other in zip(committed["cases"], generated["cases"], strict=True):
+    for one in committed["cases"]:
+        other = vectors.results(one)
         for name in ("randomised", "bits", "bit_probabilities", "guided", "stream", "digest"):
             assert one[name] == other[name]
         assert one["exposures"] == pytest.approx(other["exposures"], abs=1e-12)
         assert one["bound"] == pytest.approx(other["bound"], abs=1e-12)
-    assert committed["survey"] == generated["survey"]
+    assert committed["survey"] == vectors.answers()
     result = _node(vectors.VECTORS)
     assert result.returncode == 0, result.stdout
 

@@ -36,15 +36,13 @@ def _orthonormal(rng: np.random.Generator, width: int, level: int) -> Any:
     return np.linalg.qr(rng.standard_normal((width, level)))[0]
 
 
-def _case(rng: np.random.Generator) -> dict[str, Any]:
+def _inputs(rng: np.random.Generator) -> dict[str, Any]:
     sizes = rng.integers(2, 6, rng.integers(2, 9)).tolist()
     width, level = sum(sizes), int(rng.integers(1, 4))
     codes = np.array([int(rng.integers(size)) for size in sizes])
     retention = rng.random(len(sizes)).tolist()
     matrix, floor = _orthonormal(rng, width, level), float(rng.choice([0.0, 0.1, 0.3]))
     draws = rng.integers(0, 2**53, 2 * max(width, len(sizes)))
-    digest = Guidance("schema", 3, matrix).digest
-    bits = one_hot(codes, sizes)
     return {
         "sizes": sizes,
         "codes": codes.tolist(),
@@ -52,6 +50,16 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
         "draws": draws.tolist(),
         "matrix": matrix.tolist(),
         "floor": floor,
+    }
+
+
+def results(inputs: dict[str, Any]) -> dict[str, Any]:
+    """What the Python twin makes of the inputs of a case, which another machine may have drawn."""
+    sizes, retention, floor = inputs["sizes"], inputs["retention"], inputs["floor"]
+    codes, draws, matrix = (np.array(inputs[name]) for name in ("codes", "draws", "matrix"))
+    width, digest = sum(sizes), Guidance("schema", 3, matrix).digest
+    bits = one_hot(codes, sizes)
+    return {
         "digest": digest,
         "randomised": randomised_response(codes, sizes, retention, draws[: 2 * len(sizes)])[0].tolist(),
         "bits": bits[0].tolist(),
@@ -63,9 +71,9 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def _answers() -> dict[str, Any]:
+def answers() -> dict[str, Any]:
     survey = Survey.loads(_DEFINITION)
-    answers = [
+    given = [
         {"c": "a", "n": -1.5, "m": []},
         {"c": "ü", "n": 2.2499999999999996, "m": ["y"]},
         {"c": "b", "n": 1e300, "m": ["x", "y"]},
@@ -73,14 +81,15 @@ def _answers() -> dict[str, Any]:
     return {
         "published": survey.published,
         "version": survey.version,
-        "answers": answers,
-        "codes": [survey.encode(one).tolist() for one in answers],
+        "answers": given,
+        "codes": [survey.encode(one).tolist() for one in given],
     }
 
 
 def generate(seed: int, count: int) -> dict[str, Any]:
     rng = np.random.default_rng(seed)
-    return {"seed": seed, "cases": [_case(rng) for _ in range(count)], "survey": _answers()}
+    cases = [_inputs(rng) for _ in range(count)]
+    return {"seed": seed, "cases": [{**inputs, **results(inputs)} for inputs in cases], "survey": answers()}
 
 
 if __name__ == "__main__":

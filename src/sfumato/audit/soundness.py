@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from sfumato.attacks import Evidence
+from sfumato.attacks import Evidence, MappedRows, Numbers
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check, Soundness
 from sfumato.audit.linear_map_checks import MappedCopy, linear_map_checks
@@ -30,7 +30,8 @@ def soundness(
 
 def _has_perturbed_values(copy: Evidence) -> bool:
     """Whether there is a perturbed value, so that the copy ought to be checked."""
-    numbers = any((~np.isnan(part.values)).any() for part in (*copy.numbers, *copy.linear_maps))
+    parts: tuple[Numbers | MappedRows, ...] = (*copy.numbers, *copy.linear_maps)
+    numbers = any((~np.isnan(part.values)).any() for part in parts)
     return numbers or any(part.size > 1 and (part.codes >= 0).any() for part in copy.categories)
 
 

@@ -2,7 +2,7 @@
 
 On one machine the items are record batches. A cluster is given the files of a partitioned table: each is read and
 written by one worker, and only small results come back. What is sent must be picklable; a key never is, so workers get
-it from a key broker (see `_key_broker`).
+it from a key broker (`key_broker`).
 """
 
 from __future__ import annotations
@@ -13,8 +13,11 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import ClassVar, Self, TypeVar
 
+from sfumato.engines._key_broker import KeyToken, key_broker
 from sfumato.family import Family
 from sfumato.keys.key import Key
+
+__all__ = ["ENGINES", "Engine", "In", "KeyToken", "Out", "Secret", "key_broker"]
 
 ENGINES = Family("sfumato.engines", "Engine")
 

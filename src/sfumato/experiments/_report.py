@@ -34,7 +34,7 @@ def write(folder: Path, results: Sequence[Result]) -> Path:
         subtitle="Quick run: the verdicts are those of small samples." if quick else "Full-size run.",
         verdict=f"{sum(verdicts.values())} claims: {counts}.",
         body=_overview(papers, results) + "".join(sections) + _errata(results),
-        foot="Produced by sfumato reproduce.",
+        footer="Produced by sfumato reproduce.",
     )
     path = folder / "report.html"
     write_text(path, text)

@@ -59,8 +59,9 @@ class Parameters:
     def weights(self) -> Floats:
         """The weights of the components, which sum to 1 (softmax of the logits, with 0 for the first)."""
         logits = np.append(0.0, self.logits)
-        weights = np.exp(logits - logits.max())
-        return weights / weights.sum()
+        weights: Floats = np.exp(logits - logits.max())
+        normalised: Floats = weights / weights.sum()
+        return normalised
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import abc
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -196,7 +196,10 @@ class LinearMapMechanism(Mechanism):
     options = frozenset({"clip", "scale"})
     settings = frozenset({"standardise", "translation", "shuffle", "noise", "withstand", "accept"})
     is_linear_map = True
-    examples = (Example("numbers", 3, settings={"noise": True}), Example("numbers", 2, settings={"standardise": True}))
+    examples: ClassVar[tuple[Example, ...]] = (
+        Example("numbers", 3, settings={"noise": True}),
+        Example("numbers", 2, settings={"standardise": True}),
+    )
     passes = 2
     inner: Gaussian
     scales: tuple[float, ...]

@@ -54,5 +54,5 @@ class UniformReplacement(Model):
     def narrowed(self, names: Sequence[str]) -> Self:
         """The model of some of the columns: the marginal distribution of a uniform draw is uniform."""
         kept = self._kept(names)
-        columns, domains = (tuple(part[i] for i in kept) for part in (self.columns, self.domains))
+        columns, domains = tuple(self.columns[i] for i in kept), tuple(self.domains[i] for i in kept)
         return dataclasses.replace(self, columns=columns, domains=domains)

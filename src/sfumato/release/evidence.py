@@ -49,7 +49,7 @@ def lazy_evidence(rows: int, table: TableLoader, manifest: Manifest) -> Evidence
     ]
     unchanged = [model for model in of_type(manifest.models, Unchanged) if not model.is_identifier]
     names = [name for model in unchanged for name in model.columns]
-    public = Lazy(partial(_read_public, table, names)) if names else None
+    public: Lazy[Floats | None] | None = Lazy(partial(_read_public, table, names)) if names else None
     return Evidence(rows, tuple(numbers), tuple(categories), public, linear_maps=tuple(mapped))
 
 

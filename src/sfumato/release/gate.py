@@ -115,11 +115,11 @@ class Clearance(Generic[T]):
 
     def for_part(self, part: Part, layout: TableLayout) -> Clearance[Source]:
         """The permission for one file of a partitioned table, as this layout shows it."""
-        return replace(self, layout=layout, table=Source.of(part))  # type: ignore[return-value]
+        return replace(self, layout=layout, table=Source.of(part))  # type: ignore[arg-type, return-value]
 
     def for_workers(self) -> Clearance[None]:
         """The permission without the table, to be sent to workers that each make a part of the copy."""
-        return replace(self, table=None, issuer=None)  # type: ignore[return-value]
+        return replace(self, table=None, issuer=None)  # type: ignore[arg-type, return-value]
 
 
 def clear(

@@ -12,6 +12,7 @@ from sfumato.engines.local import Local
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.levels import Level
+from sfumato.mechanisms import Scheme
 from sfumato.models import Model
 from sfumato.models.unchanged import PUBLIC
 from sfumato.policy.columns import without_buffers
@@ -142,6 +143,6 @@ def record_digests(layout: TableLayout, source: Source) -> Iterator[Words]:
         yield np.column_stack([ids, *draws, rest])
 
 
-def joint_schemes(layout: TableLayout) -> list:
+def joint_schemes(layout: TableLayout) -> list[Scheme]:
     """The schemes that redraw the noise of all their columns when one of them changes."""
     return [scheme for scheme in layout.schemes if len(scheme.columns) > 1 or scheme.is_shaped]

@@ -61,7 +61,7 @@ def _of_view(view: View) -> list[str]:
     out = [] if view.where is None else [f"Only the rows with {view.where} are released."]
     if view.columns is not None:
         out.append(
-            "Only some columns are released. Whoever combines this copy with one that has other columns learns no more "
-            "than from one copy of all these columns at the better level."
+            "Only some columns are released. A recipient who combines this copy with one that has other columns learns "
+            "no more than from one copy of all these columns at the better level."
         )
     return out

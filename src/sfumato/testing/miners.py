@@ -1,4 +1,4 @@
-"""The conformance suite of estimators: scikit-learn's conventions, refusals, and answers that collusion cannot improve."""
+"""The conformance suite of estimators: scikit-learn's conventions, refusals, and no gain from collusion."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Delivery: copies that are sent while they are made, recorded before the first byte leaves and signed with the last."""
+"""Delivery: copies that are sent while they are made, recorded before the first byte and signed with the last."""
 
 from __future__ import annotations
 

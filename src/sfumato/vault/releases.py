@@ -149,7 +149,7 @@ class VaultIssuer(Issuer):
                 writing.append(action, "release", body, dataset=dataset.name, recipient=request.grant.recipient)
 
     def _is_recorded(self, reading: LedgerReader, digest: str) -> bool:
-        """Whether the ledger has it already; refused without a grant, or if another copy was recorded for the request."""
+        """Whether the ledger has it already; refused without a grant, or if another copy was recorded for it."""
         self._check_grant(reading)
         before = self._request.recorded(reading)
         for entry in before:
@@ -181,7 +181,7 @@ class VaultIssuer(Issuer):
 
 
 class RepeatIssuer(VaultIssuer):
-    """Answers for a copy that was released before: while the ledger is unchanged, there is nothing to check or record."""
+    """Answers for a copy that was released before: while the ledger is unchanged, nothing is checked or recorded."""
 
     def __init__(
         self, ledger: Ledger, request: CopyRequest, now: Callable[[], datetime], head: str, digest: str

@@ -87,7 +87,7 @@ PATHS: list[Callable[..., None]] = [_in_memory, _file, _partitioned, _from_vault
 def test_every_path_passes_the_gate(
     path: Callable[..., None], scheme: sf.TableScheme, table: pa.Table, tmp_path: Path
 ) -> None:
-    with pytest.raises(ReleaseError, match="requires error >= 0.5"):
+    with pytest.raises(ReleaseError, match=r"requires error >= 0\.5"):
         path(scheme, table, "high", tmp_path)
     assert not list(tmp_path.glob("copy*"))
 
@@ -146,7 +146,7 @@ def test_a_revoked_grant_stops_a_copy_that_is_being_sent(table: pa.Table, tmp_pa
 USERS = {
     "Clearance": {"release/gate.py"},
     "_Stamp": {"release/gate.py"},
-    "encoder": {"release/copying.py", "client/downloads.py"},  # the latter writes a copy that was fetched in another format
+    "encoder": {"release/copying.py", "client/downloads.py"},  # the latter converts a fetched copy
     "perturb_table": {"release/copying.py", "release/perturbation.py"},
     "perturb_rows": {"release/perturbation.py", "release/spark.py"},
 }

@@ -11,11 +11,11 @@ from scipy import stats
 from tests.statistical.conftest import Verdict
 
 import sfumato as sf
+from sfumato.attacks.evidence import arrays
+from sfumato.attacks.evidence.arrays import Array
 from sfumato.attacks.known_input import Span
 from sfumato.audit.independence_tests import canonical_correlation_p, orthonormal_basis
 from sfumato.audit.linear_map_checks import MappedCopy, linear_map_checks
-from sfumato.attacks.evidence import arrays
-from sfumato.attacks.evidence.arrays import Array
 from sfumato.kernels.hypersphere import best_breach_probability, cap_fraction, uniform_breach_probability
 from sfumato.kernels.linear_map import random_orthogonal
 from sfumato.release.evidence import copy_evidence

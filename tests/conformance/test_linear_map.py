@@ -112,7 +112,7 @@ def test_it_tells_fresh_randomness_and_drift(made: sf.Policy, table: pa.Table, k
     before = part.draws(batch, rows, key)
     assert len(np.unique(before)) == len(rows)
     moved = batch.set_column(1, "a", pa.array(np.roll(batch.column("a").to_numpy(), 1)))
-    noisy = part.model(next(iter(made.ladder))).noise  # type: ignore[union-attr]
+    noisy = part.model(next(iter(made.ladder))).noise  # type: ignore[attr-defined]
     assert (part.draws(moved, rows, key) == before).mean() < (0.01 if noisy else 1e-9)  # noise has a coarser lattice
     assert part.drift(made.fit(table).schemes[0]) == pytest.approx(1.0)
 

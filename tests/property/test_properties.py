@@ -1,4 +1,4 @@
-"""Laws rather than examples."""
+"""Properties that hold for all inputs."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ TABLES = st.lists(
     max_size=30,
 )
 POLICY = sf.Policy.loads(
-    'dataset = "laws"\n[levels]\na = 0.7\nb = 0.3\n[columns]\nid = "id"\nn = "gaussian"\n'
+    'dataset = "properties"\n[levels]\na = 0.7\nb = 0.3\n[columns]\nid = "id"\nn = "gaussian"\n'
     'c = { role = "uniform", domain = ["a", "b", "c", "d"] }'
 )
 
@@ -106,9 +106,9 @@ def test_splitting_and_shuffling_change_nothing(
     assert POLICY.fit(pa.concat_tables(pieces)).digest() == scheme.digest()
     whole = scheme.release(table, level, KEY)
     assert pa.concat_tables(scheme.release(piece, level, KEY) for piece in pieces).equals(whole)
-    places = list(range(len(rows)))
-    shuffler.shuffle(places)
-    order = pa.array(places, pa.int64())
+    indices = list(range(len(rows)))
+    shuffler.shuffle(indices)
+    order = pa.array(indices, pa.int64())
     assert scheme.release(table.take(order), level, KEY).equals(whole.take(order))
 
 
@@ -126,14 +126,14 @@ def test_levels_do_not_depend_on_which_were_asked_before(
 
 
 @given(TABLES, st.integers(0, 29))
-def test_the_digest_sees_every_cell(rows: list[tuple[float | None, str | None]], place: int) -> None:
-    def mark(table: pa.Table) -> str:
+def test_the_digest_sees_every_cell(rows: list[tuple[float | None, str | None]], index: int) -> None:
+    def digest_of(table: pa.Table) -> str:
         return digest.of_batches(map(digest.of_batch, Source.of(table).batches()))
 
     table = _table(rows)
     chunked = pa.concat_tables([table.slice(0, len(rows) // 2), table.slice(len(rows) // 2)])
-    assert mark(table) == mark(chunked)
-    if place < len(rows):
-        n, c = rows[place]
+    assert digest_of(table) == digest_of(chunked)
+    if index < len(rows):
+        n, c = rows[index]
         for changed in ((None if n is not None else 0.0, c), (n, None if c is not None else "a")):
-            assert mark(_table([*rows[:place], changed, *rows[place + 1 :]])) != mark(table)
+            assert digest_of(_table([*rows[:index], changed, *rows[index + 1 :]])) != digest_of(table)

@@ -15,7 +15,7 @@ from tests.conftest import Site
 import sfumato as sf
 from sfumato.ledger.ledger import Query
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 WORKERS = 16
 
 _WORKERS = """

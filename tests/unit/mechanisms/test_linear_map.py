@@ -14,12 +14,12 @@ from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
 
 import sfumato as sf
+from sfumato.attacks.evidence.arrays import Array, linear_map_model
 from sfumato.audit.audit import audit
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.linear_map_risk import assess_linear_map, text
 from sfumato.audit.soundness import soundness
 from sfumato.errors import AttackError, PolicyError, ReleaseError
-from sfumato.attacks.evidence.arrays import Array, linear_map_model
 from sfumato.models.projection import distortion, worst_distortion
 from sfumato.release.manifest import attach
 from sfumato.vault import overview
@@ -65,7 +65,7 @@ def test_standardising_scaling_and_clipping(table: pa.Table, key: sf.Key) -> Non
         copy = scheme.release(table, "a", key)
         [model] = sf.Manifest.of(copy).models
         real = values(scheme.arranged(table, key), ["c0", "c1"])
-        standardised = (np.clip(real, [-np.inf, 0], [np.inf, 10]) - model.centre) / model.unit  # type: ignore[union-attr]
+        standardised = (np.clip(real, [-np.inf, 0], [np.inf, 10]) - model.centre) / model.unit  # type: ignore[attr-defined]
         np.testing.assert_allclose(pdist(values(copy)), pdist(standardised), rtol=0, atol=1e-7)
         if scheme is standard:
             np.testing.assert_allclose(standardised.mean(axis=0), 0, atol=0.01)

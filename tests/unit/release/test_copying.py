@@ -16,9 +16,9 @@ import pytest
 import sfumato as sf
 from sfumato.errors import ManifestError, ReleaseError, SourceError
 from sfumato.tables.atomic import atomic_path
-from sfumato.tables.unique_ids import ensure_distinct
 from sfumato.tables.readers import BATCH
 from sfumato.tables.source import Source
+from sfumato.tables.unique_ids import ensure_distinct
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 FORMATS = ("parquet", "arrow", "csv")
@@ -88,7 +88,7 @@ def test_an_unsafe_copy_says_so() -> None:
     manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
     assert any("UNSAFE" in warning for warning in manifest.warnings)
     assert not any("Collusion-resistant" in promise for promise in manifest.promises)
-    assert not manifest.models[0].collusion_resistant  # type: ignore[union-attr]
+    assert not manifest.models[0].collusion_resistant  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("damage", ["cell", "row", "column"])
@@ -99,8 +99,8 @@ def test_a_changed_copy_is_noticed(tiny: pa.Table, tiny_scheme: sf.TableScheme, 
     if damage == "cell":
         values = copy.column("float").to_pylist()
         values[3] += 1
-        place = copy.column_names.index("float")
-        copy = copy.set_column(place, copy.schema.field(place), pa.array(values))
+        index = copy.column_names.index("float")
+        copy = copy.set_column(index, copy.schema.field(index), pa.array(values))
     copy = copy.slice(1) if damage == "row" else copy.drop_columns("flag") if damage == "column" else copy
     with pytest.raises(ManifestError, match="it has been changed"):
         manifest.verify(copy)
@@ -130,7 +130,7 @@ def test_a_copy_is_made_from_the_original_only(tiny: pa.Table, tiny_scheme: sf.T
         tiny_scheme.release(tiny_scheme.release(tiny, "high", KEY), "low", KEY)
 
 
-def test_a_copy_in_which_nothing_is_blurred_says_so() -> None:
+def test_a_copy_in_which_nothing_is_perturbed_says_so() -> None:
     table = pa.table({"n": [1, 2]})
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = "keep"')
     manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
@@ -138,10 +138,12 @@ def test_a_copy_in_which_nothing_is_blurred_says_so() -> None:
     assert manifest.warnings == ("NOTHING IS PERTURBED in this copy.",)
 
 
-@pytest.mark.parametrize("mark", [",", ";", "\t"])
-def test_csv_separators_and_leading_zeros(tmp_path: Path, mark: str) -> None:
+@pytest.mark.parametrize("separator", [",", ";", "\t"])
+def test_csv_separators_and_leading_zeros(tmp_path: Path, separator: str) -> None:
     path = tmp_path / "in.csv"
-    path.write_text("\ufeff" + "\n".join(mark.join(row) for row in (["zip", "n"], ["01234", "7"], ["98765", "08"])))
+    path.write_text(
+        "\ufeff" + "\n".join(separator.join(row) for row in (["zip", "n"], ["01234", "7"], ["98765", "08"]))
+    )
     read = pa.Table.from_batches(Source.of(path).batches())
     assert read.to_pydict() == {"zip": ["01234", "98765"], "n": ["7", "08"]}
 
@@ -218,7 +220,7 @@ def test_two_manifests_do_not_tell_the_record_between_them() -> None:
     for rows in (20_000, 19_999):
         table = pa.table({"a": values[:rows, 0], "b": values[:rows, 1]})
         manifest = sf.Manifest.of(policy.fit(table).release(table, "a", KEY))
-        models.append(manifest.models[0].covariance)  # type: ignore[union-attr]
+        models.append(manifest.models[0].covariance)  # type: ignore[attr-defined]
         assert policy.fit(table).digest() not in manifest.dumps()
     assert models[0] == models[1]
 
