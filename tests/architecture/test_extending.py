@@ -111,7 +111,7 @@ def test_an_audit_runs_them(site: Path) -> None:
     script = """
 import numpy as np, pyarrow as pa, sfumato as sf
 table = pa.table({"id": np.arange(2000), "age": np.random.default_rng(1).uniform(0, 100, 2000)})
-text = 'dataset = "d"\\n[levels]\\nnear = 0.8\\nfar = 0.4\\n[columns]\\nid = "id"\\nage = { role = "bands", low = 0, high = 100 }'
+text = 'dataset = "d"\\n[levels]\\na = 0.8\\n[columns]\\nid = "id"\\nage = { role = "bands", low = 0, high = 100 }'
 vault = sf.Vault.create("vault")
 vault.add(sf.Policy.loads(text), table)
 found = vault.audit("d")
@@ -155,3 +155,14 @@ def test_a_faulty_plugin_does_not_break_the_list(site: Path) -> None:
     assert "faulty-package" in result.stderr
     as_json = run(site, "-m", "sfumato", "attack", "--list", "--json")
     assert json.loads(as_json.stdout)["halfway"]["parameters"] == ["weight"]
+
+
+def test_an_engine_of_another_package_can_share_a_key() -> None:
+    """By the public name that the page gives: what the broker returns is what `shared_key` must return."""
+    from sfumato.engines import key_broker
+    from sfumato.keys.key import Key
+
+    key = Key.generate()
+    with key_broker("127.0.0.1", key) as secret:
+        assert secret().fingerprint() == key.fingerprint()
+    assert key.expose().hex() not in repr(secret)

@@ -44,14 +44,16 @@ def matrix(table: pa.Table) -> Array:
 
 
 def white_noise(table: pa.Table, copy: pa.Table) -> Array:
-    """The noise of a copy, whitened by its published covariance."""
+    """The noise of a copy, whitened by the covariance that it must have, `σ²·K_X`.
+
+    The published covariance is rounded, which shows in columns that are nearly functions of each other; that it is this
+    one, to about three digits, is a test of its own.
+    """
     [model] = sf.Manifest.of(copy).models
     assert isinstance(model, GaussianNoise)
     steps = np.array(model.step)
     lattice = np.rint(matrix(table) / steps) * steps
-    covariance = np.zeros((len(steps), len(steps)))
-    for i, line in enumerate(model.covariance):
-        covariance[i, : i + 1] = covariance[: i + 1, i] = line
+    covariance = model.noise * np.atleast_2d(np.cov(matrix(table).T))
     sizes = np.sqrt(np.diag(covariance))
     root = np.linalg.cholesky(covariance / np.outer(sizes, sizes))
     return np.linalg.solve(root, ((matrix(copy) - lattice) / sizes).T)

@@ -1,1 +1,1 @@
-"""Making copies: plan what to do with each column, run it over a table, and say in a manifest what was done."""
+"""Releases: fitted schemes, the gate that decides whether a copy may leave, copying, manifests and certificates."""

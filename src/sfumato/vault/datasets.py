@@ -23,6 +23,7 @@ from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.document import Column, PolicyDocument
+from sfumato.policy.roles import DROP
 from sfumato.release.fitting import fit
 from sfumato.release.gate import Request, check_linear_maps, check_table
 from sfumato.release.policy import Policy
@@ -172,11 +173,10 @@ def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | No
         return min(max(1.0, *ratios), _MAX_RATIO)
     if gaussian is None:
         return 1.0
-    options = scheme.policy.options("gaussian")
-    own = {
-        name: Column("gaussian", {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()
-    }
-    policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default="drop")
+    [role] = {mechanism.role for mechanism in scheme.mechanisms if mechanism.adds_noise}
+    options = scheme.policy.options(role)
+    own = {name: Column(role, {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()}
+    policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)
     return min(gaussian.drift(fit(policy, source, progress=progress).schemes[0]), _MAX_RATIO)
 
 
