@@ -175,7 +175,9 @@ def test_awkward_tables_are_audited_and_released(case: str, rng: np.random.Gener
     if case == "zone":
         columns = 'a = { role = "gaussian", clip = [1970-06-01T00:00:00Z, 2001-01-01T00:00:00Z] }\n'
     last = table.column_names[-1]
-    policy = f'dataset = "d"\n[levels]\na = 0.6\nb = 0.3\n[columns]\n{columns}[audit]\n{last} = "error >= 0.001"\n'
+    # the confidence interval of 12 records may reach down to an error of 0, and then refuse any threshold
+    threshold = "" if case == "few" else f'[audit]\n{last} = "error >= 0.001"\n'
+    policy = f'dataset = "d"\n[levels]\na = 0.6\nb = 0.3\n[columns]\n{columns}{threshold}'
     scheme = sf.Policy.loads(policy).fit(table)
     found = audit(table, dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True)))
     assert not found.soundness.alarms
