@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architecture/test_,architecture.py imports.py language.py)
 
 .PHONY: demo test unit sweep bench figures docs dist clean
 
@@ -21,7 +22,7 @@ unit: $(VENV)/.unit  ## the quick tests: no root, no Docker, no servers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not server" tests/unit tests/golden tests/compatibility tests/architecture
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not server" $(UNIT)
 
 sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is printed
 	$(BIN)/python -m pytest -n auto -m slow --seed random

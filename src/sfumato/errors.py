@@ -2,7 +2,7 @@
 
     SfumatoError
     ├── LevelError       an invalid level or ladder
-    ├── PolicyError      a policy that cannot be read or does not fit itself
+    ├── PolicyError      a policy that cannot be read or contradicts itself
     │   └── UnknownMember    a name that no mechanism, engine, ... has
     ├── SourceError      a table that cannot be read or does not fit its policy
     ├── CustodyError     a key that is missing, malformed or badly kept
@@ -14,9 +14,9 @@
     │   └── TamperedError    a vault that does not agree with its ledger
     ├── ManifestError    a copy whose manifest is missing, malformed or does not fit it
     ├── ReleaseError     a copy that must not or could not be made
-    │   └── EngineError      an engine that cannot be had, or could not do its work
-    ├── ServiceError     an answer of a service, or none
-    ├── SurveyError      a survey that cannot be, or an answer that it does not take
+    │   └── EngineError      an engine that is unavailable, or failed
+    ├── ServiceError     a service that returned an error or did not respond
+    ├── SurveyError      an invalid survey definition, or a rejected answer
     │   ├── GuidanceRefused  guidance that would disclose more than was promised
     │   └── BootstrapComplete    an unperturbed answer that a guided survey no longer needs
     ├── AttackError      an attack that cannot be made on what it was given
@@ -42,7 +42,7 @@ class LevelError(SfumatoError):
 
 
 class PolicyError(SfumatoError):
-    """A policy that cannot be read or does not fit itself."""
+    """A policy that cannot be read or contradicts itself."""
 
 
 class UnknownMember(PolicyError, KeyError):
@@ -93,15 +93,15 @@ class ReleaseError(SfumatoError):
 
 
 class EngineError(ReleaseError):
-    """An engine that cannot be had, or could not do its work."""
+    """An engine that is unavailable, or failed."""
 
 
 class ServiceError(SfumatoError):
-    """An answer of a service, or none."""
+    """A service that returned an error or did not respond."""
 
 
 class SurveyError(SfumatoError):
-    """A survey that cannot be, or an answer that it does not take."""
+    """An invalid survey definition, or a rejected answer."""
 
 
 class GuidanceRefused(SurveyError):

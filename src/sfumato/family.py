@@ -3,7 +3,7 @@
 `mechanisms/gaussian.py` is `gaussian` for the policy, the command line and the documentation. A family is a mapping
 from names to classes. Names are listed without importing anything, so a costly dependency is paid for only when its
 member is asked for. Installed packages add members through an entry point whose group is the package's name; hyphens
-and underscores in names mean the same. Sub-packages and modules with a leading underscore are no members.
+and underscores in names mean the same. Sub-packages and modules with a leading underscore are not members.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Family(Mapping[str, Any]):
             package = point.dist.name if point.dist else "an unknown package"
             raise UnknownMember(
                 f"the {self.base.lower()} {point.name!r} of {package} ({point.value}) must be loadable, and is not: "
-                f"{type(error).__name__}: {error}; mend or uninstall that package"
+                f"{type(error).__name__}: {error}; fix or uninstall that package"
             ) from error
 
     def _member(self, module: ModuleType) -> Any:

@@ -90,7 +90,7 @@ from sfumato.engines import ENGINES
 from sfumato.mining import Median
 table = pa.table({"id": np.arange(2000), "age": np.random.default_rng(1).uniform(0, 100, 2000)})
 text = 'dataset = "d"\\n[levels]\\nnear = 0.8\\n[columns]\\nid = "id"\\nage = { role = "bands", low = 0, high = 100 }'
-policy = sf.Policy.loads(text + '\\n[audit]\\nage = "error >= 0.05"')
+policy = sf.Policy.loads(text)
 with ENGINES["serial"].at(None, None) as engine:
     scheme = policy.fit(table, engine=engine)
 copy = scheme.release(table, "near", sf.Key.generate())
@@ -105,6 +105,23 @@ print(Median().fit(copy).median_[0].estimate)
     listed = run(site, "-m", "sfumato", "reproduce", "--list")
     assert listed.returncode == 0, listed.stderr
     assert "smith2020/fig1" in listed.stdout
+
+
+def test_thresholds_are_not_tested_without_an_attack(site: Path) -> None:
+    """A copy leaves only if every installed attack was tried: a faulty one holds it back, by name."""
+    script = """
+import numpy as np, pyarrow as pa, sfumato as sf
+table = pa.table({"id": np.arange(200), "age": np.random.default_rng(1).uniform(0, 100, 200)})
+text = 'dataset = "d"\\n[levels]\\nnear = 0.8\\n[columns]\\nid = "id"\\nage = "gaussian"'
+scheme = sf.Policy.loads(text + '\\n[audit]\\nage = "error >= 0.05"').fit(table)
+try:
+    scheme.release(table, "near", sf.Key.generate())
+except sf.SfumatoError as error:
+    print(error)
+"""
+    result = run(site, "-c", script)
+    assert "could not be tested, so nothing was released" in result.stdout, result.stderr
+    assert "'faulty' of faulty-package" in result.stdout
 
 
 def test_an_audit_runs_them(site: Path) -> None:

@@ -17,7 +17,7 @@ VERSION = PROJECT["version"]
 
 
 def test_all_files_name_the_same_version() -> None:
-    assert VERSION == sf.__version__
+    assert sf.__version__ == VERSION
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == VERSION
     [newest, *_] = re.findall(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)$", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert newest[0] == VERSION

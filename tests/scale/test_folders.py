@@ -193,14 +193,14 @@ def test_folders_that_cannot_be(key: sf.Key, tmp_path: Path) -> None:
     folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
     scheme = lakes.POLICIES["gaussian"].fit(folder)
     for target in (folder, folder / "copy", tmp_path):
-        with pytest.raises(ReleaseError, match="must lie apart"):
+        with pytest.raises(ReleaseError, match="must be outside of its source"):
             release_folder(scheme, folder, target, "high", key)
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "thesis.parquet").write_text("mine")
     with pytest.raises(ReleaseError, match=r"replaces nothing but an earlier one.*thesis\.parquet"):
         release_folder(scheme, folder, tmp_path / "other", "high", key)
     assert (tmp_path / "other" / "thesis.parquet").read_text() == "mine"
-    with pytest.raises(ReleaseError, match="made of a table in a folder"):
+    with pytest.raises(ReleaseError, match="made from a table in a folder"):
         release_folder(scheme, WHOLE, tmp_path / "copy", "high", key)
     perturbed = sf.Policy.loads(lakes.POLICIES["gaussian"].dumps().replace('region = "keep"', 'region = "uniform"'))
     for policy in (perturbed, sf.Policy.loads(perturbed.dumps().replace('region = "uniform"', 'region = "drop"'))):
@@ -227,7 +227,7 @@ def test_files_that_do_not_fit_together(key: sf.Key, tmp_path: Path) -> None:
             release_folder(scheme, folder, tmp_path / "copy", "high", key)
     other.unlink()
     (folder / "notes.txt").write_text("hello")
-    with pytest.raises(SourceError, match=r"notes\.txt.*begin with _"):
+    with pytest.raises(SourceError, match=r"notes\.txt.*begin its name with _"):
         policy.fit(folder)
     (folder / "notes.txt").rename(folder / "_notes.txt")
     policy.fit(folder)
@@ -284,7 +284,7 @@ def test_the_command_makes_folders(tmp_path: Path) -> None:
     assert json.loads(run("attack", "llse", "copy", "--truth", "lake", "--json").stdout)["rows"] == lakes.ROWS
     refused = run("release", "lake", "copy.parquet", *said, "--engine", "dask")
     assert refused.returncode == 2
-    assert "from a folder to a folder" in refused.stderr
+    assert "releases a folder to a folder" in refused.stderr
     for words in (["--engine", "dask", "--master", "x"], ["--scheduler", "tcp://x"], ["--format", "delta"]):
         assert run("release", "lake", "other", *said, *words).returncode == 2
     assert folder.exists()

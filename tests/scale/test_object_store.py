@@ -112,7 +112,7 @@ def test_a_file_is_whole_or_not_there(bucket: str, key: sf.Key) -> None:
     files, _ = filesystem_of(bucket)
     files.pipe_file("lake/foreign/thesis.parquet", b"mine")
     scheme = lakes.POLICIES["gaussian"].fit(WHOLE)
-    with pytest.raises(ReleaseError, match="made of a table in a folder"):
+    with pytest.raises(ReleaseError, match="made from a table in a folder"):
         release_folder(scheme, WHOLE, f"{bucket}/foreign", "high", key)
     with pytest.raises(SourceError, match="a file or a folder that exists"):
         lakes.POLICIES["gaussian"].fit(f"{bucket}/nothing")

@@ -117,7 +117,7 @@ def test_all_tasks_on_the_command_line(own: Service, tmp_path: Path) -> None:
     added = run(own, "add", str(tmp_path / "new.parquet"), "--policy", str(tmp_path / "policy.toml"), *url)
     assert "Added new: 300 rows" in added
     assert "Registered office" in run(own, "recipient", "add", "office", *url)
-    assert "Granted office new at partner." in run(own, "grant", "office", "new", "--level", "partner", *url)
+    assert "Granted new to office at partner." in run(own, "grant", "office", "new", "--level", "partner", *url)
     out = tmp_path / "office.parquet"
     assert "for office at fidelity 0.5 (partner)" in run(own, "release", "office", "new", "-o", str(out), *url)
     assert out.read_bytes() == own.vault.release("office", "new", tmp_path / "l.parquet")[0].read_bytes()

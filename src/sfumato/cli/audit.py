@@ -109,7 +109,11 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
 @click.option("--original", type=click.Path(path_type=Path), help="Audit files: the table of which they are copies.")
 @click.option("--attack", "attacks", multiple=True, help="Run only this attack; may be repeated. By default all.")
 @click.option(
-    "--rows", type=click.IntRange(100), default=100_000, show_default=True, help="The most records to attack."
+    "--rows",
+    type=click.IntRange(100),
+    default=100_000,
+    show_default=True,
+    help="The maximum number of records to attack.",
 )
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the report, an HTML page with figures, to this file."

@@ -29,7 +29,7 @@ from sfumato.errors import SourceError
 def reproduce(
     figures: Sequence[str], quick: bool, list_only: bool, report: bool, fresh: bool, folder: Path | None, as_json: bool
 ) -> None:
-    r"""Reproduce the figures of the papers, and check their claims.
+    """Reproduce the figures of the papers, and check their claims.
 
     Each figure writes a table (CSV), a plot (PNG and SVG) and its verdicts (JSON). An interrupted run resumes where it
     stopped. Real data are read from the folder SFUMATO_DATA, or else downloaded from OpenML.
@@ -39,7 +39,7 @@ def reproduce(
       sfumato reproduce --list
       sfumato reproduce --quick --report
       sfumato reproduce li2012/fig2 xiao2009
-    """
+    """  # noqa: D301 - click takes it for "do not wrap"
     from sfumato.experiments import _runner
     from sfumato.experiments._report import write
 

@@ -25,7 +25,7 @@ _FILE = click.Path(path_type=Path)
 
 
 @click.command()
-@click.argument("location", metavar="VAULT", default="vault", envvar="SFUMATO_VAULT")
+@click.argument("location", metavar="[VAULT]", default="vault", envvar="SFUMATO_VAULT")
 @key_option
 @_STORE
 @click.option("--master-key", type=_FILE, help="The key file of earlier copies, to make more that fit them.")
@@ -33,7 +33,8 @@ _FILE = click.Path(path_type=Path)
 def init(location: str, key_path: Path | None, store: str | None, master_key: Path | None, as_json: bool) -> None:
     """Create a VAULT: a folder, or tables in a PostgreSQL database given by its URL.
 
-    It is locked with a passphrase, or with a key file: --key-file names one, which is created if it does not exist.
+    It is locked with a passphrase, or with a key file: --key-file names one, which is created if it does not exist;
+    without a terminal to ask for a passphrase, VAULT.key is created. The default VAULT is the folder vault.
     """
     from sfumato.keys.key import Key
     from sfumato.vault import Vault

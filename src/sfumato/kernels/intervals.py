@@ -1,4 +1,4 @@
-"""Confidence intervals: an estimate with the ends between which the truth lies."""
+"""Confidence intervals: an estimate with its lower and upper confidence limits."""
 
 from __future__ import annotations
 

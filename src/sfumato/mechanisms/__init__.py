@@ -61,8 +61,6 @@ class Scheme(abc.ABC):
     """Whether the rows of a copy must be in a secret order."""
     is_shaped: bool = False
     """Whether its noise has the shape of the data, so that a change in one column redraws the noise of all."""
-    is_noisy: bool = False
-    """Whether it adds normal noise to numbers."""
 
     @abc.abstractmethod
     def fields(self, schema: pa.Schema) -> list[pa.Field]:

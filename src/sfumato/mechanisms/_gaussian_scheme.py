@@ -26,14 +26,14 @@ FEWEST_STEPS = 4
 """Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
 
 _CACHE = 1 << 18
-"""Numbers a chunk, over all columns and nodes: what is worked on stays in a processor's cache."""
+"""The maximum of numbers per chunk, over all columns and nodes, so that a chunk stays in a processor's cache."""
 
 _FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 15
-"""Rows a chunk: with fewer, calls cost more than the cache saves."""
+"""The minimum and maximum of rows per chunk: with fewer, calls cost more than the cache saves."""
 
 _ROOM = 3 << 20
-"""Numbers to make room for, mostly untouched. Once a block of this size has been freed, the C library keeps what later
-chunks free for the next one; else it would return it, and every chunk would pay for fresh pages."""
+"""The size of the preallocated buffer. Once a block of this size has been freed, the C library keeps what later
+chunks free for the next one; otherwise it would return it, and every chunk would pay for fresh pages."""
 
 
 class Spec(Protocol):
@@ -54,7 +54,6 @@ class GaussianScheme(Scheme):
     """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ` the columns' covariance."""
 
     is_shaped = True
-    is_noisy = True
 
     def __init__(
         self, specs: Sequence[Spec], spread: list[float], step: list[float], root: list[list[float]], tree: PathTree

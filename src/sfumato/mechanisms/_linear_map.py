@@ -93,7 +93,7 @@ class LinearMapScheme(Scheme):
         self, kind: MapKind, settings: LinearMapSettings, inner: GaussianScheme, state: dict[str, Any]
     ) -> None:
         self._kind, self._settings, self.inner, self._state = kind, settings, inner, state
-        self.sources, self.shuffles, self.is_noisy = inner.columns, settings.shuffle, settings.noise
+        self.sources, self.shuffles = inner.columns, settings.shuffle
         count = settings.dimensions or len(inner.columns)
         self.columns = tuple(f"{kind.prefix}_{i + 1}" for i in range(count))
         self._centre, self._unit = np.array(state["centre"]), np.array(state["unit"])

@@ -1,4 +1,7 @@
-"""Gaussian noise in the shape of the data, at any number of levels on one Brownian path (li2012)."""
+"""Gaussian noise in the shape of the data, at any number of levels on one Brownian path (li2012).
+
+This file fits the covariance of the noise; `_gaussian_scheme.py` draws the noise and adds it.
+"""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class IndependentScheme(Scheme):
 
     def __init__(self, inner: Scheme, tree: PathTree) -> None:
         self.inner, self._tree = inner, tree
-        self.columns, self.is_shaped, self.is_noisy = inner.columns, inner.is_shaped, inner.is_noisy
+        self.columns, self.is_shaped = inner.columns, inner.is_shaped
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         return self.inner.fields(schema)

@@ -1,6 +1,6 @@
 """Public models of copies: all that an attacker or an analyst may know about how columns were perturbed, one per file.
 
-A model could be printed on a poster. It documents the distribution of its columns completely, so that attacks and
+A model contains no secret. It documents the distribution of its columns completely, so that attacks and
 estimators need no other knowledge, and it says itself what it promises and what it does not. The file name is the kind
 by which a manifest names a model. Rules for change: never remove a model or a field, never change what a field means;
 a reader that meets a model it does not know says so by name.

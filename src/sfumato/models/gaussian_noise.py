@@ -44,12 +44,16 @@ class GaussianNoise(Model):
     def promises(self, level: Level) -> list[str]:
         return [
             f"Numbers, fidelity {level.fidelity:.6g}: the best linear estimate from the noisy numbers has a residual "
-            f"error of {level.error:.4g} of a column's variance (up to its `scale`)."
+            f"error of {level.error:.4g} of a column's variance (more where its `scale` is larger)."
         ]
 
     def limits(self) -> list[Limit]:
         unclipped = tuple(name for name, clip in zip(self.columns, self.clip, strict=True) if clip is None)
-        outliers = Limit("Not clipped", unclipped, "An outlier further away than the noise reaches can be singled out.")
+        outliers = Limit(
+            "Not clipped",
+            unclipped,
+            "An outlier many noise standard deviations from all other records can be singled out.",
+        )
         shape = Limit("The shape of the noise shows how the numeric columns vary together")
         missing = Limit("A missing value is released as missing", self.columns)
         return [*([outliers] if unclipped else []), shape, missing]

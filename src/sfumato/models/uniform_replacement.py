@@ -39,7 +39,7 @@ class UniformReplacement(Model):
     def promises(self, level: Level) -> list[str]:
         return [
             f"Categories, fidelity {level.fidelity:.6g}: a category is retained with probability {level.retention:.4g} "
-            "(up to its `scale`), else drawn at random from its domain, its own value included."
+            "(more where its `scale` is larger), else drawn at random from its domain, its own value included."
         ]
 
     def limits(self) -> list[Limit]:
@@ -49,7 +49,8 @@ class UniformReplacement(Model):
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         count = self.domains[self.columns.index(column)]["count"]
         others = f", jointly with {len(self.columns) - 1} more" if len(self.columns) > 1 else ""
-        return f"retained with probability {self.retention:.4g}, else one of {count:,} at random{others}"
+        replaced = f"replaced by one of {count:,} categories at random{others}"
+        return f"retained with probability {self.retention:.4g}, otherwise {replaced}"
 
     def narrowed(self, names: Sequence[str]) -> Self:
         """The model of some of the columns: the marginal distribution of a uniform draw is uniform."""

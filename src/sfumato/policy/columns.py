@@ -1,4 +1,4 @@
-"""Columns of a table against its policy: which there must be, and how a copy shows them."""
+"""Checks of a table's columns against its policy, and how a copy shows them."""
 
 from __future__ import annotations
 

@@ -178,8 +178,18 @@ def _round(low: float, high: float) -> list[float]:
 def _categories(array: pa.Array, distinct: int, what: str) -> Suggestion:
     """Random replacement over a domain that is written out where it is short."""
     if distinct > LISTED or not distinct:
-        return "uniform", {}, f"{distinct:,} {what}; the domain is what occurs in the table; better state it."
+        return (
+            "uniform",
+            {},
+            f"{distinct:,} {what}; the domain is taken from the table; state it explicitly if you can.",
+        )
     values = observed(array)
+    if distinct == 1:
+        return (
+            "uniform",
+            {"domain": values},
+            "one value only, so that noise hides nothing; drop it, or add possible values.",
+        )
     return "uniform", {"domain": values}, f"{distinct} {what}; add values that could occur but do not."
 
 

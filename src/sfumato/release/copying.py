@@ -59,6 +59,7 @@ class CopyStream:
 
 def copy_tables(clearance: Clearance[Source], *, threads: int | None = None) -> list[pa.Table]:
     """The cleared copies as tables in memory, each with its manifest; levels share their common draws."""
+    clearance.require_no_issuer()
     layout, source, key = clearance.layout, clearance.table, clearance.secret()
     batches = list(perturb_table(layout, source, clearance.levels, key, threads))
     copies, schema = [], layout.schema(source.schema)

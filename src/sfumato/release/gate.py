@@ -1,7 +1,7 @@
 """The release gate: the one decision whether copies of a table may leave.
 
 Every path to the outside (one file, a partitioned table, data frames, the vault, HTTP) asks `clear`, and every writer
-takes a `Clearance`, which nothing else can make. The gate refuses, in this order: a request that no grant allows, a
+takes a `Clearance`, which only `clear` makes. The gate refuses, in this order: a request that no grant allows, a
 table that does not fit its policy, repeated record ids, rotated or projected copies that too few known records undo,
 and levels at which an attack does better than the policy's thresholds allow.
 """
@@ -11,7 +11,7 @@ from __future__ import annotations
 import abc
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import pyarrow as pa
@@ -36,7 +36,7 @@ from sfumato.tables.unique_ids import ensure_disjoint, ensure_distinct
 from sfumato.tables.view import EVERYTHING
 
 Sampler = Callable[[int], tuple[Words, pa.Table]]
-"""Takes at most so many rows of a table, with their row numbers."""
+"""Takes at most the given number of rows of a table, with their row numbers."""
 
 T = TypeVar("T")
 
@@ -64,12 +64,12 @@ class Issuer(abc.ABC):
 
     @abc.abstractmethod
     def finish(self, manifest: Manifest) -> Manifest:
-        """Record the copy and return its signed manifest; by an error, the copy is held back."""
+        """Record the copy and return its signed manifest; if this raises, the copy is not delivered."""
 
 
 @dataclass(frozen=True)
 class Request(Generic[T]):
-    """A table of which copies are asked, and how the gate can look at it."""
+    """A table of which copies are requested, and how the gate can look at it."""
 
     layout: TableLayout
     table: T
@@ -92,20 +92,40 @@ class _Stamp(enum.Enum):
     CLEARED = enum.auto()
 
 
-@dataclass(frozen=True)
 class Clearance(Generic[T]):
-    """The gate's permission to write certain copies of one table: the only thing that writers accept."""
+    """The gate's permission to write certain copies of one table: the only thing that writers accept.
+
+    Only `clear` makes one, it cannot be changed, and a copy of it for workers or for one file allows no more.
+    """
+
+    __slots__ = ("issuer", "layout", "levels", "secret", "table")
 
     layout: TableLayout
     table: T
     levels: tuple[Level, ...]
     secret: Secret
     issuer: Issuer | None
-    stamp: _Stamp
 
-    def __post_init__(self) -> None:
-        if self.stamp is not _Stamp.CLEARED:
+    def __init__(
+        self,
+        stamp: _Stamp,
+        layout: TableLayout,
+        table: T,
+        levels: tuple[Level, ...],
+        secret: Secret,
+        issuer: Issuer | None,
+    ) -> None:
+        if stamp is not _Stamp.CLEARED:
             raise ReleaseError("copies must be cleared by the release gate before they are written; call gate.clear")
+        for name, value in zip(self.__slots__, (issuer, layout, levels, secret, table), strict=True):
+            object.__setattr__(self, name, value)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"a clearance cannot be changed, so {name!r} stays as the gate set it; ask the gate again")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        parts = (self.layout, self.table, self.levels, self.secret, self.issuer)
+        return Clearance, (_Stamp.CLEARED, *parts)
 
     @property
     def level(self) -> Level:
@@ -115,11 +135,16 @@ class Clearance(Generic[T]):
 
     def for_part(self, part: Part, layout: TableLayout) -> Clearance[Source]:
         """The permission for one file of a partitioned table, as this layout shows it."""
-        return replace(self, layout=layout, table=Source.of(part))  # type: ignore[arg-type, return-value]
+        return Clearance(_Stamp.CLEARED, layout, Source.of(part), self.levels, self.secret, self.issuer)
 
     def for_workers(self) -> Clearance[None]:
         """The permission without the table, to be sent to workers that each make a part of the copy."""
-        return replace(self, table=None, issuer=None)  # type: ignore[arg-type, return-value]
+        return Clearance(_Stamp.CLEARED, self.layout, None, self.levels, self.secret, None)
+
+    def require_no_issuer(self) -> None:
+        """Refuse to write a copy that must be recorded and signed in a way that does neither."""
+        if self.issuer is not None:
+            raise ReleaseError("a copy that is recorded and signed is written as a stream; use `copying.CopyStream`")
 
 
 def clear(
@@ -147,7 +172,7 @@ def clear(
     if issuer is None or not issuer.was_released:
         check_linear_maps(request)
         _check_thresholds(request, levels, key, () if issuer is None else issuer.other_copies)
-    return Clearance(request.layout, request.table, tuple(levels), secret or (lambda: key), issuer, _Stamp.CLEARED)
+    return Clearance(_Stamp.CLEARED, request.layout, request.table, tuple(levels), secret or (lambda: key), issuer)
 
 
 def sampler(layout: TableLayout, source: Source) -> Sampler:
@@ -181,11 +206,6 @@ def breach_risk(request: Request[T], scheme: Scheme) -> breach.KnownRecordRisk:
 def accepted_risks(layout: TableLayout) -> dict[str, str]:
     """The reasons why the policy accepts the risk of rotated or projected copies, by role."""
     return {mechanism.role: mechanism.accepted_risk for mechanism in layout.mechanisms if mechanism.accepted_risk}
-
-
-def is_attacked(layout: TableLayout) -> bool:
-    """Whether some rows are attacked before a copy leaves."""
-    return bool(layout.policy.targets) or any(m.must_withstand is not None for m in layout.mechanisms)
 
 
 def _check_thresholds(

@@ -77,8 +77,11 @@ class Manifest:
     signer: str = ""
     """The public key of the vault that signed the manifest: see `certificate`."""
     signature: str = ""
-    earlier: Mapping[str, Any] | None = field(default=None, repr=False, compare=False)
-    """The manifest as it was written, if that was in an earlier format: what its signature covers."""
+    earlier: Mapping[str, Any] | None = field(default=None, init=False, repr=False, compare=False)
+    """The manifest as it was written, if that was in an earlier format: what its signature covers.
+
+    It is no field of the format, and set by `loads` alone: else a manifest could bring a signed text of another one.
+    """
 
     @classmethod
     def of(cls, copy: Any) -> Manifest:
@@ -124,12 +127,15 @@ class Manifest:
                 raise ManifestError(
                     f"this version reads manifests up to format {FORMAT}, got {written}; upgrade sfumato"
                 )
+            original = {"sfumato": written, **data}
             data = from_format_1(data) if written == 1 else data
             data["models"] = tuple(models.decode(model) for model in data["models"])
             data["columns"] = tuple((name, kind) for name, kind in data["columns"])
             for key in ("promises", "warnings", "limits"):
                 data[key] = tuple(map(str, data[key]))
             read = cls(**data)
+            if written != FORMAT:
+                object.__setattr__(read, "earlier", original)
             shown = {name for model in read.models for name in model.columns}
             if not isinstance(read.rows, int) or {name for name, _ in read.columns} - shown or not read._types():
                 raise ValueError("rows, columns or types do not fit")

@@ -17,4 +17,4 @@ def from_format_1(data: dict[str, Any]) -> dict[str, Any]:
     stated = [str(sentence) for sentence in data["promises"]]
     renamed["warnings"] = [sentence for sentence in stated if sentence.startswith(_WARNINGS)]
     renamed["promises"] = [sentence for sentence in stated if not sentence.startswith(_WARNINGS)]
-    return {**renamed, "earlier": {"sfumato": 1, **data}}
+    return renamed

@@ -63,6 +63,8 @@ def release_folder(
     target = str(target) if is_remote(target) else str(Path(target).absolute())
     _check_target(source, target)
     requested = scheme.policy.ladder.level(level)
+    scheme.check_schema(source.schema, key)
+    _check_partition_columns(scheme, source)
     with where.shared_key(key) as secret:
         request = Request(
             scheme,
@@ -71,8 +73,6 @@ def release_folder(
             partition_sampler(scheme, source, where),
             lambda: check_partition_ids(scheme, source, where, secret),
         )
-        scheme.check_schema(source.schema, key)
-        _check_partition_columns(scheme, source)
         cleared = clear(request, [requested], key, secret=secret)
         _begin(target)
         # one machine shares out the batches of a file, a cluster the files

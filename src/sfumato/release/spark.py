@@ -16,11 +16,10 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.release.gate import Clearance, Request, clear, is_attacked, sampler
+from sfumato.release.gate import Clearance, Request, Sampler, clear, sampler
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import FOLDER, Manifest, digested_parts
 from sfumato.release.perturbation import numbered_rows, perturb_rows, sort_keys
-from sfumato.risk import breach, thresholds
 from sfumato.tables.atomic import upload_text
 from sfumato.tables.filesystem import join
 from sfumato.tables.source import Source
@@ -43,8 +42,11 @@ def release_dataframe(layout: TableLayout, frame: Any, level: Level | float | st
             "the role id"
         )
     request = Request(layout, frame, to_arrow(frame), _sampler(layout, frame), lambda: _check_ids(layout, frame))
-    secret = _shared_keys.enter_context(Spark(frame.sparkSession).shared_key(key))
-    return _perturbed(clear(request, [layout.policy.ladder.level(level)], key, secret=secret))
+    with ExitStack() as stack:  # which takes the key back if the gate refuses
+        secret = stack.enter_context(Spark(frame.sparkSession).shared_key(key))
+        cleared = clear(request, [layout.policy.ladder.level(level)], key, secret=secret)
+        _shared_keys.push(stack.pop_all())
+    return _perturbed(cleared)
 
 
 def release_read(
@@ -66,14 +68,15 @@ def to_arrow(frame: Any) -> pa.Schema:
     return to_arrow_schema(frame.schema)
 
 
-def _sampler(layout: TableLayout, frame: Any) -> Any:
+def _sampler(layout: TableLayout, frame: Any) -> Sampler:
     """Takes some rows of a data frame, chosen by a hash of their ids."""
     from pyspark.sql import functions  # noqa: PLC0415 - an extra
 
-    schema = to_arrow(frame)
-    chosen = frame.orderBy(functions.xxhash64(*layout.ids)).limit(max(thresholds.ROWS, breach.ROWS))
-    rows = chosen.toArrow().cast(schema) if is_attacked(layout) else pa.Table.from_batches([], schema)
-    return sampler(layout, Source.of(rows))
+    def take(rows: int) -> tuple[Words, pa.Table]:
+        chosen = frame.orderBy(functions.xxhash64(*layout.ids)).limit(rows)
+        return sampler(layout, Source.of(chosen.toArrow().cast(to_arrow(frame))))(rows)
+
+    return take
 
 
 def _check_ids(layout: TableLayout, frame: Any) -> None:
@@ -90,6 +93,7 @@ def _perturbed(clearance: Clearance[Any]) -> Any:
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - an extra
 
     layout, frame = clearance.layout, clearance.table
+    clearance.require_no_issuer()
     shown = layout.schema(to_arrow(frame))
     keyed = shown.append(pa.field(_SORT_KEY, pa.int64())) if layout.shuffles else shown
     copy = frame.mapInArrow(_PerturbOnExecutor(clearance.for_workers(), keyed), from_arrow_schema(keyed))

@@ -14,10 +14,12 @@ _RESISTANT = (
 )
 _UNSAFE = (
     "UNSAFE: some columns carry noise that is independent between copies. Recipients who combine their copies learn "
-    "more than from the best one. For comparison only."
+    "more than from the best one. Use such copies for comparison only."
 )
 _NOTHING = "NOTHING IS PERTURBED in this copy."
-_MAPPED = "NOTHING IS PERTURBED: copies of all levels are equal, and safe only while the linear map is secret."
+_MAPPED = (
+    "NOTHING IS PERTURBED: copies of all levels are identical, and protected only while the linear map stays secret."
+)
 
 _MEMBERSHIP = Limit("Membership is not protected: a copy shows that a record is in the table")
 _VERSIONS = Limit("A record that changes between versions of the table is released again, with independent noise")

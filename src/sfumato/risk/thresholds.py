@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, Records, Score, score
-from sfumato.errors import AttackError, ReleaseError
+from sfumato.errors import AttackError, ReleaseError, UnknownMember
 from sfumato.policy.targets import Target
 from sfumato.tables.sampling import one_in
 
@@ -82,10 +82,16 @@ def run_all_attacks(evidence: Evidence, truth: Records, confidence: float = 0.95
 
 
 def applicable_attacks(evidence: Evidence) -> list[Attack]:
-    """All attacks that can be made on this evidence, with their default parameters."""
+    """All attacks that can be made on this evidence, with their default parameters.
+
+    An installed attack that cannot be loaded is an error here: a copy leaves only if every attack was tried.
+    """
     applicable: list[Attack] = []
-    for attack_class in ATTACKS.members().values():
-        attack = attack_class()
+    for name in ATTACKS:
+        try:
+            attack: Attack = ATTACKS[name]()
+        except UnknownMember as error:
+            raise AttackError(str(error)) from None
         try:
             attack.check(evidence)
         except AttackError:

@@ -96,7 +96,7 @@ def _parse(where: str) -> ast.Expression:
     try:
         _expression(tree.body)
     except (OverflowError, RecursionError):
-        raise PolicyError("a condition must be short, and its numbers within 64 bits; write it simpler") from None
+        raise PolicyError("a condition must be short, and its numbers within 64 bits; simplify it") from None
     return tree
 
 
@@ -128,5 +128,5 @@ def _constant(node: ast.expr) -> Any:
     negative = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
     held = node.operand if isinstance(node, ast.UnaryOp) and negative else node
     if not isinstance(held, ast.Constant) or not isinstance(held.value, bool | int | float | str):
-        raise PolicyError(f"a column is compared with a number, a text or True and False, got {ast.unparse(node)!r}")
+        raise PolicyError(f"a column is compared with a number, a string, True or False, got {ast.unparse(node)!r}")
     return -held.value if negative and not isinstance(held.value, str) else held.value

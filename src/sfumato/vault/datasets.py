@@ -173,7 +173,7 @@ def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | No
         return min(max(1.0, *ratios), _MAX_RATIO)
     if gaussian is None:
         return 1.0
-    [role] = {mechanism.role for mechanism in scheme.mechanisms if mechanism.adds_noise}
+    role = next(mechanism.role for mechanism, part in scheme.fitted if part is gaussian)
     options = scheme.policy.options(role)
     own = {name: Column(role, {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()}
     policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)

@@ -134,7 +134,7 @@ def active_grant(reading: LedgerReader, recipient: str, dataset: str, now: datet
     require(reading, "recipient", recipient)
     require(reading, "dataset", dataset)
     entry = reading.latest("grant", dataset, recipient)
-    hint = f"grant it with `sfumato grant {recipient} {dataset} --level LEVEL`"
+    hint = f"to grant it, use `sfumato grant {recipient} {dataset} --level LEVEL`"
     if entry is None:
         raise GrantError(f"{recipient} must have a grant for {dataset}, and has none; {hint}")
     if entry.action == "revoked":

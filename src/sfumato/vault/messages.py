@@ -49,14 +49,15 @@ def _granted(entry: Entry) -> str:
     parts = "" if body["columns"] is None else f", columns {', '.join(body['columns'])} only"
     parts += "" if body["where"] is None else f", rows with {body['where']} only"
     parts += "" if body["until"] is None else f", until {format_end(body['until'])}"
-    return f"Granted {entry.recipient} {entry.dataset} at {level}{parts}."
+    return f"Granted {entry.dataset} to {entry.recipient} at {level}{parts}."
 
 
 def _released(entry: Entry) -> str:
     body = entry.body
-    level = body["level"] if isinstance(body["level"], str) else "fidelity"
+    named = isinstance(body["level"], str)
+    level = f"{body['level']} ({body['fidelity']:.6g})" if named else f"fidelity {body['fidelity']:.6g}"
     text = (
-        f"Released {entry.dataset} version {body['version']} to {entry.recipient} at {level} ({body['fidelity']:.6g}): "
+        f"Released {entry.dataset} version {body['version']} to {entry.recipient} at {level}: "
         f"{body['rows']:,} rows, digest {body['digest'][:12]}."
     )
     accepted = [f"The risk of {role} was accepted: {reason}." for role, reason in body.get("accepted", {}).items()]
@@ -140,7 +141,8 @@ def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     """The disclosure risk of a new master key, as text."""
     out = [
         "A new master key gives noise that is independent of that in all earlier copies. A recipient with an old and a "
-        "new copy can average them: by Theorem 3 of li2012 the residual error becomes 1/(1+Σ1/σi²) of the variance."
+        "new copy can average them: by Theorem 3 of li2012 the residual error of the best linear attack falls to "
+        "1/(1+Σ1/σi²) of the variance."
     ]
     out += [
         f"  {one['recipient']} has {one['dataset']} at fidelity {one['fidelity']:.4g}, with up to {one['draws']} "

@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from sfumato.errors import TamperedError
+from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import LedgerReader
 from sfumato.vault.datasets import adds_noise, is_linear_map
@@ -64,7 +64,7 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
         "version": entry.body["version"],
         "rows": entry.body["rows"],
         "columns": ", ".join(f"{column} ({role})" for column, role in roles.items()),
-        "residual error if all recipients collude": "" if error is None else f"{error:.1%} of the variance, at least",
+        "residual error of the best linear attack if all recipients collude": "" if error is None else f"{error:.1%}",
         **({"linear maps, not included": f"{', '.join(mapped)}; see sfumato audit {name}"} if mapped else {}),
         "table": rows,
     }
@@ -95,6 +95,8 @@ def checked_overview(overview: Callable[[], T]) -> T:
     """An overview of some entries; raises `TamperedError` if one of them was not written by a vault."""
     try:
         return overview()
+    except SfumatoError:
+        raise
     except (KeyError, TypeError, ValueError, AttributeError):
         raise TamperedError(
             "the ledger must have only entries that the vault wrote, and some were altered; run `sfumato verify`"

@@ -212,7 +212,7 @@ def test_thresholds_are_tested_by_all_attacks(table: pa.Table, copies: dict[str,
 
 
 def test_clipped_columns_are_compared_with_the_clipped_original(key: sf.Key) -> None:
-    """A few far outliers would else dominate the variance, and make every attack look harmless."""
+    """A few far outliers would otherwise dominate the variance, and make every attack look harmless."""
     table = wards.table(4000)
     income = table.column("income").to_numpy().copy()
     income[:8] = 5e6

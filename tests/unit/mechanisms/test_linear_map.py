@@ -164,8 +164,11 @@ def test_noise_before_a_turn_is_counted_as_other_noise_is(table: pa.Table, vault
     [entry] = [entry for entry in vault.log() if entry.action == "released"]
     assert entry.body["exposure"]["error"] == pytest.approx(0.2)
     assert "accepted" not in entry.body
-    vault.update("d", table.set_column(0, "c0", pa.array(table.column("c0").to_numpy() * 20)))
-    assert vault.dataset("d").body["stretch"] > 10
+    grown = table.set_column(0, "c0", pa.array(table.column("c0").to_numpy() * 20))
+    vault.update("d", grown)
+    now, before = (np.linalg.eigvalsh(np.cov(values(one).T))[-1] for one in (grown, table))
+    assert now > 2 * before
+    assert vault.dataset("d").variance_ratio == pytest.approx(now / before, rel=0.01)
 
 
 @pytest.mark.parametrize("settings", ["", "noise = true\n", "translation = true\n"])

@@ -63,7 +63,7 @@ def test_descriptions_are_plain() -> None:
     found = [model.describe(column, lambda value: f"{value:g} kg") for column, model in amounts.items()]
     assert found == [
         "noise of standard deviation 2 kg, in steps of 0.5 kg",
-        "retained with probability 0.4, else one of 3 at random, jointly with 1 more",
+        "retained with probability 0.4, otherwise replaced by one of 3 categories at random, jointly with 1 more",
         "a linear combination of 2 columns (rotation)",
         "unchanged",
     ]
@@ -89,7 +89,9 @@ def test_promises_warnings_and_limits_of_a_copy() -> None:
     found = statements.limits(sound, View(("a", "region"), "region == 'north'"))
     assert found[0] == "Membership is not protected: a copy shows that a record is in the table."
     assert "A missing value is released as missing: a, b, c, d." in found  # one sentence for both models
-    assert "Not clipped: a. An outlier further away than the noise reaches can be singled out." in found
+    assert (
+        "Not clipped: a. An outlier many noise standard deviations from all other records can be singled out." in found
+    )
     assert "Only the rows with region == 'north' are released." in found
 
 
@@ -98,7 +100,7 @@ def test_a_copy_that_is_not_safe_is_not_promised_to_be() -> None:
     naive = GaussianNoise(("a",), ((4.0,),), 1.0, (1.0,), (0.5,), (None,), (0.0,), collusion_resistant=False)
     assert not any("Collusion-resistant" in sentence for sentence in statements.promises(LEVEL, [naive]))
     assert statements.warnings([naive])[0].startswith("UNSAFE")
-    assert statements.warnings([ROTATED])[0].startswith("NOTHING IS PERTURBED: copies of all levels are equal")
+    assert statements.warnings([ROTATED])[0].startswith("NOTHING IS PERTURBED: copies of all levels are identical")
     assert statements.warnings([IDS]) == ("NOTHING IS PERTURBED in this copy.",)
     assert not any("Collusion-resistant" in sentence for sentence in statements.promises(LEVEL, [ROTATED]))
 
@@ -127,4 +129,3 @@ def test_the_first_format_is_translated() -> None:
     assert (new["requested_fidelity"], new["fidelity"]) == (0.5, 0.4)
     assert new["models"][0]["role"] == "id"
     assert (new["promises"], new["warnings"]) == (["Numbers: fine."], ["UNSAFE: not fine."])
-    assert new["earlier"]["asked"] == 0.5

@@ -14,8 +14,12 @@ from tests import wards
 
 import sfumato as sf
 from sfumato.errors import ManifestError
+from sfumato.keys.signature import is_signed
 from sfumato.release.certificate import check, signed
 from sfumato.release.manifest import attach, sidecar
+
+KEY = sf.Key.from_bytes(bytes(range(32)))
+COMPATIBLE = Path(__file__).parents[2] / "compatibility" / "v0.1"
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +80,18 @@ def test_a_copy_without_a_vault_has_no_certificate(tmp_path: Path) -> None:
     copy = policy.fit(table).release(table, "a", sf.Key.generate())
     with pytest.raises(ManifestError, match="not released from a vault"):
         check(copy)
+
+
+def test_a_manifest_cannot_bring_the_signed_text_of_another() -> None:
+    """A forgery: a genuine signed manifest as the field `earlier` of a false one."""
+    table = wards.table()
+    copy = wards.policy().fit(table).release(table, "partner", KEY)
+    genuine = signed(sf.Manifest.of(copy), KEY)
+    false = json.loads(genuine.dumps()) | {"recipient": "mallory", "rows": 7, "earlier": json.loads(genuine.dumps())}
+    with pytest.raises(ManifestError, match="malformed"):
+        sf.Manifest.loads(json.dumps(false))
+    old = json.loads((COMPATIBLE / "clinic.parquet.manifest.json").read_text())
+    read = sf.Manifest.loads(json.dumps(old))
+    assert json.loads(read.dumps()) == old
+    assert dataclasses.replace(read, recipient="mallory").earlier is None  # what is changed is not what was signed
+    assert not is_signed(dataclasses.replace(read, recipient="mallory").signed_content(), read.signature, read.signer)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import pickle
 from collections.abc import Callable
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,7 @@ import pyarrow.parquet
 import pytest
 
 import sfumato as sf
+from sfumato.attacks import ATTACKS
 from sfumato.errors import GrantError, ReleaseError
 from sfumato.release import gate
 from sfumato.release.copying import CopyStream, copy_tables
@@ -115,12 +118,39 @@ def test_a_gate_that_lets_all_pass_would_be_noticed(
 def test_nothing_else_makes_a_clearance(scheme: sf.TableScheme, table: pa.Table) -> None:
     source = Source.of(table)
     with pytest.raises(ReleaseError, match="cleared by the release gate"):
-        Clearance(scheme, source, (sf.Level(0.9),), lambda: KEY, None, object())  # type: ignore[arg-type]
+        Clearance(object(), scheme, source, (sf.Level(0.9),), lambda: KEY, None)  # type: ignore[arg-type]
     with pytest.raises(TypeError):
-        Clearance(scheme, source, (sf.Level(0.9),), lambda: KEY, None)  # type: ignore[call-arg]
+        Clearance(scheme, source, (sf.Level(0.9),), lambda: KEY, None)  # type: ignore[arg-type, call-arg]
     for writer in (lambda: copy_tables(scheme), lambda: CopyStream(scheme, "parquet")):  # type: ignore[arg-type]
         with pytest.raises(AttributeError):
             writer()
+
+
+def test_a_clearance_cannot_be_raised_to_another_level(scheme: sf.TableScheme, table: pa.Table) -> None:
+    cleared = clear(Request.of(scheme, Source.of(table), KEY), [sf.Level(0.1)], KEY)
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        cleared.levels = (sf.Level(0.9),)
+    with pytest.raises(TypeError):
+        dataclasses.replace(cleared, levels=(sf.Level(0.9),))  # type: ignore[type-var]
+    assert KEY.expose().hex() not in repr(cleared)
+
+
+def test_a_recorded_copy_is_not_written_without_a_record(table: pa.Table, tmp_path: Path) -> None:
+    vault = _vault(tmp_path, table, "low")
+    delivery = Delivery.of(vault, "lab", "gate")
+    cleared = delivery.request.clear(Source.of(table), delivery._issuer())
+    with pytest.raises(ReleaseError, match="recorded and signed"):
+        copy_tables(cleared)
+
+
+def test_a_broken_attack_holds_every_copy_back(
+    scheme: sf.TableScheme, table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A threshold is tested by every installed attack; one that cannot be loaded is not skipped."""
+    broken = EntryPoint("broken", "nowhere.at_all", "sfumato.attacks")
+    monkeypatch.setitem(vars(ATTACKS), "_installed", {"broken": broken})
+    with pytest.raises(ReleaseError, match=r"could not be (tested|evaluated).*'broken'"):
+        scheme.release(table, "low", KEY)
 
 
 def test_a_clearance_reaches_workers(scheme: sf.TableScheme, table: pa.Table) -> None:
