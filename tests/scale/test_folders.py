@@ -204,7 +204,7 @@ def test_folders_that_cannot_be(key: sf.Key, tmp_path: Path) -> None:
         release_folder(scheme, WHOLE, tmp_path / "copy", "high", key)
     perturbed = sf.Policy.loads(lakes.POLICIES["gaussian"].dumps().replace('region = "keep"', 'region = "uniform"'))
     for policy in (perturbed, sf.Policy.loads(perturbed.dumps().replace('region = "uniform"', 'region = "drop"'))):
-        with pytest.raises(PolicyError, match="names of folders are shown in a copy, and tell 'region'"):
+        with pytest.raises(PolicyError, match="names of folders are released with a copy and disclose 'region'"):
             release_folder(policy.fit(folder), folder, tmp_path / "copy", "high", key)
     assert not (tmp_path / "copy").exists()
 

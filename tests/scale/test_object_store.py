@@ -94,7 +94,7 @@ def test_an_interrupted_run_goes_on_there(
         written.append(path)
         return atomic.atomic_upload(path)
 
-    monkeypatch.setattr(folders, "storing", watched)
+    monkeypatch.setattr(folders, "atomic_upload", watched)
     release_folder(scheme, folder, target, "high", key)
     assert len(written) == 3  # of six
     release_folder(scheme, folder, tmp_path / "copy", "high", key)

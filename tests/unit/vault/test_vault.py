@@ -66,7 +66,7 @@ def test_a_view_has_the_noise_of_the_full_copy(vault: sf.Vault, tmp_path: Path) 
         ("age > 40", "may only use columns that are released unchanged"),
         ("salary > 40", "may only use columns that are released unchanged"),
         ("__import__('os').system('true')", "compares a column with constants"),
-        ("region == age", "compared with a number, a text"),
+        ("region == age", "compared with a number, a string"),
         ("region =", "must be a comparison"),
         ("1 < id < 3", "compares a column with constants"),
     ],
