@@ -22,7 +22,7 @@ unit: $(VENV)/.unit  ## the quick tests: no root, no Docker, no servers
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
-	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not server" $(UNIT)
+	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not server and not long" $(UNIT)
 
 sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is printed
 	$(BIN)/python -m pytest -n auto -m slow --seed random

@@ -169,6 +169,7 @@ def awkward(case: str, rng: np.random.Generator) -> dict[str, Any]:
 @pytest.mark.parametrize(
     "case", ["collinear", "constant", "null", "never together", "far apart", "zone", "decimal", "few", "wide"]
 )
+@pytest.mark.long
 def test_awkward_tables_are_audited_and_released(case: str, rng: np.random.Generator, key: sf.Key) -> None:
     table = pa.table(awkward(case, rng))
     columns = "".join(f'{name} = "gaussian"\n' for name in table.column_names)

@@ -269,6 +269,7 @@ def test_the_gradient_of_the_penalised_likelihood_matches_finite_differences() -
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(gradient[i], rel=1e-3, abs=1e-3)
 
 
+@pytest.mark.long
 def test_only_the_discriminating_columns_are_selected() -> None:
     training, copy = labelled(20_000, box)
     selection = select_features(training, 3, 0)
@@ -291,6 +292,7 @@ def test_columns_of_very_many_categories_are_not_crossed() -> None:
     assert np.prod(selection.grid.shape) <= 200 * 200
 
 
+@pytest.mark.long
 def test_class_probabilities_between_0_and_1_stay_so() -> None:
     """The held-out likelihood chooses a penalty at which 0.3 and 0.7 are kept; a smaller one exaggerates them."""
 
@@ -316,6 +318,7 @@ def test_the_log_likelihood_is_a_sum_over_classes() -> None:
     assert np.sum(observed, axis=0) == pytest.approx(1)
 
 
+@pytest.mark.long
 def test_a_rare_class_is_learnt() -> None:
     """One record in a hundred, determined by two columns jointly: maximising accuracy alone would learn nothing."""
 
@@ -329,6 +332,7 @@ def test_a_rare_class_is_learnt() -> None:
     assert probabilities[0] > 10 * max(probabilities[1], 0.005)
 
 
+@pytest.mark.long
 def test_three_classes_and_a_replaced_category() -> None:
     def rule(of: dict[str, Array], _: np.random.Generator) -> Array:
         return np.where(of["b"] > 0.6, "top", np.where(of["ward"] == "u", "left", "right"))

@@ -172,6 +172,7 @@ def test_noise_before_a_turn_is_counted_as_other_noise_is(table: pa.Table, vault
 
 
 @pytest.mark.parametrize("settings", ["", "noise = true\n", "translation = true\n"])
+@pytest.mark.long
 def test_an_audit_of_rotated_copies(settings: str, key: sf.Key) -> None:
     rng = np.random.default_rng(1)
     table = pa.table({f"c{i}": rng.gamma(2.0, size=5000) * (i + 1) for i in range(4)})
@@ -211,6 +212,7 @@ def test_each_fault_of_rotated_copies_is_found(key: sf.Key) -> None:
     assert "combining them discloses more than the better one" in gain
 
 
+@pytest.mark.long
 def test_the_risk_is_assessed_before_a_rotation(table: pa.Table) -> None:
     found = assess_linear_map(policy(""), table)
     assert found.refused
@@ -276,6 +278,7 @@ def test_which_attack_knows_what(table: pa.Table, key: sf.Key) -> None:
         sf.attack("known-sample", [rotated], sample=wide, method="energy")
 
 
+@pytest.mark.long
 def test_tables_that_leave_an_attack_nothing_to_hold_on_to(key: sf.Key) -> None:
     """A column without variance, fewer distinct rows than columns, a sample smaller than the number of columns."""
     rng = np.random.default_rng(3)

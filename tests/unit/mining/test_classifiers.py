@@ -118,6 +118,7 @@ def test_a_perturbed_class_is_inverted(fresh: pa.Table) -> None:
             classifier.fit(copy, "kind")
 
 
+@pytest.mark.long
 def test_data_frames_pipelines_and_grid_searches(copy: pa.Table) -> None:
     frame, manifest = copy.slice(0, 3000).to_pandas(), sf.Manifest.of(copy)
     X, y = frame.drop(columns="kind"), frame["kind"]

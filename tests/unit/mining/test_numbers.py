@@ -79,6 +79,7 @@ def test_the_interval_of_a_variance_solves_its_equation() -> None:
         assert abs(4.0 - end) == pytest.approx(1.96 * np.sqrt((4 * 2 * end + 2 * 4) / 49))
 
 
+@pytest.mark.long
 def test_weights_estimate_the_distribution_function(rng: np.random.Generator) -> None:
     """Given the value, the mean weight is the smoothed step function: 1 well below the point, 0 well above."""
     cutoff = cutoff_frequency(0.5, 1.0, 10_000)
@@ -208,6 +209,7 @@ def test_columns_that_are_not_numeric_are_refused(copy: pa.Table, columns: Any) 
         Moments(columns=columns).fit(copy)
 
 
+@pytest.mark.long
 def test_the_density_of_two_columns_has_their_covariance(original: pa.Table, copy: pa.Table) -> None:
     found = Density(columns=["age", "income"], bins=24).fit(copy)
     ages, incomes = ((edges[1:] + edges[:-1]) / 2 for edges in found.edges_)
@@ -247,6 +249,7 @@ def test_a_count_of_the_stated_number_of_rows_is_known_within_10_percent(rng: np
     assert rows_for_count(100, 0.05, 5) is None
 
 
+@pytest.mark.long
 def test_the_share_of_a_range_from_a_density(original: pa.Table, copy: pa.Table) -> None:
     found = Density(columns=["age"]).fit(copy)
     ages = original.column("age").to_numpy()

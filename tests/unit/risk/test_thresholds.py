@@ -44,6 +44,7 @@ def test_a_column_without_values_discloses_nothing(key: sf.Key) -> None:
         sf.Policy.loads(THRESHOLDS).fit(one).release(one, "partner", key)
 
 
+@pytest.mark.long
 def test_a_threshold_cannot_be_evaded_by_parts(table: pa.Table, key: sf.Key) -> None:
     """A recipient of two parts can combine them: a copy of all rows and columns at that level is tested."""
     scheme = sf.Policy.loads(THRESHOLDS).fit(table)
@@ -92,6 +93,7 @@ def test_targets_are_read_from_a_line() -> None:
         Target.parse("rmse >= 5000")
 
 
+@pytest.mark.long
 def test_calibration_finds_the_highest_level(table: pa.Table, key: sf.Key) -> None:
     """On normal data, the best residual error is 1 - f; the calibrated level meets its target in every release."""
     steps: list[int] = []

@@ -55,6 +55,7 @@ print(json.dumps([os.waitpid(child, 0)[1] for child in children]))
 """
 
 
+@pytest.mark.long
 def test_sixteen_processes_use_one_vault(site: Site, tmp_path: Path) -> None:
     vault = site.create()
     vault.add(wards.policy(), wards.table())
