@@ -19,6 +19,7 @@ from sfumato.audit.distributed_attack import attack_folder
 from sfumato.engines.spark import Spark
 from sfumato.errors import SourceError
 from sfumato.mining import Frequencies, Moments, with_engine
+from sfumato.release import spark as spark_release
 from sfumato.release.manifest import Manifest
 from sfumato.release.partitioned import release_folder
 from sfumato.release.spark import release_read
@@ -120,8 +121,10 @@ def _same_frames(engine: Spark, folder: Path, names: Iterable[str]) -> None:
     manifest.verify(folder / "from-orc", engine)
     expected = lakes.ordered(scheme.release(WHOLE, "high", KEY))
     assert lakes.rows_of(folder / "from-orc").cast(expected.schema).equals(expected)
+    served = len(spark_release._shared_keys._exit_callbacks)
     with pytest.raises(SourceError, match="a record id must occur once"):
         scheme.release_spark(frame.union(frame.limit(1)), "high", KEY)
+    assert len(spark_release._shared_keys._exit_callbacks) == served  # a refused request serves no key
     nameless = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
     with pytest.raises(SourceError, match="must have an id"):
         nameless.fit(WHOLE.select(["income"])).release_spark(frame.select("income"), "a", KEY)

@@ -95,10 +95,10 @@ class LedgerReader:
         about = ENTRIES.c.kind == kind, ENTRIES.c.dataset == dataset, ENTRIES.c.recipient == recipient
         query = sa.select(ENTRIES).where(*about).order_by(ENTRIES.c.number.desc()).limit(1)
         row = self.connection.execute(query).one_or_none()
-        return None if row is None else self._authenticated(_entry(row))
+        return None if row is None else self.authenticated(_entry(row))
 
-    def _authenticated(self, entry: Entry) -> Entry:
-        """The entry itself; raises `TamperedError` if the vault did not write it so."""
+    def authenticated(self, entry: Entry) -> Entry:
+        """The entry itself; raises `TamperedError` if the vault did not write it so, as far as keys are at hand."""
         authenticator = self._authenticators.get(entry.generation)
         if self._authenticators and authenticator is None and not self._is_lost(entry.generation):
             raise TamperedError(

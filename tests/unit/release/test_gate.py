@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import json
 import pickle
+import sqlite3
 from collections.abc import Callable
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -17,7 +19,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.attacks import ATTACKS
-from sfumato.errors import GrantError, ReleaseError
+from sfumato.errors import GrantError, ReleaseError, TamperedError
 from sfumato.release import gate
 from sfumato.release.copying import CopyStream, copy_tables
 from sfumato.release.gate import Clearance, Request, clear
@@ -171,6 +173,28 @@ def test_a_revoked_grant_stops_a_copy_that_is_being_sent(table: pa.Table, tmp_pa
     vault.revoke("lab", "gate")
     with pytest.raises(GrantError):
         list(delivery.chunks("parquet"))
+
+
+@pytest.mark.parametrize("path", ["file", "http"])
+def test_a_forged_entry_does_not_open_the_gate(path: str, table: pa.Table, tmp_path: Path) -> None:
+    """Somebody who can write to the database, without the key, records that the copy was released before."""
+    vault = _vault(tmp_path, table, "high")
+    body = {"version": 1, "generation": 1, "level": "high", "fidelity": 0.9, "columns": None, "where": None}
+    body |= {"rows": 3000, "digest": "", "exposure": {"draws": {"1": 3000}, "error": 0.1, "alone": 0.1}}
+    with sqlite3.connect(tmp_path / "vault" / "ledger.sqlite") as database:
+        database.row_factory = sqlite3.Row
+        last = dict(database.execute("SELECT * FROM sfumato_entries ORDER BY number DESC LIMIT 1").fetchone())
+        forged = last | {"number": last["number"] + 1, "action": "began", "kind": "release", "body": json.dumps(body)}
+        slots = ", ".join("?" * len(forged))
+        database.execute(f"INSERT INTO sfumato_entries ({', '.join(forged)}) VALUES ({slots})", list(forged.values()))  # noqa: S608
+    database.close()
+    ways = {
+        "file": lambda: vault.release("lab", "gate", tmp_path / "copy.parquet"),
+        "http": lambda: list(Delivery.of(vault, "lab", "gate").chunks("parquet")),
+    }
+    with pytest.raises(TamperedError, match="altered"):
+        ways[path]()
+    assert not list(tmp_path.glob("copy*"))
 
 
 USERS = {
