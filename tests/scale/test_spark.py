@@ -9,6 +9,7 @@ import threading
 import urllib.request
 from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import lakes
@@ -121,10 +122,11 @@ def _same_frames(engine: Spark, folder: Path, names: Iterable[str]) -> None:
     manifest.verify(folder / "from-orc", engine)
     expected = lakes.ordered(scheme.release(WHOLE, "high", KEY))
     assert lakes.rows_of(folder / "from-orc").cast(expected.schema).equals(expected)
-    served = len(spark_release._shared_keys._exit_callbacks)
+    shared: Any = spark_release._shared_keys
+    served = len(shared._exit_callbacks)
     with pytest.raises(SourceError, match="a record id must occur once"):
         scheme.release_spark(frame.union(frame.limit(1)), "high", KEY)
-    assert len(spark_release._shared_keys._exit_callbacks) == served  # a refused request serves no key
+    assert len(shared._exit_callbacks) == served  # a refused request serves no key
     nameless = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
     with pytest.raises(SourceError, match="must have an id"):
         nameless.fit(WHOLE.select(["income"])).release_spark(frame.select("income"), "a", KEY)

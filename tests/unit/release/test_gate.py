@@ -188,7 +188,7 @@ def test_a_forged_entry_does_not_open_the_gate(path: str, table: pa.Table, tmp_p
         slots = ", ".join("?" * len(forged))
         database.execute(f"INSERT INTO sfumato_entries ({', '.join(forged)}) VALUES ({slots})", list(forged.values()))  # noqa: S608
     database.close()
-    ways = {
+    ways: dict[str, Callable[[], object]] = {
         "file": lambda: vault.release("lab", "gate", tmp_path / "copy.parquet"),
         "http": lambda: list(Delivery.of(vault, "lab", "gate").chunks("parquet")),
     }
