@@ -20,7 +20,10 @@ _PLAIN_DIGITS = 8
 """How often a gap is halved for a level without a fingerprint."""
 
 OFFSET_BITS = 16
-"""Bits of the random offset of fingerprint numbers after a restoration: the backup may lack the latest ones."""
+"""Bits of the random offset of fingerprint numbers after a restoration: the backup may lack the latest ones.
+
+The offset is at least `2**OFFSET_BITS`, so that it exceeds every number given out before the first restoration.
+"""
 
 _NARROW = 1e-4
 """The smallest gap, relative to its level, whose fingerprints a fidelity of 53 bits can represent."""

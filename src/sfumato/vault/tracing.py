@@ -34,8 +34,12 @@ MAX_FALSE_ACCUSATION = 1e-6
 _MAX_ROWS = 100_000
 """The most rows of a file that are compared: more evidence is not needed."""
 
-CONTROLS = 6
-"""The number of control levels around an accused copy: levels that nobody received, which must score lower."""
+CONTROLS = 20
+"""The number of control levels around an accused copy: levels that nobody received, which must score lower.
+
+Half of them lie on either side, each four times closer to the copy than the one before: a copy that is not in the
+ledger is then within a factor of two of one of them, however close to the accused one it lies (1e-6 of the gap).
+"""
 
 _MAX_NUMBERS = 30_000_000
 """The most numbers in memory at once."""
@@ -268,9 +272,9 @@ class _Scores:
         index = next(j for j, level in enumerate(self._levels) if level.fidelity == copy.fidelity)
         low = times[index - 1] if index else 0.0
         high = times[index + 1] if index + 1 < len(times) else 2 * times[index]
-        for k in range(1, CONTROLS // 2 + 1):
-            for start, end in ((low, times[index]), (times[index], high)):
-                level = Level.from_noise(start + (end - start) * k / (CONTROLS // 2 + 1))
+        for k in range(CONTROLS // 2):
+            for end in (low, high):
+                level = Level.from_noise(times[index] + (end - times[index]) * 0.5 * 4.0**-k)
                 control = self._group.dataset.scheme.given(level)
                 if all(abs(control.noise - time) >= 1e-9 * time for time in times):
                     yield control
