@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import itertools
 import json
-import secrets
 import tarfile
 import tempfile
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import PAGE, Ledger, LedgerReader
 from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
-from sfumato.vault.fingerprints import OFFSET_BITS
+from sfumato.vault.fingerprints import random_offset
 from sfumato.vault.grants import FINGERPRINT_OFFSET
 from sfumato.vault.store import Store, files_in
 from sfumato.vault.unlocking import unwrap_master_keys
@@ -95,8 +94,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             writing = write(keys)
             writing.set_store(store_location)
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
-            offset = (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)
-            writing.append("restored", "vault", {FINGERPRINT_OFFSET: offset})
+            writing.append("restored", "vault", {FINGERPRINT_OFFSET: random_offset()})
     except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 

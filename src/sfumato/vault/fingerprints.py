@@ -8,6 +8,7 @@ the first recipients are far apart, and later ones lie halfway between earlier o
 from __future__ import annotations
 
 import math
+import secrets
 
 from sfumato.errors import GrantError
 from sfumato.keys.path import PathTree
@@ -19,11 +20,8 @@ DIGITS = 32
 _PLAIN_DIGITS = 8
 """How often a gap is halved for a level without a fingerprint."""
 
-OFFSET_BITS = 16
-"""Bits of the random offset of fingerprint numbers after a restoration: the backup may lack the latest ones.
-
-The offset is at least `2**OFFSET_BITS`, so that it exceeds every number given out before the first restoration.
-"""
+_OFFSET_BITS = 16
+"""Bits of the offset of fingerprint numbers after a restoration, which leave 16 of the digits to wide gaps."""
 
 _NARROW = 1e-4
 """The smallest gap, relative to its level, whose fingerprints a fidelity of 53 bits can represent."""
@@ -47,6 +45,16 @@ def fingerprinted(ladder: Ladder, level: Level, number: int) -> Level:
             f"{ladder.name(level)}; grant a numeric level, or declare the next level closer to it"
         )
     return Level.from_noise(start + gap * _van_der_corput(index) / 2**halvings)
+
+
+def random_offset() -> int:
+    """The offset of fingerprint numbers after a restoration, since the backup may lack the latest ones.
+
+    Its first bit is 1, so that it exceeds the numbers of the first 32,767 recipients; the others are random, so that
+    two restorations of one backup are unlikely to give out the same numbers.
+    """
+    first_bit = 1 << (_OFFSET_BITS - 1)
+    return first_bit + secrets.randbits(_OFFSET_BITS - 1)
 
 
 def without_fingerprint(ladder: Ladder, level: Level) -> Level:

@@ -37,8 +37,8 @@ _MAX_ROWS = 100_000
 CONTROLS = 20
 """The number of control levels around an accused copy: levels that nobody received, which must score lower.
 
-Half of them lie on either side, each four times closer to the copy than the one before: a copy that is not in the
-ledger is then within a factor of two of one of them, however close to the accused one it lies (1e-6 of the gap).
+Half of them lie on either side, each four times closer to the copy than the one before. The distance of a copy that
+is not in the ledger is then within a factor of two of one of theirs, down to about 1e-6 of the gap between levels.
 """
 
 _MAX_NUMBERS = 30_000_000

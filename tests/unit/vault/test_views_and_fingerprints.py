@@ -13,7 +13,7 @@ from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.tables.readers import BATCH
 from sfumato.tables.view import View
-from sfumato.vault.fingerprints import BAND, DIGITS, fingerprinted, without_fingerprint
+from sfumato.vault.fingerprints import BAND, DIGITS, fingerprinted, random_offset, without_fingerprint
 from sfumato.vault.likelihood_ratio import bridge
 
 BATCHES = pa.record_batch(
@@ -98,6 +98,14 @@ def test_fingerprints_are_distinct_and_slightly_below_the_level(levels: tuple[fl
             assert not below or one > below[0]
         times = np.sort([one.noise for one in found[:127]])
         assert np.diff(times).min() == pytest.approx(np.diff(times).max(), rel=1e-3)  # evenly spaced
+
+
+def test_after_a_restoration_numbers_are_new_and_still_fit_between_levels_that_are_far_apart() -> None:
+    offsets = [random_offset() for _ in range(200)]
+    assert {offset.bit_length() for offset in offsets} == {DIGITS // 2}
+    assert len(set(offsets)) > 150  # of 32,768; a false alarm has a probability below 1e-90
+    ladder = sf.Ladder({"a": sf.Level(0.99), "b": sf.Level(0.05)})
+    assert fingerprinted(ladder, ladder.level("a"), 2**16 - 2).fidelity < 0.99
 
 
 def test_the_number_of_fingerprints_is_limited() -> None:
