@@ -95,6 +95,7 @@ def tiny() -> pa.Table:
 
 TINY_POLICY = """
 dataset = "tiny"
+order = "keep"
 [levels]
 high = 0.8
 middle = 0.5

@@ -41,7 +41,6 @@ def test_a_scheme_makes_the_same_copy(name: str) -> None:
     whole = pyarrow.parquet.read_table(MADE / "table.parquet")
     table = whole.select([column for column in whole.column_names if column in policy.columns])
     assert policy.digest() == scheme.policy.digest()
-    assert policy.fit(table).digest() == scheme.digest()
     assert _digest(scheme.release(table, "partner", OWNER)) == _digest(MADE / f"{name}.parquet")
 
 

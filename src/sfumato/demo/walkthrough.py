@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -19,6 +20,7 @@ from sfumato.audit.result import Audit
 from sfumato.demo.clinic import POLICY, clinic
 from sfumato.demo.figure import ColumnErrors, FigureData, draw
 from sfumato.errors import ReleaseError
+from sfumato.kernels import Floats
 from sfumato.keys.key import Key
 from sfumato.release.files import release_file
 from sfumato.release.manifest import Manifest
@@ -156,8 +158,8 @@ def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResul
     audited = vault.audit("clinic", stage=stage)
     write_text(folder / "audit.html", page(audited))
     estimates = {
-        "all_copies": attack("llse", copies).values,
-        "independent_noise": attack("llse", independent).values,
+        "all_copies": _estimated(copies, table),
+        "independent_noise": _estimated(independent, table),
     }
     stage("tracing a leak")
     pyarrow.csv.write_csv(_leaked(copies[-1]), folder / "leaked.csv")
@@ -167,6 +169,14 @@ def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResul
     draw(folder / "picture.png", FigureData(table, named_copies, result.errors, estimates))
     write_text(folder / "README.md", result.readme(rows))
     return result
+
+
+def _estimated(copies: list[Any], table: pa.Table) -> Floats:
+    """The numbers that an attacker with all copies estimates, in the row order of the table."""
+    estimate = attack("llse", copies)
+    rows = pc.index_in(table.column("patient"), value_set=estimate.records.column("patient"))
+    in_order: Floats = estimate.values[rows.to_numpy()]
+    return in_order
 
 
 def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:

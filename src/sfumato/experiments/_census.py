@@ -34,7 +34,7 @@ def scheme(table: pa.Table, noises: Iterable[float], how: str) -> TableScheme:
     """A policy with one level per noise variance σ², relative to the data's, fitted to the table."""
     ladder = "".join(f"l{i} = {1 / (1 + noise)}\n" for i, noise in enumerate(sorted(noises)))
     columns = "".join(f"{name} = {_ROLES[how]}\n" for name in table.column_names)
-    return Policy.loads(f'dataset = "table"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
+    return Policy.loads(f'dataset = "table"\norder = "keep"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
 
 
 def copies(table: pa.Table, noises: Any, how: str, key: Key) -> list[pa.Table]:

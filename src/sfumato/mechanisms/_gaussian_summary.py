@@ -70,11 +70,17 @@ class Moments(Summary):
         """The means, in the columns' units."""
         return means(self.sums, [self.extent.ends(i) for i in range(len(self.extent.low))])
 
+    @property
+    def rows(self) -> int:
+        """The least number of rows over which a covariance is taken."""
+        count = len(self.extent.low)
+        return int(self.sums[count:, count:].min())
+
     def mismatch(self) -> float:
         """How much the covariances may fail to fit each other, because nulls made them use different rows."""
         count = len(self.extent.low)
         pairs = self.sums[count:, count:]
-        return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(int(pairs.min()), 1))
+        return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(self.rows, 1))
 
 
 def finite(values: Floats, null: Mask, column: str) -> None:

@@ -21,8 +21,9 @@ from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, path_name
-from sfumato.mechanisms._gaussian_scheme import GaussianScheme, coarse
+from sfumato.mechanisms._gaussian_scheme import ROUNDED, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Moments
+from sfumato.mechanisms._published_statistics import bits, coarse, coarse_covariance
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.models.rotation import Rotation
 from sfumato.tables import numeric
@@ -258,11 +259,11 @@ class LinearMapMechanism(Mechanism):
         """Fix centre, unit and step; each has few digits, since all are published."""
         if not isinstance(summary, Moments):
             raise TypeError("a linear map is fitted to the second summary")
-        covariance = summary.covariance()
+        covariance, digits = coarse_covariance(summary.covariance(), summary.rows), bits(summary.rows)
         own, scales = np.sqrt(np.diag(covariance)), np.array(self.scales)
         if self.linear_map.standardise:
-            unit = np.array([coarse(float(sd or 1.0)) for sd in own]) / scales
-            centre = np.round(np.array(summary.means()) / unit * 2**11) / 2**11 * unit
+            unit = np.array([coarse(float(sd or 1.0), digits) for sd in own]) / scales
+            centre = np.round(np.array(summary.means()) / unit * 2**digits) / 2**digits * unit
         else:
             unit, centre = 1 / scales, np.zeros(len(scales))
         ends = np.array([summary.extent.ends(i) for i in range(len(scales))])
@@ -272,7 +273,7 @@ class LinearMapMechanism(Mechanism):
         size = coarse(float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(unit, unit))[-1])) * (1 + 2.0**-10) or 1.0)
         steps = [fine_step(size * one, float(np.abs(pair).max())) for one, pair in zip(unit, ends, strict=True)]
         state = {
-            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _identity(len(unit))},
+            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _identity(len(unit)), ROUNDED: True},
             "size": size,
             "centre": centre.tolist(),
             "unit": unit.tolist(),

@@ -21,8 +21,9 @@ from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
-from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, GaussianScheme
+from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, ROUNDED, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite
+from sfumato.mechanisms._published_statistics import coarse_covariance
 from sfumato.tables import numeric
 
 
@@ -127,14 +128,14 @@ class Gaussian(Mechanism):
         return (values if spec.clip is None else np.clip(values, *spec.bounds(array.type))), null
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
-        """Fix the shape of the noise: each column's spread and the correlations between them.
+        """Fix the shape of the noise: each column's spread and the correlations between them, rounded for good.
 
         A column without variance of its own (constant, one row, none) is given a spread, so that it is perturbed
         rather than released unchanged.
         """
         if not isinstance(summary, Moments):
             raise TypeError("the gaussian mechanism is fitted to its second summary")
-        extent, covariance = summary.extent, summary.covariance()
+        extent, covariance = summary.extent, coarse_covariance(summary.covariance(), summary.rows)
         own = np.sqrt(np.diag(covariance))
         spread = [
             spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.temporal[i], tree))
@@ -147,10 +148,10 @@ class Gaussian(Mechanism):
         sizes = np.array([s * spec.scale for s, spec in zip(spread, self.specs, strict=True)])
         factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
-        return self.restore({"spread": spread, "step": steps, "root": lines}, tree)
+        return self.restore({"spread": spread, "step": steps, "root": lines, ROUNDED: True}, tree)
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
-        scheme = GaussianScheme(self.specs, state["spread"], state["step"], state["root"], tree)
+        scheme = GaussianScheme(self.specs, state, tree)
         scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
         return scheme
 

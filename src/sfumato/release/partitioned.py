@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -28,6 +28,7 @@ from sfumato.release.partition_checks import check_partition_ids, partition_samp
 from sfumato.tables.atomic import atomic_upload, read_text, remove, upload_text
 from sfumato.tables.filesystem import is_file, is_folder, is_remote, join, list_files
 from sfumato.tables.partitioned import Part
+from sfumato.tables.row_order import KEEP, WITHIN_FILES
 from sfumato.tables.source import Source
 from sfumato.tables.view import View
 
@@ -82,7 +83,9 @@ def release_folder(
             receipts.append(receipt)
             if progress:
                 progress(receipt.rows)
-    return _finish(scheme.manifest(source.schema, requested, key), target, receipts)
+    manifest = scheme.manifest(source.schema, requested, key)
+    within = replace(manifest, order=WITHIN_FILES if scheme.shuffles else KEEP)
+    return _finish(within, target, receipts)
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class _CopyFile:
 
     def _tag(self, part: Part, key: Key) -> str:
         layout, level = self.clearance.layout, self.clearance.level
-        content = [part.name, part.stamp, layout.digest(), str(layout.view), level.fidelity, SOFTWARE]
+        content = [part.name, part.stamp, layout.digest(), layout.order, str(layout.view), level.fidelity, SOFTWARE]
         return hmac.digest(key.derive("receipts").expose(), json.dumps(content).encode(), "sha256").hex()
 
 
