@@ -15,7 +15,7 @@ from tests.postgres import running
 import sfumato as sf
 from measure import Line, at_most, compare
 from sfumato.ledger.chain import Authenticator, Entry, canonical
-from sfumato.ledger.ledger import Head, Query
+from sfumato.ledger.reader import Head, Query
 from sfumato.ledger.tables import ENTRIES, SUBJECTS, VAULT
 from sfumato.vault.grants import FINGERPRINT
 from sfumato.vault.overview import vault_overview

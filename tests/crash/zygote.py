@@ -34,7 +34,7 @@ from tests import wards
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.release import encoders as formats
 from sfumato.vault.grants import FINGERPRINT_OFFSET
 

@@ -20,7 +20,7 @@ from tests.postgres import Server
 
 import sfumato as sf
 from sfumato.errors import GrantError, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 RECIPIENTS = st.sampled_from(["clinic", "lab", "press"])
 LEVELS = st.sampled_from(["internal", "partner", "public", 0.35])

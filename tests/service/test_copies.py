@@ -16,7 +16,7 @@ from tests.serving import Service, process_tree, serving, sqlite_vault
 
 import sfumato as sf
 from sfumato.errors import GrantError, ServiceError, UnknownSubject
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check
 
 COPY = "/api/v1/copies/ward"

@@ -18,7 +18,7 @@ from tests.serving import Service, populated_vault, serving
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, UnknownSubject, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 
 @pytest.fixture

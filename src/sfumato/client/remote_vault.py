@@ -18,7 +18,7 @@ from sfumato.client.connection import Connection, Progress
 from sfumato.client.downloads import download
 from sfumato.errors import ServiceError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.files import read_copy
 from sfumato.release.manifest import Manifest, attach

@@ -18,7 +18,7 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from sfumato.errors import Unavailable, VaultError
-from sfumato.ledger.tables import REVISION, VERSIONS
+from sfumato.ledger.tables import OLDER, REVISION, VERSIONS
 
 FILE = "ledger.sqlite"
 _TIMEOUT = 60
@@ -92,11 +92,21 @@ class Database:
             found = revision(connection)
         if found is None:
             raise VaultError(f"there is no vault in {self.name}; create one with `sfumato init`")
-        if found != REVISION:
+        if found in OLDER:
+            self._upgrade()
+        elif found != REVISION:
             raise VaultError(
                 f"the vault in {self.name} has the schema {found}, and this version of sfumato needs {REVISION}; "
                 "use the version that created it"
             )
+
+    def _upgrade(self) -> None:
+        """Migrate the tables of an earlier version; afterwards that version refuses the vault."""
+        with self.transaction(writes=True) as connection:
+            if not self.is_file:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            if revision(connection) in OLDER:  # else another process has just done it
+                migrate(connection)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:

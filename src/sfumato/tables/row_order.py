@@ -26,7 +26,7 @@ WITHIN_FILES = "secret within files"
 """The order of a copy in many files: each of its files holds the rows of one file of the table, shuffled."""
 
 BY_OWNER = "arranged by the owner"
-"""The order of rows that the owner matched with the original, for attacks in the house; a recipient has no such copy."""
+"""The order of rows that the owner matched with the original, for attacks in the house: no recipient gets one."""
 
 ARRANGED = {b"sfumato.arranged": b"as in the copy"}
 """The metadata of a table whose rows are in the order of a shuffled copy."""

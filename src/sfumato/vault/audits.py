@@ -16,7 +16,7 @@ from sfumato.audit.result import Audit
 from sfumato.errors import AttackError, GrantError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise

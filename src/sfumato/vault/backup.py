@@ -18,8 +18,9 @@ from sqlalchemy.engine import Connection
 from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.ledger import PAGE, Ledger, LedgerReader
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import PAGE, LedgerReader
+from sfumato.ledger.tables import ENTRIES, GENERATIONS, OLDER, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
 from sfumato.vault.fingerprints import OFFSET_BITS
 from sfumato.vault.grants import FINGERPRINT_OFFSET
@@ -27,7 +28,11 @@ from sfumato.vault.store import Store, files_in
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, *SURVEYS.sorted_tables)}
+_DERIVED = (SUBJECTS.name,)
+"""Tables in backups of earlier versions that are computed from the entries."""
+_DEFAULTS = {VAULT.name: {"root": ""}}
+"""Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
 
@@ -58,12 +63,11 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
 
 
 def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All rows of the database; subjects come after the entries that they point to."""
+    """All rows of the database, but for the index of subjects, which is computed from the entries."""
     for table in (VAULT, GENERATIONS):
         yield from _table(reading, table)
     for entry in reading.history():
         yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
-    yield from _table(reading, SUBJECTS)
     existing = set(sa.inspect(reading.connection).get_table_names())
     for table in SURVEYS.sorted_tables:
         if table.name in existing:
@@ -84,7 +88,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             _load(connection, archive)
             reading, report = LedgerReader(connection), VerificationReport()
             keys = unwrap_master_keys(reading.head(), reading.generations(), secret)
-            files = check_ledger(reading, keys, report)
+            files = check_ledger(reading, keys, report, state=False)
             if not report.sound:
                 raise VaultError(f"{path} {_INVALID}: {report.problems[0]}; use another backup")
             for member in archive:
@@ -93,11 +97,11 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             if files:
                 raise VaultError(f"{path} {_INVALID}: {min(files)} is missing; use another backup")
             writing = write(keys)
+            writing.trust_entries()  # they were verified above
             writing.set_store(store_location)
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
-            writing.append(
-                "restored", "vault", {FINGERPRINT_OFFSET: (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)}
-            )
+            offset = (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)
+            writing.append("restored", "vault", {FINGERPRINT_OFFSET: offset})
     except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
@@ -105,12 +109,13 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
 def _load(connection: Connection, archive: tarfile.TarFile) -> None:
     """Load the rows of a backup into the tables."""
     lines = archive.extractfile("ledger.jsonl")
-    if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
+    if lines is None or json.loads(lines.readline()).get("sfumato backup") not in (*OLDER, REVISION):
         raise ValueError("another format")
     for name, rows in _pages(lines):
         if name in SURVEYS.tables:
             SURVEYS.create_all(connection, checkfirst=True)
-        connection.execute(_TABLES[name].insert(), rows)
+        if name not in _DERIVED:
+            connection.execute(_TABLES[name].insert(), [{**_DEFAULTS.get(name, {}), **row} for row in rows])
 
 
 def is_backup(path: Path) -> bool:

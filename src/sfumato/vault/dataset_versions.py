@@ -8,7 +8,8 @@ from typing import Any
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Ledger, Query
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import Query
 from sfumato.release.policy import Policy
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.grants import require
@@ -49,7 +50,7 @@ def update(
     ledger: Ledger, keys: Mapping[int, Key], store: Store, dataset: str, table: Any, *, progress: Progress | None
 ) -> Entry:
     """Add the next version of a dataset; the same table again changes nothing."""
-    with ledger.reading() as reading:
+    with ledger.reading(keys) as reading:
         before = require(reading, "dataset", dataset)
     body = next_version(Dataset.of(before, store), table, progress=progress)
     if body is None:

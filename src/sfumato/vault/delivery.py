@@ -93,7 +93,7 @@ class Delivery:
         """The number of rows that the recipient sees: as recorded, else by a look at the columns that decide it."""
         if self.released is not None:
             return self.released[0]
-        with self.vault.ledger.reading() as reading:
+        with self.vault.ledger.reading(self.request.keys) as reading:
             before = self.request.recorded(reading)
         if before:
             return int(before[0].body["rows"])

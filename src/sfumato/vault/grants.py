@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.errors import GrantError, UnknownSubject, nearest
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
@@ -79,8 +79,8 @@ def grant_terms(
     before = reading.latest("grant", dataset.name, recipient)
     fingerprint = None if before is None else before.body.get(FINGERPRINT)
     if dataset.traced and fingerprint is None:
-        restored = reading.entries(Query(action="restored", last=1))
-        offset = restored[0].body[FINGERPRINT_OFFSET] if restored else 0
+        restored = [entry for entry in reading.entries(Query(kind="vault")) if entry.action == "restored"]
+        offset = restored[-1].body[FINGERPRINT_OFFSET] if restored else 0
         fingerprint = offset + reading.count("grant", dataset.name)
     dataset.scheme.with_view(view).check_view(dataset.schema)
     return {

@@ -10,7 +10,8 @@ from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Generation, Ledger, LedgerReader, LedgerWriter, Query
+from sfumato.ledger.ledger import Ledger, LedgerWriter
+from sfumato.ledger.reader import Generation, LedgerReader, Query
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.record_changes import exposure
 from sfumato.vault.releases import held_copies, held_copy

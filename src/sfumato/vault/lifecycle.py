@@ -16,7 +16,8 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.database import FILE, Database, is_url
-from sfumato.ledger.ledger import Generation, Ledger, Query
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import Generation, Query
 from sfumato.vault import unlocking
 from sfumato.vault.backup import read_backup, write_backup
 from sfumato.vault.key_rotation import rekey, rekey_cost, relock

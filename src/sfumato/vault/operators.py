@@ -51,7 +51,7 @@ def dismiss(vault: VaultLifecycle, name: str) -> Entry:
 
 def names(vault: VaultLifecycle) -> list[str]:
     """The names of all operators who may sign in."""
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         return [entry.recipient for entry in reading.current("operator") if entry.action == "enrolled"]
 
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import LedgerReader
+from sfumato.ledger.reader import LedgerReader
 from sfumato.vault.datasets import adds_noise, is_linear_map
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle

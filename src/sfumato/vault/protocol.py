@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy

@@ -12,7 +12,8 @@ from sfumato.errors import GrantError, TamperedError
 from sfumato.keys.key import Key
 from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
-from sfumato.ledger.ledger import Ledger, LedgerReader, Query
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.release import gate
 from sfumato.release.certificate import signed
@@ -86,8 +87,7 @@ class CopyRequest:
         query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)
         terms = self.terms()
         found = reading.entries(query)
-        same = [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
-        return [reading.authenticated(one) for one in same]  # a forged entry would spare a copy the gate's attacks
+        return [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
 
 
 class VaultIssuer(Issuer):
@@ -171,7 +171,7 @@ class VaultIssuer(Issuer):
     def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy; computed outside of any transaction, since it takes long."""
         request = self._request
-        with self._ledger.reading() as reading:
+        with self._ledger.reading(request.keys) as reading:
             earlier = held_copies(reading, request.dataset.name, request.grant.recipient)
         this = held_copy(request.dataset.body, request.fidelity, request.generation)
         noisy = request.dataset.has_additive_noise
@@ -204,8 +204,8 @@ class RepeatIssuer(VaultIssuer):
             super().record(action, rows, digest)
 
     def _is_unchanged(self) -> bool:
-        with self._ledger.reading() as reading:
-            same = reading.head().head == self._head
+        with self._ledger.reading(self._request.keys) as reading:
+            same = reading.verified_head().head == self._head
         return same and not self._request.grant.is_over(self._now())
 
 

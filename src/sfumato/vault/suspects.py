@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import granted_view
 from sfumato.vault.leak_alignment import ReleasedCopy, ReleaseGroup

@@ -10,7 +10,7 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret, unwrap, wrap
 from sfumato.keys.signature import public_key
 from sfumato.ledger.database import is_url
-from sfumato.ledger.ledger import Generation, Head
+from sfumato.ledger.reader import Generation, Head
 
 KEY, KEY_FILE, PASSPHRASE = "SFUMATO_KEY", "SFUMATO_KEY_FILE", "SFUMATO_PASSPHRASE"
 

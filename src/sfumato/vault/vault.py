@@ -9,7 +9,7 @@ from typing import Any
 
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
@@ -69,7 +69,7 @@ class Vault(VaultLifecycle):
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             return Dataset.of(require(reading, "dataset", name), self.store)
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
@@ -78,7 +78,7 @@ class Vault(VaultLifecycle):
 
     def recipients(self) -> list[Recipient]:
         """All recipients, sorted by name."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             entries = reading.current("recipient")
         return checked_overview(lambda: [Recipient.of(entry) for entry in entries])
 
@@ -170,7 +170,7 @@ class Vault(VaultLifecycle):
 
     def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
         """The grants that were not revoked, all of them or those of a dataset or a recipient."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             entries = reading.current("grant", dataset=dataset, recipient=recipient)
         return checked_overview(lambda: [Grant.of(entry) for entry in entries if entry.action == "granted"])
 
@@ -202,7 +202,7 @@ class Vault(VaultLifecycle):
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""
         keys = self.keys()
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(keys) as reading:
             require(reading, "dataset", dataset)
             groups, untraceable = release_groups(reading, dataset, self.store, keys)
         return trace(groups, leaked, untraceable, progress)

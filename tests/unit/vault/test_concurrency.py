@@ -13,7 +13,7 @@ from tests import wards
 from tests.conftest import Site
 
 import sfumato as sf
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 ROOT = Path(__file__).parents[3]
 WORKERS = 16

@@ -15,7 +15,7 @@ from tests.conftest import Site
 
 import sfumato as sf
 from sfumato.errors import CustodyError, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 
 def test_undecodable_text(vault: sf.Vault, tmp_path: Path) -> None:

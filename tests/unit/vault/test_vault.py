@@ -15,7 +15,7 @@ from tests.conftest import Site
 
 import sfumato as sf
 from sfumato.errors import CustodyError, GrantError, PolicyError, SourceError, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check
 from sfumato.vault.datasets import first_variance_ratio, variance_ratio
 

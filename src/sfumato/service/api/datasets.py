@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Query, Request, Response
 
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query as LedgerQuery
+from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.policy.suggest import draft
 from sfumato.release.policy import Policy
 from sfumato.service import uploads

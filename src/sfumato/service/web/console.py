@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sfumato.errors import UnknownSubject
-from sfumato.ledger.ledger import Query as LedgerQuery
+from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service.api import schemas
 from sfumato.service.api.datasets import dataset_version
 from sfumato.service.authentication import Caller
