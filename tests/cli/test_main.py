@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -132,7 +133,8 @@ def test_a_kept_scheme_holds_the_shape_for_later_versions(workspace: Path) -> No
     pq.write_table(pa.concat_tables([table, pa.table({"id": [900], "n": [30.0], "c": ["a"]})]), "in2.parquet")
     again = run("release", "--scheme", "s.json", "--key-file", "k", "--level", "outside", "in2.parquet", "two.parquet")
     assert again.exit_code == 0, again.output
-    assert sf.read_copy("two.parquet").slice(0, 500).equals(sf.read_copy("one.parquet"))
+    later = sf.read_copy("two.parquet")
+    assert later.filter(pc.not_equal(later["id"], 900)).equals(sf.read_copy("one.parquet"))
     Path("q.toml").write_text(POLICY.replace("0.3", "0.2"))
     other = run(
         "release",

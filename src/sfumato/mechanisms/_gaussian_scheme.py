@@ -26,6 +26,9 @@ from sfumato.tables import numeric
 ROUNDED = "rounded"
 """The key of a scheme's state that says that its statistics were rounded when it was fitted."""
 
+EPSILON = "epsilon"
+"""The key of the differential privacy with which they were measured."""
+
 FEWEST_STEPS = 4
 """Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
 
@@ -104,6 +107,7 @@ class GaussianScheme(Scheme):
                 for step, size in zip(self.step.tolist(), np.sqrt(np.diag(shape)).tolist(), strict=True)
             ),
             collusion_resistant=True,
+            epsilon=self._state.get(EPSILON),
         )
 
     @property

@@ -66,3 +66,36 @@ def coarse_covariance(covariance: Floats, rows: int) -> Floats:
     surplus = math.ceil(lacking * 2**digits) / 2**digits if lacking > _NEGLIGIBLE else 0.0
     rounded: Floats = (correlation + surplus * varies) * np.outer(deviations, deviations)
     return rounded
+
+
+def private_covariance(
+    covariance: Floats, means: list[float], limits: Floats, rows: int, epsilon: float, generator: np.random.Generator
+) -> Floats:
+    """A covariance with ε-differential privacy: Laplace noise on all moments of the values, which have limits.
+
+    With values scaled to [-1, 1], one record changes a mean by at most `2/n`, a mean square by `1/n` and a mean product
+    by `2/n`, in all by `p(p+2)/n` for `p` columns. What the noise may have taken away is made up for, but for one fit
+    in a thousand: noise of this shape is never less than that of the exact one. Which cells are null is public.
+
+    Args:
+        covariance: the sample covariance.
+        means: the means of the columns.
+        limits: the lowest and highest value of each column.
+        rows: the number of rows.
+        epsilon: the privacy loss.
+        generator: the source of the noise, which nobody can repeat.
+
+    """
+    size, count = len(means), max(rows, 1)
+    centre, half = limits.mean(axis=1), (limits[:, 1] - limits[:, 0]) / 2
+    mean = (np.array(means) - centre) / half
+    products = covariance * max(count - 1, 0) / count / np.outer(half, half) + np.outer(mean, mean)
+    scale = size * (size + 2) / (count * epsilon)
+    noise = np.tril(generator.laplace(0, scale, (size, size)))
+    noisy = products + noise + np.tril(noise, -1).T
+    centred = mean + generator.laplace(0, scale, size)
+    # at most this, but for one fit in a thousand: the norm of the noise of the products, and that of the means
+    of_products, of_means = scale * (2 * math.sqrt(2 * size) + 4), scale * (math.sqrt(2 * size) + 5.5)
+    lost = of_products + 2 * float(np.linalg.norm(centred)) * of_means
+    private: Floats = (noisy - np.outer(centred, centred) + lost * np.eye(size)) * np.outer(half, half)
+    return private

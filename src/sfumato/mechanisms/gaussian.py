@@ -6,6 +6,7 @@ This file fits the covariance of the noise; `_gaussian_scheme.py` draws the nois
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,9 +22,9 @@ from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
-from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, ROUNDED, GaussianScheme
+from sfumato.mechanisms._gaussian_scheme import EPSILON, FEWEST_STEPS, ROUNDED, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite
-from sfumato.mechanisms._published_statistics import coarse_covariance
+from sfumato.mechanisms._published_statistics import coarse_covariance, private_covariance
 from sfumato.tables import numeric
 
 
@@ -93,16 +94,28 @@ class Gaussian(Mechanism):
     measures = frozenset({"rmse", "error"})
     adds_noise = True
     examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))
+    settings = frozenset({EPSILON})
     passes = 2
     specs: tuple[Column, ...]
+    epsilon: float | None = None
+    """The differential privacy of the covariance; without it, the covariance is rounded only."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(spec.name for spec in self.specs)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
-        return [cls(tuple(Column.of(name, options) for name, options in columns.items()))] if columns else []
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
+        specs = tuple(Column.of(name, options) for name, options in columns.items())
+        stated = settings.get(EPSILON)
+        epsilon = None if stated is None else number("[gaussian]", EPSILON, stated, above=0)
+        for spec in specs if epsilon is not None else ():
+            if spec.clip is None or isinstance(spec.clip[0], date):
+                raise PolicyError(
+                    f"`epsilon` of [gaussian] needs `clip = [lowest, highest]` on every gaussian column, in numbers, "
+                    f"and {spec.name!r} has none: without limits, one record could change the covariance without limit"
+                )
+        return [cls(specs, epsilon)] if columns else []
 
     def check(self, schema: pa.Schema) -> None:
         for spec in self.specs:
@@ -135,20 +148,37 @@ class Gaussian(Mechanism):
         """
         if not isinstance(summary, Moments):
             raise TypeError("the gaussian mechanism is fitted to its second summary")
-        extent, covariance = summary.extent, coarse_covariance(summary.covariance(), summary.rows)
+        extent, covariance = summary.extent, self._covariance(summary)
         own = np.sqrt(np.diag(covariance))
         spread = [
             spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.temporal[i], tree))
             for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
         ]
         steps = [
-            _step(spread[i], extent.ends(i), whole=spec.integer or extent.temporal[i])
+            _step(spread[i], self._ends(extent, i), whole=spec.integer or extent.temporal[i])
             for i, spec in enumerate(self.specs)
         ]
         sizes = np.array([s * spec.scale for s, spec in zip(spread, self.specs, strict=True)])
         factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
-        return self.restore({"spread": spread, "step": steps, "root": lines, ROUNDED: True}, tree)
+        state = {"spread": spread, "step": steps, "root": lines, ROUNDED: True}
+        return self.restore(state | ({} if self.epsilon is None else {EPSILON: self.epsilon}), tree)
+
+    def _covariance(self, summary: Moments) -> Floats:
+        """The covariance that the noise has, and everybody may know."""
+        if self.epsilon is None:
+            return coarse_covariance(summary.covariance(), summary.rows)
+        limits = np.array([spec.clip for spec in self.specs], np.float64)
+        generator = np.random.default_rng(secrets.randbits(128))
+        private = private_covariance(
+            summary.covariance(), summary.means(), limits, summary.rows, self.epsilon, generator
+        )
+        return coarse_covariance(private, summary.rows)
+
+    def _ends(self, extent: Extent, column: int) -> tuple[float, float]:
+        """The lowest and the highest value that everybody may know."""
+        clip = self.specs[column].clip
+        return extent.ends(column) if self.epsilon is None or clip is None else (float(clip[0]), float(clip[1]))
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         scheme = GaussianScheme(self.specs, state, tree)

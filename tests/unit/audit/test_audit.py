@@ -180,7 +180,8 @@ def test_awkward_tables_are_audited_and_released(case: str, rng: np.random.Gener
     threshold = "" if case == "few" else f'[audit]\n{last} = "error >= 0.001"\n'
     policy = f'dataset = "d"\n[levels]\na = 0.6\nb = 0.3\n[columns]\n{columns}{threshold}'
     scheme = sf.Policy.loads(policy).fit(table)
-    found = audit(table, dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True)))
+    copies = dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True))
+    found = audit(scheme.arranged(table, key), copies)
     assert not found.soundness.alarms
     assert found.soundness.sound == (case != "few")
     json.dumps(found.summary())
