@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
-REVISION = "0001"
-"""The revision of the migration that creates these tables."""
+REVISION = "0002"
+"""The revision of the last migration that leads to these tables."""
+
+EARLIER = ("0001",)
+"""The revisions that can be migrated."""
 
 VERSIONS = "sfumato_schema"
 """The name of the table in which Alembic stores the revision."""
@@ -68,6 +71,14 @@ SUBJECTS = Table(
     PrimaryKeyConstraint("kind", "dataset", "recipient"),
     Index("sfumato_subjects_by_recipient", "recipient", "kind"),
 )
+
+DATA_KEYS = Table(
+    "sfumato_data_keys",
+    METADATA,
+    Column("scope", String(120), primary_key=True),
+    Column("wrapped", Text, nullable=False),
+)
+"""The keys under which stored files are encrypted, wrapped with the current master key."""
 
 SURVEYS = MetaData()
 """The tables of survey answers, created with a vault's first survey.

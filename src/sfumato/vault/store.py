@@ -1,4 +1,4 @@
-"""Content-addressed storage of a vault's files: in its folder, or in any file system that fsspec supports.
+"""Content-addressed storage of a vault's encrypted files: in its folder, or in any file system that fsspec supports.
 
 A file's name contains its digest. Files are written once and atomically, and an entry of the ledger then refers to
 them; a file without such an entry was left by an interrupted command, and repeating that command adopts it.
@@ -47,9 +47,9 @@ class Store(abc.ABC):
     def names(self, folder: str = "") -> list[str]:
         """The names of all files, or of those in a folder."""
 
-    def put_text(self, name: str, text: str) -> dict[str, str]:
-        """Store a text."""
-        return self.put(name, lambda path: _write(path, text))
+    def scratch(self) -> Path | None:
+        """The folder for temporary files; `None` for that of the system."""
+        return None
 
     def is_intact(self, file: dict[str, str]) -> bool:
         """Whether a file exists and has its digest."""
@@ -83,6 +83,10 @@ class FolderStore(Store):
             write(part)
             part.chmod(0o600)
         return {"name": file_name(name, digests[0]), "sha256": digests[0]}
+
+    def scratch(self) -> Path:
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.root
 
     @contextlib.contextmanager
     def fetch(self, name: str) -> Iterator[Path]:
@@ -209,6 +213,3 @@ def missing_file(name: str) -> VaultError:
     """The error for a file that does not exist."""
     return VaultError(f"the vault's file {name} must exist, and it is gone; restore it from a backup")
 
-
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode())
