@@ -21,6 +21,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sfumato.errors import CustodyError, TamperedError
+from sfumato.keys.file_reader import FileReader
 from sfumato.keys.key import BYTES, Key
 
 SEGMENT = 1 << 18
@@ -131,18 +132,19 @@ class EncryptedWriter:
         self._pending = bytearray()
 
 
-class EncryptedReader(io.RawIOBase):
+class EncryptedReader(FileReader):
     """The content of an encrypted file, to be read at any position: only the segments that are needed are decrypted."""
 
     def __init__(self, file: IO[bytes], cipher: FileCipher, name: str) -> None:
-        super().__init__()
         self._file, self._cipher, self._name = file, cipher, name
-        body = file.seek(0, io.SEEK_END) - len(cipher.header)
-        self._segments, last = divmod(body - 1, cipher.segment + _TAG)[0] + 1, (body - 1) % (cipher.segment + _TAG) + 1
-        if body < _TAG or last < _TAG or (last == _TAG and self._segments > 1):
+        self._cache: OrderedDict[int, memoryview] = OrderedDict()
+        body, stride = file.seek(0, io.SEEK_END) - len(cipher.header), cipher.segment + _TAG
+        self._last = (body - 1) // stride
+        rest = body - self._last * stride
+        super().__init__(body - (self._last + 1) * _TAG)
+        if rest < _TAG or (rest == _TAG and self._last > 0):
             raise _altered(name)
-        self.size = body - self._segments * _TAG
-        self._position, self._cache = 0, OrderedDict[int, memoryview]()
+        self._decrypted(self._last)  # its tag says that it is the last one: nothing was cut off or added
 
     @classmethod
     def open(cls, file: IO[bytes], key: Key, name: str) -> EncryptedReader:
@@ -153,49 +155,14 @@ class EncryptedReader(io.RawIOBase):
             file.close()
             raise
 
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def tell(self) -> int:
-        return self._position
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._position, io.SEEK_END: self.size}[whence]
-        if start + offset < 0:
-            raise ValueError(f"a position in a file must not be negative, got {start + offset}")
-        self._position = start + offset
-        return self._position
-
-    def readinto(self, buffer: Any) -> int:
-        view, done = memoryview(buffer).cast("B"), 0
-        for piece in self._pieces(len(view)):
-            view[done : done + len(piece)] = piece
-            done += len(piece)
-        return done
-
-    def read(self, size: int | None = -1) -> bytes:
-        return b"".join(self._pieces(self.size if size is None or size < 0 else size))
-
-    def readall(self) -> bytes:
-        return self.read()
-
     def close(self) -> None:
+        """Close the encrypted file too."""
         self._file.close()
         super().close()
 
-    def _pieces(self, size: int) -> list[memoryview]:
-        """The parts of segments that make up the next bytes."""
-        pieces, end = [], min(self._position + size, self.size)
-        while self._position < end:
-            number, offset = divmod(self._position, self._cipher.segment)
-            pieces.append(self._decrypted(number)[offset : offset + end - self._position])
-            self._position += len(pieces[-1])
-        if not self.size:
-            self._decrypted(0)  # so that an empty file is authenticated too
-        return pieces
+    def _bytes_at(self, position: int, most: int) -> memoryview:
+        number, offset = divmod(position, self._cipher.segment)
+        return self._decrypted(number)[offset : offset + most]
 
     def _decrypted(self, number: int) -> memoryview:
         if number in self._cache:
@@ -203,7 +170,7 @@ class EncryptedReader(io.RawIOBase):
             return self._cache[number]
         self._file.seek(len(self._cipher.header) + number * (self._cipher.segment + _TAG))
         sealed = self._file.read(self._cipher.segment + _TAG)
-        nonce = _nonce(number, last=number == self._segments - 1)
+        nonce = _nonce(number, last=number == self._last)
         try:
             found = memoryview(self._cipher.aead.decrypt(nonce, sealed, self._cipher.header))
         except InvalidTag:

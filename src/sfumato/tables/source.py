@@ -38,7 +38,7 @@ class Source:
 
     @classmethod
     def of(cls, table: Any, schema: pa.Schema | None = None) -> Source:
-        """A source from a path, a `TableFile`, a pyarrow table, or anything with `__arrow_c_stream__` (pandas, polars, ...).
+        """A source from a path, a `TableFile`, or anything with `__arrow_c_stream__` (pyarrow, pandas, polars, ...).
 
         A path may be a folder of files, nested or not, and either may be a URL that fsspec knows. A schema gives the
         types of a CSV file, which has none of its own.

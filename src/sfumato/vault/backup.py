@@ -19,15 +19,15 @@ from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import PAGE, Ledger, LedgerReader
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
+from sfumato.ledger.tables import DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
 from sfumato.vault.fingerprints import OFFSET_BITS
 from sfumato.vault.grants import FINGERPRINT_OFFSET
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.store import Store, note_files
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, DATA_KEYS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
 
@@ -43,7 +43,7 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
             for name, row in _rows(reading):
                 lines.write(canonical([name, row]) + "\n")
                 if name == ENTRIES.name:
-                    files |= files_in(json.loads(row["body"]))
+                    note_files(files, row["action"], json.loads(row["body"]))
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
@@ -59,7 +59,7 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
 
 def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
     """All rows of the database; subjects come after the entries that they point to."""
-    for table in (VAULT, GENERATIONS):
+    for table in (VAULT, GENERATIONS, DATA_KEYS):
         yield from _table(reading, table)
     for entry in reading.history():
         yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
@@ -95,7 +95,9 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             writing = write(keys)
             writing.set_store(store_location)
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
-            writing.append("restored", "vault", {FINGERPRINT_OFFSET: (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)})
+            writing.append(
+                "restored", "vault", {FINGERPRINT_OFFSET: (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)}
+            )
     except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
@@ -103,7 +105,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
 def _load(connection: Connection, archive: tarfile.TarFile) -> None:
     """Load the rows of a backup into the tables."""
     lines = archive.extractfile("ledger.jsonl")
-    if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
+    if lines is None or json.loads(lines.readline()).get("sfumato backup") not in (*EARLIER, REVISION):
         raise ValueError("another format")
     for name, rows in _pages(lines):
         if name in SURVEYS.tables:

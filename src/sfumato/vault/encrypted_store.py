@@ -43,7 +43,7 @@ class EncryptedStore:
     ledger: Ledger
 
     def put(self, name: str, write: Callable[[Any], None]) -> dict[str, str]:
-        """Store what `write` writes, with the digest of its file in the name instead of `{}`; return name and digest."""
+        """Store what `write` writes, with the digest of the file in its name for `{}`; return name and digest."""
         file_name(name, "0" * DIGITS)
         try:
             with Spill(self.files.scratch()) as spill:
@@ -59,7 +59,7 @@ class EncryptedStore:
     def put_spill(self, name: str, spill: Spill) -> dict[str, str]:
         """Store the content of a temporary file: it is read twice, first for its digest, which determines its key."""
         name = f"{name}{SUFFIX}"
-        key = self.keys.get_or_create(_scope(file_name(name, "0" * DIGITS)))
+        key = self.keys.get_or_create(scope_of(file_name(name, "0" * DIGITS)))
         content = spill.reader()
         cipher = FileCipher.of(key, hashlib.file_digest(content, "sha256").digest(), name)  # type: ignore[arg-type]
         content.seek(0)
@@ -95,9 +95,8 @@ class EncryptedStore:
         name = self.resolved(file)["name"]
         if not is_encrypted(name):
             return True
-        key = self.keys.find(_scope(name))
-        with self.files.fetch(name) as path, path.open("rb") as content:
-            return key is not None and is_encrypted_under(content.read(HEADER), key)
+        key = self.keys.find(scope_of(name))
+        return key is not None and is_encrypted_under(self.files.head(name, HEADER), key)
 
     def drop(self, name: str) -> None:
         """Delete a file that no entry refers to."""
@@ -120,8 +119,8 @@ class EncryptedStore:
     def _opener(self, name: str, path: Path) -> Opener:
         if not is_encrypted(name):
             return lambda: path.open("rb")
-        key = self.keys.get(_scope(name))
-        return lambda: EncryptedReader.open(path.open("rb"), key, _DIGEST.sub("{}", name))  # type: ignore[return-value]
+        key = self.keys.get(scope_of(name))
+        return lambda: EncryptedReader.open(path.open("rb"), key, name_without_digest(name))  # type: ignore[return-value]
 
 
 def is_encrypted(name: str) -> bool:
@@ -129,7 +128,12 @@ def is_encrypted(name: str) -> bool:
     return name.endswith(SUFFIX)
 
 
-def _scope(name: str) -> str:
+def name_without_digest(name: str) -> str:
+    """The name that a file was given before its digest was known; its encryption is bound to it."""
+    return _DIGEST.sub("{}", name)
+
+
+def scope_of(name: str) -> str:
     """The scope of the key that a file is encrypted under."""
     folder, owner, _ = file_name(name).split("/")
     return folder if folder == "uploads" else f"{folder}/{owner}"

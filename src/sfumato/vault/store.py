@@ -24,6 +24,9 @@ from sfumato.tables.atomic import atomic_path
 
 _NAME = re.compile(r"(datasets|uploads)/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
 
+REPLACED = "encrypted"
+"""The action of an entry whose body has the names of plain files, and the encrypted files that replaced them."""
+
 DIGITS = 16
 """Hexadecimal digits of the digest in a file's name."""
 
@@ -38,6 +41,10 @@ class Store(abc.ABC):
     @abc.abstractmethod
     def fetch(self, name: str) -> contextlib.AbstractContextManager[Path]:
         """A local file with the content of a stored file, to be read only."""
+
+    @abc.abstractmethod
+    def head(self, name: str, size: int) -> bytes:
+        """The first bytes of a stored file."""
 
     @abc.abstractmethod
     def drop(self, name: str) -> None:
@@ -95,6 +102,10 @@ class FolderStore(Store):
             raise missing_file(name)
         yield path
 
+    def head(self, name: str, size: int) -> bytes:
+        with self.fetch(name) as path, path.open("rb") as file:
+            return file.read(size)
+
     def digest_of(self, path: Path) -> str:
         """The digest of a file, cached until the file's change time changes: its owner cannot set that time."""
         found = path.stat()
@@ -149,6 +160,10 @@ class ObjectStore(Store):
                 self._system.get_file(self._at(name), str(path))
             yield path
 
+    def head(self, name: str, size: int) -> bytes:
+        with self._translated_errors(name):
+            return bytes(self._system.cat_file(self._at(name), end=size))
+
     def drop(self, name: str) -> None:
         with self._translated_errors(name):
             self._system.rm_file(self._at(name))
@@ -191,6 +206,13 @@ def files_in(body: dict[str, Any]) -> dict[str, str]:
     return {file["name"]: file["sha256"] for file in body.values() if isinstance(file, dict) and "sha256" in file}
 
 
+def note_files(files: dict[str, str], action: str, body: dict[str, Any]) -> None:
+    """Add to `files` those that an entry refers to, and remove those that it replaces."""
+    files |= files_in(body)
+    for name in body if action == REPLACED else ():
+        files.pop(name, None)
+
+
 def digest_of(path: Path) -> str:
     """The SHA-256 digest of a file."""
     with path.open("rb") as file:
@@ -212,4 +234,3 @@ def altered_file(name: str) -> VaultError:
 def missing_file(name: str) -> VaultError:
     """The error for a file that does not exist."""
     return VaultError(f"the vault's file {name} must exist, and it is gone; restore it from a backup")
-

@@ -218,7 +218,9 @@ class Vault(VaultLifecycle):
 
         """
         keys = self.keys()
-        return verify(self.ledger, self.store, keys, self.outbox, contains=contains, files=files, progress=progress)
+        return verify(
+            self.ledger, self.store.files, keys, self.outbox, contains=contains, files=files, progress=progress
+        )
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""

@@ -15,7 +15,9 @@ from sfumato.ledger.ledger import Head, Ledger, LedgerReader, Query
 from sfumato.ledger.tables import ENTRIES, SUBJECTS
 from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.data_keys import altered_keys, scopes
+from sfumato.vault.encrypted_store import is_encrypted, scope_of
+from sfumato.vault.store import Store, note_files
 
 _PREFIX = 12
 """The least number of digits of a hash that identify an entry."""
@@ -72,11 +74,24 @@ def check_ledger(
     stored: dict[str, str] = {}
     for entry in _verified_chain(reading, head, keys, report, progress):
         found = found or (contains is not None and entry.hash.startswith(contains))
-        stored |= files_in(entry.body)
+        note_files(stored, entry.action, entry.body)
     if not found:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
     report.problems += _state_problems(reading, head)
+    _verify_data_keys(reading, keys, stored, report)
     return stored
+
+
+def _verify_data_keys(
+    reading: LedgerReader, keys: Mapping[int, Key], stored: dict[str, str], report: VerificationReport
+) -> None:
+    """Check that the keys of encrypted files are there, unless they were lost, and as the vault wrapped them."""
+    report.problems += [f"the key of {scope} was altered" for scope in altered_keys(reading, keys)]
+    needed = {scope_of(name) for name in stored if is_encrypted(name) and name.startswith("datasets/")}
+    was_lost = any(generation.lost for generation in reading.generations())
+    for scope in sorted(needed - scopes(reading)):
+        text = f"the files of {scope} can no longer be read: the key that encrypts them is"
+        (report.notes if was_lost else report.problems).append(f"{text} {'lost' if was_lost else 'gone'}")
 
 
 def _verified_chain(
@@ -148,6 +163,11 @@ def _verify_files(
             report.problems.append(f"the file {name} was altered")
         if progress:
             progress(1)
+    plain = sorted(name for name in stored if not is_encrypted(name))
+    if plain:
+        report.notes.append(
+            f"{len(plain)} files of an earlier version are not encrypted, e.g. {plain[0]}: run `sfumato encrypt`"
+        )
     stray = sorted(name for name in existing - set(stored) if name.startswith("datasets/"))
     if stray and report.sound:  # else the entry that refers to them may have been altered
         report.notes.append(
