@@ -152,7 +152,8 @@ def encrypt(location: str, key_path: Path | None, as_json: bool) -> None:
 
     entries = local_vault(location, key_path).encrypt()
     text = "\n".join(map(sentence, entries)) or "All files of the vault are encrypted."
-    print_result([entry.__dict__ for entry in entries], as_json, text, "sfumato verify, and a new sfumato backup")
+    result = {"entries": [entry.__dict__ for entry in entries]}
+    print_result(result, as_json, text, "sfumato verify, then sfumato backup: older backups hold the tables in plain")
 
 
 @click.command()

@@ -142,7 +142,7 @@ class EncryptedReader(FileReader):
         self._last = (body - 1) // stride
         rest = body - self._last * stride
         super().__init__(body - (self._last + 1) * _TAG)
-        if rest < _TAG or (rest == _TAG and self._last > 0):
+        if self._last < 0 or rest < _TAG or (rest == _TAG and self._last > 0):
             raise _altered(name)
         self._decrypted(self._last)  # its tag says that it is the last one: nothing was cut off or added
 
@@ -188,7 +188,7 @@ class Spill:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._file = tempfile.SpooledTemporaryFile(_SPILL_MEMORY, dir=folder)  # noqa: SIM115 - closed by `close`
+        self._file = tempfile.SpooledTemporaryFile(_SPILL_MEMORY, dir=None if folder is None else str(folder))  # noqa: SIM115 - closed by `close`
         self._cipher = FileCipher.temporary()
         self.writer = EncryptedWriter(self._file, self._cipher)
 

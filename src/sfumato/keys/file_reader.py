@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import abc
 import io
-from typing import Any
+from typing import IO, Any
 
 
 class FileReader(io.RawIOBase, abc.ABC):
@@ -60,3 +60,7 @@ class FileReader(io.RawIOBase, abc.ABC):
             pieces.append(self._bytes_at(self._position, end - self._position))
             self._position += len(pieces[-1])
         return pieces
+
+
+BinaryFile = IO[bytes] | FileReader
+"""A binary file to read from at any position."""

@@ -6,18 +6,17 @@ import bisect
 import io
 import itertools
 from collections.abc import Callable, Sequence
-from typing import IO
 
-from sfumato.keys.file_reader import FileReader
+from sfumato.keys.file_reader import BinaryFile, FileReader
 
 
 class ConcatenatedFile(FileReader):
     """The content of several files, one after the other; one of them is open at a time."""
 
-    def __init__(self, openers: Sequence[Callable[[], IO[bytes]]]) -> None:
+    def __init__(self, openers: Sequence[Callable[[], BinaryFile]]) -> None:
         self._openers = openers
         self._starts = [0, *itertools.accumulate(map(_size, openers))]
-        self._opened: tuple[int, IO[bytes]] | None = None
+        self._opened: tuple[int, BinaryFile] | None = None
         super().__init__(self._starts[-1])
 
     def close(self) -> None:
@@ -37,6 +36,6 @@ class ConcatenatedFile(FileReader):
         return part.read(most)
 
 
-def _size(opener: Callable[[], IO[bytes]]) -> int:
+def _size(opener: Callable[[], BinaryFile]) -> int:
     with opener() as file:
         return file.seek(0, io.SEEK_END)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -15,6 +15,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from sfumato.errors import SourceError
+from sfumato.keys.file_reader import BinaryFile
 from sfumato.tables.filesystem import is_file, open_file
 
 BATCH = 1 << 16
@@ -44,7 +45,7 @@ class TableFile(NamedTuple):
 
     name: str
     """Its suffix says its format."""
-    open: Callable[[], IO[bytes]]
+    open: Callable[[], BinaryFile]
     """Opens it anew, to be read from at any position."""
 
 

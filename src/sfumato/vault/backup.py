@@ -23,7 +23,7 @@ from sfumato.ledger.tables import DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVI
 from sfumato.tables.atomic import atomic_path
 from sfumato.vault.fingerprints import OFFSET_BITS
 from sfumato.vault.grants import FINGERPRINT_OFFSET
-from sfumato.vault.store import Store, note_files
+from sfumato.vault.store import Store, files_in, replaced_in
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
@@ -36,6 +36,7 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
     if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
         raise VaultError(f"a backup overwrites only an older backup, and {target} is another file; choose another name")
     files: dict[str, str] = {}
+    replaced: set[str] = set()
     with tempfile.TemporaryDirectory() as scratch, atomic_path(target) as part:
         ledger = Path(scratch) / "ledger"
         with ledger.open("w", encoding="utf-8") as lines:
@@ -43,11 +44,13 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
             for name, row in _rows(reading):
                 lines.write(canonical([name, row]) + "\n")
                 if name == ENTRIES.name:
-                    note_files(files, row["action"], json.loads(row["body"]))
+                    body = json.loads(row["body"])
+                    files |= files_in(body)
+                    replaced |= replaced_in(row["action"], body)
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
-            for name, digest in files.items():
+            for name, digest in ((name, files[name]) for name in files if name not in replaced):
                 if not store.is_intact({"name": name, "sha256": digest}):
                     raise VaultError(
                         f"the vault's files must be intact for a backup, and {name} is damaged; run `sfumato verify`"

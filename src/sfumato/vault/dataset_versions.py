@@ -38,7 +38,8 @@ def add(
     with ledger.reading(keys) as reading:
         before = reading.latest("dataset", policy.dataset)
     unreadable = before is not None and not store.is_readable(before.body["scheme"])
-    number = before.body["version"] + 1 if before is not None and unreadable else 1
+    is_start = before is not None and (unreadable or before.action == "added")
+    number = before.body["version"] + unreadable if before is not None and is_start else 1
     body = first_version(policy, table, store, traced=traced, progress=progress, number=number)
     with ledger.writing(keys) as writing:
         latest = writing.latest("dataset", policy.dataset)

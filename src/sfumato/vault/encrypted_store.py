@@ -14,12 +14,13 @@ import shutil
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any
+from typing import Any
 
 import pyarrow as pa
 
 from sfumato.errors import ReleaseError
 from sfumato.keys.encrypted_file import HEADER, EncryptedReader, EncryptedWriter, FileCipher, Spill, is_encrypted_under
+from sfumato.keys.file_reader import BinaryFile
 from sfumato.ledger.ledger import Ledger
 from sfumato.vault.data_keys import DataKeys
 from sfumato.vault.store import DIGITS, Store, altered_file, file_name
@@ -27,7 +28,7 @@ from sfumato.vault.store import DIGITS, Store, altered_file, file_name
 SUFFIX = ".encrypted"
 """The end of the names of encrypted files: a name in the ledger says what its file must be."""
 
-Opener = Callable[[], IO[bytes]]
+Opener = Callable[[], BinaryFile]
 """Opens a stored file as a binary file to read from at any position; every call starts anew."""
 
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS}}}(?=[^/]*$)")
@@ -61,7 +62,7 @@ class EncryptedStore:
         name = f"{name}{SUFFIX}"
         key = self.keys.get_or_create(scope_of(file_name(name, "0" * DIGITS)))
         content = spill.reader()
-        cipher = FileCipher.of(key, hashlib.file_digest(content, "sha256").digest(), name)  # type: ignore[arg-type]
+        cipher = FileCipher.of(key, hashlib.file_digest(content, "sha256").digest(), name)
         content.seek(0)
 
         def write(path: Path) -> None:
@@ -120,7 +121,7 @@ class EncryptedStore:
         if not is_encrypted(name):
             return lambda: path.open("rb")
         key = self.keys.get(scope_of(name))
-        return lambda: EncryptedReader.open(path.open("rb"), key, name_without_digest(name))  # type: ignore[return-value]
+        return lambda: EncryptedReader.open(path.open("rb"), key, name_without_digest(name))
 
 
 def is_encrypted(name: str) -> bool:

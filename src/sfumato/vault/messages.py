@@ -32,10 +32,9 @@ def _added(entry: Entry) -> str:
     body = entry.body
     traced = ", leaks can be traced" if body["traced"] else ""
     levels = ", ".join(level for level, _ in body["levels"])
-    again = f" again as version {body['version']}, since the earlier ones can no longer be read"
-    return (
-        f"Added {entry.dataset}{again if body['version'] > 1 else ''}: {body['rows']:,} rows, levels {levels}{traced}."
-    )
+    number = body["version"]
+    again = f" again as version {number}, since earlier ones can no longer be read" if number > 1 else ""
+    return f"Added {entry.dataset}{again}: {body['rows']:,} rows, levels {levels}{traced}."
 
 
 def _updated(entry: Entry) -> str:
@@ -159,9 +158,9 @@ def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     out += [] if cost else ["  Nothing was released yet, so there is no added risk."]
     if lost:
         out.append(
-            "Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced, and nobody "
-            "can read the stored tables: add each of them again with `sfumato add`, with the same policy. The numbers "
-            "above assume that every record was in every copy."
+            "Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced, and "
+            "nobody can read the stored tables: add each of them again with `sfumato add`, with the same policy. "
+            "The numbers above assume that every record was in every copy."
         )
     return "\n".join(out)
 

@@ -94,8 +94,8 @@ def exposure(store: EncryptedStore | None, copies: Sequence[HeldCopy], *, number
     """The number of independent noise draws that records received in these copies, and the residual error.
 
     Averaging independent draws at noise `σi²` leaves `1/(1+Σ1/σi²)` of a record's variance (li2012, Theorem 3); copies
-    that share a draw lie on one path, where only the best of them counts. Where the key of a version is lost, all records
-    are assumed to have been in it with noise of their own.
+    that share a draw lie on one path, where only the best of them counts. Where the key of a version is lost, all
+    records are assumed to have been in it with noise of their own.
 
     Args:
         store: the store; `None` if nothing in it can be read.

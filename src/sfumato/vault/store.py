@@ -206,11 +206,9 @@ def files_in(body: dict[str, Any]) -> dict[str, str]:
     return {file["name"]: file["sha256"] for file in body.values() if isinstance(file, dict) and "sha256" in file}
 
 
-def note_files(files: dict[str, str], action: str, body: dict[str, Any]) -> None:
-    """Add to `files` those that an entry refers to, and remove those that it replaces."""
-    files |= files_in(body)
-    for name in body if action == REPLACED else ():
-        files.pop(name, None)
+def replaced_in(action: str, body: dict[str, Any]) -> set[str]:
+    """The plain files that an entry says are replaced."""
+    return set(body) if action == REPLACED else set()
 
 
 def digest_of(path: Path) -> str:

@@ -41,9 +41,10 @@ class Vault(VaultLifecycle):
         vault.grant("university", "clinic", "partner")
         vault.release("university", "clinic", "clinic.parquet")
 
-    Reading needs no secret. Writing, verifying and releasing need one, from the first of these sources that has it: the
-    argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`, `SFUMATO_KEY_FILE` and
-    `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods (`VaultProtocol`).
+    Tables are stored encrypted. Reading the ledger needs no secret; all else needs one, from the first of these sources
+    that has it: the argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`,
+    `SFUMATO_KEY_FILE` and `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods
+    (`VaultProtocol`).
     """
 
     release_unit = "rows"

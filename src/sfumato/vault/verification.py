@@ -17,7 +17,7 @@ from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
 from sfumato.vault.data_keys import altered_keys, scopes
 from sfumato.vault.encrypted_store import is_encrypted, scope_of
-from sfumato.vault.store import Store, note_files
+from sfumato.vault.store import Store, files_in, replaced_in
 
 _PREFIX = 12
 """The least number of digits of a hash that identify an entry."""
@@ -72,12 +72,15 @@ def check_ledger(
         raise VaultError(f"a hash must be given with at least {_PREFIX} of its digits, got {contains!r}")
     head, found = reading.head(), contains is None
     stored: dict[str, str] = {}
+    replaced: set[str] = set()
     for entry in _verified_chain(reading, head, keys, report, progress):
         found = found or (contains is not None and entry.hash.startswith(contains))
-        note_files(stored, entry.action, entry.body)
+        stored |= files_in(entry.body)
+        replaced |= replaced_in(entry.action, entry.body)
     if not found:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
     report.problems += _state_problems(reading, head)
+    stored = {name: digest for name, digest in stored.items() if name not in replaced}
     _verify_data_keys(reading, keys, stored, report)
     return stored
 
