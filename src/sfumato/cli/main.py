@@ -57,6 +57,7 @@ for command in (
     reproduce.reproduce,
     vault.backup,
     vault.restore,
+    vault.encrypt,
     vault.passphrase,
     vault.rekey,
 ):

@@ -11,7 +11,6 @@ from sfumato.cli.output import as_json_option, print_result, progress
 from sfumato.cli.vault_options import (
     key_option,
     local_vault,
-    location_option,
     new_secret,
     open_for_reading,
     open_vault,
@@ -100,13 +99,13 @@ def update(dataset: str, table: Path, location: str, key_path: Path | None, as_j
 
 @click.command()
 @click.argument("dataset", required=False)
-@location_option
+@vault_options
 @as_json_option
-def status(dataset: str | None, location: str, as_json: bool) -> None:
-    """Show the vault, or the recipients of one DATASET with their levels and residual errors."""
+def status(dataset: str | None, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Show the vault, or the recipients of one DATASET with their levels and residual errors (needs the secret)."""
     from sfumato.vault.overview import overview_text
 
-    found = open_for_reading(location).overview(dataset)
+    found = (open_vault(location, key_path) if dataset else open_for_reading(location)).overview(dataset)
     next_step = "sfumato log" if dataset else "sfumato status DATASET, or sfumato log"
     print_result(found, as_json, overview_text(found), next_step)
 
@@ -145,6 +144,19 @@ def restore(file: Path, location: str, store: str | None, key_path: Path | None,
 
 
 @click.command()
+@vault_options
+@as_json_option
+def encrypt(location: str, key_path: Path | None, as_json: bool) -> None:
+    """Encrypt the tables that an earlier version of sfumato stored in plain; stop a running service first."""
+    from sfumato.vault.messages import sentence
+
+    entries = local_vault(location, key_path).encrypt()
+    text = "\n".join(map(sentence, entries)) or "All files of the vault are encrypted."
+    result = {"entries": [entry.__dict__ for entry in entries]}
+    print_result(result, as_json, text, "sfumato verify, then sfumato backup: older backups hold the tables in plain")
+
+
+@click.command()
 @click.option(
     "--new-key-file", type=_FILE, help="Lock the vault with this key file, which is created if it does not exist."
 )
@@ -178,7 +190,7 @@ def rekey(
     from sfumato.vault.messages import rekey_cost_text, sentence
 
     vault = Vault.open(location) if lost else local_vault(location, key_path)
-    cost = vault.rekey_cost()
+    cost = vault.rekey_cost(lost=lost)
     click.echo(rekey_cost_text(cost, lost=lost), err=True)
     if not yes:
         click.confirm("Replace the master key?", abort=True, err=True)

@@ -18,13 +18,13 @@ from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from sfumato.errors import Unavailable, VaultError
-from sfumato.ledger.tables import OLDER, REVISION, VERSIONS
+from sfumato.ledger.tables import EARLIER, REVISION, VERSIONS
 
 FILE = "ledger.sqlite"
 _TIMEOUT = 60
 """Seconds to wait for other writers."""
 _CREATION_LOCK = 7_363_061
-"""The number of the advisory lock under which a vault is created in PostgreSQL."""
+"""The number of the advisory lock under which the tables of a vault are created or migrated in PostgreSQL."""
 
 
 def is_url(location: str | Path) -> bool:
@@ -87,26 +87,26 @@ class Database:
             connection.cursor().execute("PRAGMA journal_mode = WAL")
 
     def check(self) -> None:
-        """Refuse a database that holds no vault, or one of another schema."""
+        """Refuse a database that holds no vault, or one of an unknown schema; migrate one of an earlier schema."""
         with self.transaction(writes=False) as connection:
             found = revision(connection)
+        if found in EARLIER:
+            found = self._migrated()
         if found is None:
             raise VaultError(f"there is no vault in {self.name}; create one with `sfumato init`")
-        if found in OLDER:
-            self._upgrade()
-        elif found != REVISION:
+        if found != REVISION:
             raise VaultError(
                 f"the vault in {self.name} has the schema {found}, and this version of sfumato needs {REVISION}; "
                 "use the version that created it"
             )
 
-    def _upgrade(self) -> None:
-        """Migrate the tables of an earlier version; afterwards that version refuses the vault."""
+    def _migrated(self) -> str | None:
+        """Migrate the tables of an earlier version, which can then no longer use them, and return the revision."""
         with self.transaction(writes=True) as connection:
             if not self.is_file:
                 connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
-            if revision(connection) in OLDER:  # else another process has just done it
-                migrate(connection)
+            migrate(connection)
+            return revision(connection)
 
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:

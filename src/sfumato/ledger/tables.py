@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
-REVISION = "0002"
-"""The revision of the migration that creates these tables."""
+REVISION = "0003"
+"""The revision of the last migration that leads to these tables."""
 
-OLDER = ("0001",)
-"""Earlier revisions, whose tables are migrated when a vault is opened."""
+EARLIER = ("0001",)
+"""The revisions that can be migrated."""
 
 VERSIONS = "sfumato_schema"
 """The name of the table in which Alembic stores the revision."""
@@ -85,6 +85,14 @@ NODES = Table(
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("hash", String(64), nullable=False),
 )
+
+DATA_KEYS = Table(
+    "sfumato_data_keys",
+    METADATA,
+    Column("scope", String(120), primary_key=True),
+    Column("wrapped", Text, nullable=False),
+)
+"""The keys under which stored files are encrypted, wrapped with the current master key."""
 
 SURVEYS = MetaData()
 """The tables of survey answers, created with a vault's first survey.

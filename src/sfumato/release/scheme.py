@@ -65,13 +65,24 @@ class TableScheme(TableLayout):
     def load(cls, path: str | Path) -> TableScheme:
         """Read a scheme from a file."""
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise ReleaseError(f"the scheme {path} could not be used: {reason}; restore it, or fit it again") from None
+        return cls.loads(text, str(path))
+
+    @classmethod
+    def loads(cls, text: str, name: str = "") -> TableScheme:
+        """Parse a scheme; `name` says in errors where the text is from."""
+        try:
+            data = json.loads(text)
             policy, states, order = PolicyDocument.loads(data["policy"]), data["fitted"], data.get("order", KEEP)
             tree, mechanisms = tree_and_mechanisms(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SfumatoError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no scheme, or a damaged one"
-            raise ReleaseError(f"the scheme {path} could not be used: {reason}; restore it, or fit it again") from None
+        except (ValueError, KeyError, TypeError, AttributeError, SfumatoError):
+            raise ReleaseError(
+                f"the scheme {name} could not be used: it is no scheme, or a damaged one; restore it, or fit it again"
+            ) from None
         return cls(policy, mechanisms, schemes, tree, order=order)
 
 

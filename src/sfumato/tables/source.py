@@ -17,7 +17,7 @@ import pyarrow as pa
 from sfumato.errors import SourceError
 from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.partitioned import Part, parts_of, rows_of
-from sfumato.tables.readers import BATCH, TableReader, brief, read_file, without_views
+from sfumato.tables.readers import BATCH, TableFile, TableReader, brief, read_file, read_opened, without_views
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Source:
 
     @classmethod
     def of(cls, table: Any, schema: pa.Schema | None = None) -> Source:
-        """A source from a path, a pyarrow table, or anything with `__arrow_c_stream__` (pandas, polars, ...).
+        """A source from a path, a `TableFile`, or anything with `__arrow_c_stream__` (pyarrow, pandas, polars, ...).
 
         A path may be a folder of files, nested or not, and either may be a URL that fsspec knows. A schema gives the
         types of a CSV file, which has none of its own.
@@ -50,6 +50,8 @@ class Source:
         if isinstance(table, str | Path):
             parts = parts_of(table, schema) if is_folder(table) else ()
             source = cls._read(_chained(parts) if parts else read_file(table, schema), table, parts)
+        elif isinstance(table, TableFile):
+            source = cls._read(read_opened(table, schema))
         else:
             source = cls._read(_memory(table))
         names = source.schema.names

@@ -20,15 +20,15 @@ from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reader import PAGE, LedgerReader
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, OLDER, REVISION, SUBJECTS, SURVEYS, VAULT
+from sfumato.ledger.tables import DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
 from sfumato.vault.fingerprints import OFFSET_BITS
 from sfumato.vault.grants import FINGERPRINT_OFFSET
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.store import Store, files_in, replaced_in
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, *SURVEYS.sorted_tables)}
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, DATA_KEYS, ENTRIES, *SURVEYS.sorted_tables)}
 _DERIVED = (SUBJECTS.name,)
 """Tables in backups of earlier versions that are computed from the entries."""
 _DEFAULTS = {VAULT.name: {"root": ""}}
@@ -41,6 +41,7 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
     if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
         raise VaultError(f"a backup overwrites only an older backup, and {target} is another file; choose another name")
     files: dict[str, str] = {}
+    replaced: set[str] = set()
     with tempfile.TemporaryDirectory() as scratch, atomic_path(target) as part:
         ledger = Path(scratch) / "ledger"
         with ledger.open("w", encoding="utf-8") as lines:
@@ -48,11 +49,13 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
             for name, row in _rows(reading):
                 lines.write(canonical([name, row]) + "\n")
                 if name == ENTRIES.name:
-                    files |= files_in(json.loads(row["body"]))
+                    body = json.loads(row["body"])
+                    files |= files_in(body)
+                    replaced |= replaced_in(row["action"], body)
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
-            for name, digest in files.items():
+            for name, digest in ((name, files[name]) for name in files if name not in replaced):
                 if not store.is_intact({"name": name, "sha256": digest}):
                     raise VaultError(
                         f"the vault's files must be intact for a backup, and {name} is damaged; run `sfumato verify`"
@@ -64,7 +67,7 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
 
 def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
     """All rows of the database, but for the index of subjects, which is computed from the entries."""
-    for table in (VAULT, GENERATIONS):
+    for table in (VAULT, GENERATIONS, DATA_KEYS):
         yield from _table(reading, table)
     for entry in reading.history():
         yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
@@ -109,7 +112,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
 def _load(connection: Connection, archive: tarfile.TarFile) -> None:
     """Load the rows of a backup into the tables."""
     lines = archive.extractfile("ledger.jsonl")
-    if lines is None or json.loads(lines.readline()).get("sfumato backup") not in (*OLDER, REVISION):
+    if lines is None or json.loads(lines.readline()).get("sfumato backup") not in (*EARLIER, REVISION):
         raise ValueError("another format")
     for name, rows in _pages(lines):
         if name in SURVEYS.tables:

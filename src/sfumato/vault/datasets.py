@@ -7,7 +7,6 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +27,12 @@ from sfumato.release.fitting import fit
 from sfumato.release.gate import Request, check_linear_maps, check_table
 from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
+from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
+from sfumato.vault.encrypted_store import SUFFIX, EncryptedStore
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
 from sfumato.vault.record_changes import compare_versions, write_records
-from sfumato.vault.store import Store, altered_file
 
 DRIFT = 1.25
 """The growth of the variance ratio from which a version is reported as drifting."""
@@ -52,10 +52,10 @@ class Dataset:
 
     name: str
     body: dict[str, Any]
-    store: Store
+    store: EncryptedStore
 
     @classmethod
-    def of(cls, entry: Entry, store: Store) -> Dataset:
+    def of(cls, entry: Entry, store: EncryptedStore) -> Dataset:
         """The dataset that an entry is about."""
         return cls(entry.dataset, entry.body, store)
 
@@ -102,24 +102,29 @@ class Dataset:
     @cached_property
     def scheme(self) -> TableScheme:
         """The scheme that was fitted to the first version; all versions use it."""
-        if not self.store.is_intact(self.body["scheme"]):
-            raise altered_file(self.body["scheme"]["name"])
-        with self.store.fetch(self.body["scheme"]["name"]) as path:
-            return TableScheme.load(path)
+        return TableScheme.loads(self.store.read_text(self.body["scheme"]), self.body["scheme"]["name"])
 
     @contextlib.contextmanager
     def source(self) -> Iterator[Source]:
         """The original table of this version."""
-        if not self.store.is_intact(self.body["source"]):
-            raise altered_file(self.body["source"]["name"])
-        with self.store.fetch(self.body["source"]["name"]) as path:
-            yield Source.of(path)
+        with self.store.open(self.body["source"]) as opener:
+            yield Source.of(TableFile(self.body["source"]["name"].removesuffix(SUFFIX), opener))
 
 
 def first_version(
-    policy: Policy, table: Any, store: Store, *, traced: bool, progress: Progress | None
+    policy: Policy, table: Any, store: EncryptedStore, *, traced: bool, progress: Progress | None, number: int = 1
 ) -> dict[str, Any]:
-    """Fit a policy to a table, store both, and return the body of the ledger entry."""
+    """Fit a policy to a table, store both, and return the body of the ledger entry.
+
+    Args:
+        policy: the policy.
+        table: the table.
+        store: the store.
+        traced: whether copies are fingerprinted.
+        progress: called with the number of rows that were read.
+        number: the number of the version; above 1 only if nobody can read the earlier ones any more.
+
+    """
     name = validated_name("dataset", policy.dataset)
     policy = replace(policy, digits=max(policy.digits, DIGITS)) if traced else policy
     source = Source.of(table)
@@ -129,7 +134,7 @@ def first_version(
     check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))))
     ratio = _variance_ratio(scheme, source, progress) if _sets_noise_size(policy) else 1.0
     body = {
-        "version": 1,
+        "version": number,
         "traced": traced,
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
         "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],
@@ -138,7 +143,7 @@ def first_version(
         "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
     }
-    return body | _store_version(name, 1, scheme, source, source.schema.remove_metadata(), store, progress)
+    return body | _store_version(name, number, scheme, source, source.schema.remove_metadata(), store, progress)
 
 
 def next_version(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
@@ -261,15 +266,15 @@ def _store_version(
     scheme: TableScheme,
     source: Source,
     schema: pa.Schema,
-    store: Store,
+    store: EncryptedStore,
     progress: Progress | None,
 ) -> dict[str, Any]:
     """Store the table of a version and the file of its record hashes."""
     rows = 0
 
-    def write(path: Path) -> None:
+    def write(target: Any) -> None:
         nonlocal rows
-        with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1) as file:
+        with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd", compression_level=1) as file:
             for batch in source.batches(schema.names):
                 file.write_batch(batch.cast(schema))
                 rows += batch.num_rows
@@ -277,7 +282,7 @@ def _store_version(
                     progress(batch.num_rows)
 
     # errors in the table show in this first pass, before anything is stored
-    records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda path: write_records(scheme, source, path))
+    records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda file: write_records(scheme, source, file))
     table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
     encoded = base64.b64encode(schema.serialize()).decode()
     return {"rows": rows, "source": table, "records": records, "schema": encoded}

@@ -8,6 +8,7 @@ from typing import Any
 from sfumato.ledger.chain import Entry
 from sfumato.vault.datasets import first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
+from sfumato.vault.store import REPLACED
 from sfumato.vault.tracing import MAX_FALSE_ACCUSATION, Suspect, Trace
 
 _MAX_ORIGINAL_SHARE = 0.2
@@ -31,7 +32,9 @@ def _added(entry: Entry) -> str:
     body = entry.body
     traced = ", leaks can be traced" if body["traced"] else ""
     levels = ", ".join(level for level, _ in body["levels"])
-    return f"Added {entry.dataset}: {body['rows']:,} rows, levels {levels}{traced}."
+    number = body["version"]
+    again = f" again as version {number}, since earlier ones can no longer be read" if number > 1 else ""
+    return f"Added {entry.dataset}{again}: {body['rows']:,} rows, levels {levels}{traced}."
 
 
 def _updated(entry: Entry) -> str:
@@ -112,6 +115,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
     "restored": lambda _: "Restored the vault from a backup: later entries are lost.",
+    REPLACED: lambda entry: f"Encrypted the {len(entry.body):,} files of {entry.dataset}.",
     "backed-up": lambda _: "Backed up the vault.",
 }
 
@@ -153,7 +157,11 @@ def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     out += [f"  and {len(cost) - 20:,} more"] if len(cost) > 20 else []
     out += [] if cost else ["  Nothing was released yet, so there is no added risk."]
     if lost:
-        out.append("Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced.")
+        out.append(
+            "Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced, and "
+            "nobody can read the stored tables: add each of them again with `sfumato add`, with the same policy. "
+            "The numbers above assume that every record was in every copy."
+        )
     return "\n".join(out)
 
 

@@ -10,6 +10,7 @@ from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader
 from sfumato.vault.datasets import adds_noise, is_linear_map
+from sfumato.vault.encryption import is_stored_in_plain
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end
@@ -27,6 +28,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
     with vault.ledger.reading() as reading:
         head, generations = reading.head(), reading.generations()
         datasets = reading.current("dataset", first=_MAX_DATASETS)
+        plain = [entry.dataset for entry in datasets if is_stored_in_plain(reading, entry)]
     return {
         "vault": vault.ledger.database.name,
         "store": head.store,
@@ -35,6 +37,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
         "entries": head.entries,
         "last entry": head.head,
         **{f"{kind}s": head.counts.get(kind, 0) for kind in ("dataset", "recipient", "grant", "release")},
+        **({"not encrypted": f"{', '.join(plain)}; run sfumato encrypt"} if plain else {}),
         "table": [
             {
                 "dataset": entry.dataset,

@@ -12,7 +12,6 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,29 +23,27 @@ from sfumato.release.perturbation import joint_schemes, record_digests
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.partitioner import PARTITIONS, partition_by_id
 from sfumato.tables.source import Source
-from sfumato.vault.store import Store, altered_file
+from sfumato.vault.encrypted_store import EncryptedStore
 
 
-def write_records(scheme: TableScheme, source: Source, path: Path) -> None:
+def write_records(scheme: TableScheme, source: Source, target: Any) -> None:
     """Write the file of the record hashes of a version."""
     names = ["record", *(f"draws{i}" for i in range(len(joint_schemes(scheme)))), "rest"]
     schema = pa.schema([(name, pa.uint64()) for name in names])
-    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as file:
+    with pyarrow.parquet.ParquetWriter(target, schema, use_dictionary=False, compression="none") as file:
         for part in partition_by_id(record_digests(scheme, source)):
             words = part if part.size else np.empty((0, len(names)), np.uint64)
             columns = [pa.array(np.ascontiguousarray(words[:, i])) for i in range(len(names))]
             file.write_table(pa.table(columns, schema=schema), row_group_size=max(len(words), 1))
 
 
-def _parts(store: Store, files: Sequence[dict[str, str]]) -> Iterator[list[Words]]:
+def _parts(store: EncryptedStore, files: Sequence[dict[str, str]]) -> Iterator[list[Words]]:
     """The corresponding partitions of several files."""
     with contextlib.ExitStack() as stack:
         opened = []
         for file in files:
-            if not store.is_intact(file):
-                raise altered_file(file["name"])
-            path = stack.enter_context(store.fetch(file["name"]))
-            opened.append(stack.enter_context(pyarrow.parquet.ParquetFile(path)))
+            content = stack.enter_context(stack.enter_context(store.open(file))())
+            opened.append(stack.enter_context(pyarrow.parquet.ParquetFile(content)))
         for part in range(PARTITIONS):
             tables = [records.read_row_group(part) for records in opened]
             yield [np.column_stack([column.to_numpy() for column in table.columns]) for table in tables]
@@ -65,7 +62,7 @@ class Changes:
     """All changed records, including the redrawn ones."""
 
 
-def compare_versions(store: Store, before: dict[str, str], after: dict[str, str]) -> Changes:
+def compare_versions(store: EncryptedStore, before: dict[str, str], after: dict[str, str]) -> Changes:
     """Compare two versions by the files of their record hashes."""
     totals: Counter[str] = Counter()
     for old, new in _parts(store, [before, after]):
@@ -93,13 +90,16 @@ class HeldCopy:
     """The variance of its noise relative to the data's variance, in the direction where this is smallest."""
 
 
-def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict[str, Any]:
+def exposure(store: EncryptedStore | None, copies: Sequence[HeldCopy], *, numbers: bool) -> dict[str, Any]:
     """The number of independent noise draws that records received in these copies, and the residual error.
 
     Averaging independent draws at noise `σi²` leaves `1/(1+Σ1/σi²)` of a record's variance (li2012, Theorem 3); copies
-    that share a draw lie on one path, where only the best of them counts.
+    that share a draw lie on one path, where only the best of them counts. Where the key of a version is lost, all
+    records are assumed to have been in it with noise of their own.
 
     Args:
+        store: the store; `None` if nothing in it can be read.
+        copies: the copies.
         numbers: whether some columns have additive noise; their hash is then the first unit.
 
     """
@@ -107,16 +107,20 @@ def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict
     for copy in copies:
         draw = copy.records, copy.digest, copy.generation
         best[draw] = min(copy.noise, best.get(draw, math.inf))
-    files = [{"name": name, "sha256": digest} for name, digest, _ in best]
-    generations = [generation for _, _, generation in best]
-    draws: Counter[int] = Counter()
-    smallest = 1.0
-    for parts in _parts(store, files):
-        counts, errors = _draws_per_record(parts, generations, list(best.values()))
-        draws.update(counts.tolist())
-        smallest = min([smallest, *errors.tolist()])
+    known = {draw: noise for draw, noise in best.items() if store is not None and store.is_readable(_file(draw))}
+    unknown = [noise for draw, noise in best.items() if draw not in known]
+    precision = sum(1 / noise for noise in unknown)
+    draws, smallest = Counter({len(unknown): 0} if unknown and not known else {}), 1 / (1 + precision)
+    for parts in _parts(store, list(map(_file, known))) if store is not None and known else ():
+        counts, errors = _draws_per_record(parts, [generation for _, _, generation in known], list(known.values()))
+        draws.update((counts + len(unknown)).tolist())
+        smallest = min([smallest, *(1 / (1 / errors + precision)).tolist()])
     histogram = {str(times): draws[times] for times in sorted(draws)}
     return {"draws": histogram, "error": smallest if numbers else None}
+
+
+def _file(draw: tuple[str, str, int]) -> dict[str, str]:
+    return {"name": draw[0], "sha256": draw[1]}
 
 
 def _draws_per_record(parts: list[Words], generations: list[int], noises: list[float]) -> tuple[Rows, Floats]:

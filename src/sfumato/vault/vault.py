@@ -41,9 +41,10 @@ class Vault(VaultLifecycle):
         vault.grant("university", "clinic", "partner")
         vault.release("university", "clinic", "clinic.parquet")
 
-    Reading needs no secret. Writing, verifying and releasing need one, from the first of these sources that has it: the
-    argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`, `SFUMATO_KEY_FILE` and
-    `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods (`VaultProtocol`).
+    Tables are stored encrypted. Reading the ledger needs no secret; all else needs one, from the first of these sources
+    that has it: the argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`,
+    `SFUMATO_KEY_FILE` and `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods
+    (`VaultProtocol`).
     """
 
     release_unit = "rows"
@@ -218,7 +219,9 @@ class Vault(VaultLifecycle):
 
         """
         keys = self.keys()
-        return verify(self.ledger, self.store, keys, self.outbox, contains=contains, files=files, progress=progress)
+        return verify(
+            self.ledger, self.store.files, keys, self.outbox, contains=contains, files=files, progress=progress
+        )
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""

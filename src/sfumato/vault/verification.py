@@ -18,7 +18,9 @@ from sfumato.ledger.subject_index import ANY, MemoryIndex, Subject
 from sfumato.ledger.tables import NODES, SUBJECTS
 from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.data_keys import altered_keys, scopes
+from sfumato.vault.encrypted_store import is_encrypted, scope_of
+from sfumato.vault.store import Store, files_in, replaced_in
 
 _DAMAGED = "the index of the ledger is damaged"
 
@@ -83,15 +85,31 @@ def check_ledger(
     head, found = reading.head(), contains is None
     stored: dict[str, str] = {}
     index = MemoryIndex()
+    replaced: set[str] = set()
     for entry in _verified_chain(reading, head, keys, report, progress):
         index.record(entry)
         found = found or (contains is not None and entry.hash.startswith(contains))
         stored |= files_in(entry.body)
+        replaced |= replaced_in(entry.action, entry.body)
     if not found:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
     report.problems += _index_problems(head, index)
     report.problems += _state_problems(reading, index) if state else []
+    stored = {name: digest for name, digest in stored.items() if name not in replaced}
+    _verify_data_keys(reading, keys, stored, report)
     return stored
+
+
+def _verify_data_keys(
+    reading: LedgerReader, keys: Mapping[int, Key], stored: dict[str, str], report: VerificationReport
+) -> None:
+    """Check that the keys of encrypted files are there, unless they were lost, and as the vault wrapped them."""
+    report.problems += [f"the key of {scope} was altered" for scope in altered_keys(reading, keys)]
+    needed = {scope_of(name) for name in stored if is_encrypted(name) and name.startswith("datasets/")}
+    was_lost = any(generation.lost for generation in reading.generations())
+    for scope in sorted(needed - scopes(reading)):
+        text = f"the files of {scope} can no longer be read: the key that encrypts them is"
+        (report.notes if was_lost else report.problems).append(f"{text} {'lost' if was_lost else 'gone'}")
 
 
 def _verified_chain(
@@ -170,6 +188,11 @@ def _verify_files(
             report.problems.append(f"the file {name} was altered")
         if progress:
             progress(1)
+    plain = sorted(name for name in stored if not is_encrypted(name))
+    if plain:
+        report.notes.append(
+            f"{len(plain)} files of an earlier version are not encrypted, e.g. {plain[0]}: run `sfumato encrypt`"
+        )
     stray = sorted(name for name in existing - set(stored) if name.startswith("datasets/"))
     if stray and report.sound:  # else the entry that refers to them may have been altered
         report.notes.append(

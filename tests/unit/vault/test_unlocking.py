@@ -118,12 +118,17 @@ def test_a_new_secret_replaces_the_old_one(vault: sf.Vault, site: Site, tmp_path
 def test_the_stated_risk_of_a_new_master_key_is_right(vault: sf.Vault, tmp_path: Path, lost: bool) -> None:
     vault.grant("clinic", "ward", "partner")
     first = sf.read_copy(vault.release("clinic", "ward", tmp_path / "1.parquet")[0])
-    [cost] = vault.rekey_cost()
+    [cost] = vault.rekey_cost(lost=lost)
     assert (cost["residual error"], cost["residual error after"]) == pytest.approx((1 / 2, 1 / 3))
+    assert (cost["draws"], cost["draws after"]) == (1, 2)
     if lost:
         with pytest.raises(CustodyError, match="new passphrase or key"):
             vault.rekey(lost=True)
     vault.rekey(lost=lost, secret="fresh" if lost else None)
+    if lost:
+        with pytest.raises(CustodyError, match=r"can no longer be read by anybody.*add the table again"):
+            vault.release("clinic", "ward", tmp_path / "2.parquet")
+        vault.add(wards.policy(), wards.table())
     second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
     assert sf.Manifest.of(first).key != sf.Manifest.of(second).key
     truth = wards.table()["age"].to_numpy()
