@@ -51,7 +51,15 @@ def test_all_tasks_with_the_client(any_service: Service, tmp_path: Path) -> None
     assert remote.add(wards.policy("new"), wards.table()) == entry
     later = wards.changed(wards.table(), "age", slice(0, 5), 1.0)
     assert remote.update("new", later).body["changes"]["changed"] == 5
-    assert remote.dataset("new").version == 2
+    more = wards.table(400).slice(wards.ROWS)
+    assert remote.append("new", more).body["changes"] == {
+        **{"appended": 100, "deleted": 0, "changed": 0, "redrawn": 0},
+        "unchanged": wards.ROWS,
+    }
+    assert remote.dataset("new").version == 3
+    with pytest.raises(VaultError, match=r"at least 95% of the records, and this table lacks 300 of the 400"):
+        remote.update("new", more)
+    assert remote.update("new", wards.table(), replace=True).body["changes"]["deleted"] == 100
     remote.recipient("office", note="a statistics office")
     remote.grant("office", "new", "partner", columns=["id", "age"], until="2099-12-31")
     handed = remote.token("office", days=3, note="its programs")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,6 +17,9 @@ from sfumato.cli.vault_options import (
     open_vault,
     vault_options,
 )
+
+if TYPE_CHECKING:
+    from sfumato.ledger.chain import Entry
 
 _STORE = click.option(
     "--store", help="The store of tables: a path, or a URL that fsspec supports; by default the folder."
@@ -80,22 +83,45 @@ def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: P
 @click.command()
 @click.argument("dataset")
 @click.argument("table", type=_FILE)
+@click.option(
+    "--replace", is_flag=True, help="Accept a TABLE that lacks, or without an id column moves, over 5 % of the records."
+)
 @vault_options
 @as_json_option
-def update(dataset: str, table: Path, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Add the next version of a DATASET, and show how many records changed."""
-    from sfumato.vault.messages import drift_warning, sentence
-
+def update(dataset: str, table: Path, replace: bool, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Add the next version of a DATASET: the whole TABLE, old records and new ones. To add rows only, see append."""
     vault = open_vault(location, key_path)
     before = vault.dataset(dataset).version
     with progress(quiet=as_json) as (stage, advance):
         stage("comparing and storing")
-        entry = vault.update(dataset, table, progress=advance)
-    if entry.body["version"] == before:
-        text = f"No released value has changed: {dataset} stays at version {before}."
-    else:
-        text = "\n".join([sentence(entry), *drift_warning(entry)])
-    print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {dataset}")
+        entry = vault.update(dataset, table, replace=replace, progress=advance)
+    unchanged = f"No released value has changed: {dataset} stays at version {before}."
+    _print_version(entry, before, unchanged, as_json)
+
+
+@click.command()
+@click.argument("dataset")
+@click.argument("table", type=_FILE)
+@vault_options
+@as_json_option
+def append(dataset: str, table: Path, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Add the next version of a DATASET: its current records and the rows of TABLE, which are new ones."""
+    vault = open_vault(location, key_path)
+    before = vault.dataset(dataset).version
+    with progress(quiet=as_json) as (stage, advance):
+        stage("comparing and storing")
+        entry = vault.append(dataset, table, progress=advance)
+    unchanged = f"These rows were the last that were appended: {dataset} stays at version {before}."
+    _print_version(entry, before, unchanged, as_json)
+
+
+def _print_version(entry: Entry, before: int, unchanged: str, as_json: bool) -> None:
+    """Print how a version differs from the one before, or that there is no new one."""
+    from sfumato.vault.messages import drift_warning, sentence
+
+    is_new = entry.body["version"] != before
+    text = "\n".join([sentence(entry), *drift_warning(entry)]) if is_new else unchanged
+    print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {entry.dataset}")
 
 
 @click.command()

@@ -150,13 +150,17 @@ class RemoteVault:
         body = {"policy": policy.dumps(), "upload": upload, "traced": traced}
         return _entry(self._run_job("POST", "/datasets", body, progress=progress)["entry"])
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset."""
+    def update(self, dataset: str, table: Any, *, replace: bool = False, progress: Progress | None = None) -> Entry:
+        """Add the next version of a dataset, as a whole table."""
         with _file(table) as path:
-            upload = self._connection.upload(path)
-        return _entry(
-            self._run_job("POST", f"/datasets/{dataset}/versions", {"upload": upload}, progress=progress)["entry"]
-        )
+            body = {"upload": self._connection.upload(path), "replace": replace}
+        return _entry(self._run_job("POST", f"/datasets/{dataset}/versions", body, progress=progress)["entry"])
+
+    def append(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
+        """Add the next version of a dataset: the current one and some more rows."""
+        with _file(table) as path:
+            body = {"upload": self._connection.upload(path)}
+        return _entry(self._run_job("POST", f"/datasets/{dataset}/rows", body, progress=progress)["entry"])
 
     def dataset(self, name: str) -> RemoteDataset:
         """The latest version of a dataset."""

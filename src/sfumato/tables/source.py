@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -70,6 +71,16 @@ class Source:
             yield from rebatched(self._open(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SourceError(f"{self.uri or 'the table'} could not be read to its end: {brief(error)}") from None
+
+    def extended(self, more: Source) -> Source:
+        """This table with the rows of another one, which has the same columns, after its own."""
+        rows = None if self.rows is None or more.rows is None else self.rows + more.rows
+
+        def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+            schema = pa.schema([self.schema.field(name) for name in names])
+            return (batch.cast(schema) for batch in chain(self.batches(names), more.batches(names)))
+
+        return Source(self.schema, rows, batches)
 
     def numbered_batches(
         self, columns: list[str]

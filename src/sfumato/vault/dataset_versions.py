@@ -10,11 +10,15 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger, Query
 from sfumato.release.policy import Policy
+from sfumato.tables import content_digest
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.grants import require
 from sfumato.vault.store import Store, files_in
 
 Progress = Callable[[int], None]
+
+_APPENDED = "appended digest"
+"""The key of the digest of the rows that a version appended, by which a repeated command is recognised."""
 
 
 def add(
@@ -46,18 +50,45 @@ def add(
 
 
 def update(
-    ledger: Ledger, keys: Mapping[int, Key], store: Store, dataset: str, table: Any, *, progress: Progress | None
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    store: Store,
+    dataset: str,
+    table: Any,
+    *,
+    replace: bool,
+    progress: Progress | None,
 ) -> Entry:
     """Add the next version of a dataset; the same table again changes nothing."""
     with ledger.reading() as reading:
         before = require(reading, "dataset", dataset)
-    body = next_version(Dataset.of(before, store), table, progress=progress)
-    if body is None:
+    now = Dataset.of(before, store)
+    body = next_version(now, now.later_source(table), replace=replace, progress=progress)
+    return before if body is None else _recorded(ledger, keys, before, body)
+
+
+def append(
+    ledger: Ledger, keys: Mapping[int, Key], store: Store, dataset: str, table: Any, *, progress: Progress | None
+) -> Entry:
+    """Add a version with more rows than the one before; appending the same rows again changes nothing."""
+    with ledger.reading() as reading:
+        before = require(reading, "dataset", dataset)
+    now = Dataset.of(before, store)
+    more = now.later_source(table)
+    digest = content_digest.of_batches(map(content_digest.of_batch, more.batches(now.schema.names)))
+    if before.body.get(_APPENDED) == digest:
         return before
+    with now.source() as source:
+        body = next_version(now, source.extended(more), replace=False, progress=progress)
+    return before if body is None else _recorded(ledger, keys, before, body | {_APPENDED: digest})
+
+
+def _recorded(ledger: Ledger, keys: Mapping[int, Key], before: Entry, body: dict[str, Any]) -> Entry:
+    """The entry of a version, unless somebody else added one since `before` was read."""
     with ledger.writing(keys) as writing:
-        latest = require(writing, "dataset", dataset)
+        latest = require(writing, "dataset", before.dataset)
         if latest.body == body:
             return latest
         if latest.number != before.number:
-            raise VaultError(f"somebody else added a version of {dataset} meanwhile; check it, and try again")
-        return writing.append("updated", "dataset", body, dataset=dataset)
+            raise VaultError(f"somebody else added a version of {before.dataset} meanwhile; check it, and try again")
+        return writing.append("updated", "dataset", body, dataset=before.dataset)

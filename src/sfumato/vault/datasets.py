@@ -31,7 +31,7 @@ from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
-from sfumato.vault.record_changes import compare_versions, write_records
+from sfumato.vault.record_changes import compare_versions, loss_refusal, write_records
 from sfumato.vault.store import Store, altered_file
 
 DRIFT = 1.25
@@ -107,6 +107,12 @@ class Dataset:
         with self.store.fetch(self.body["scheme"]["name"]) as path:
             return TableScheme.load(path)
 
+    def later_source(self, table: Any) -> Source:
+        """A table that has the columns of this version, and may follow it."""
+        source = Source.of(table, self.schema)
+        _check_columns(source.schema, self.schema)
+        return source
+
     @contextlib.contextmanager
     def source(self) -> Iterator[Source]:
         """The original table of this version."""
@@ -141,18 +147,29 @@ def first_version(
     return body | _store_version(name, 1, scheme, source, source.schema.remove_metadata(), store, progress)
 
 
-def next_version(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
-    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed."""
+def next_version(
+    dataset: Dataset, source: Source, *, replace: bool, progress: Progress | None
+) -> dict[str, Any] | None:
+    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed.
+
+    Args:
+        dataset: the version before.
+        source: the table, with the columns of the first version.
+        replace: whether many records may be lost, or drawn again.
+
+    """
     scheme, number = dataset.scheme, dataset.version + 1
-    source = Source.of(table, dataset.schema)
-    _check_columns(source.schema, dataset.schema)
     _check(scheme, source, traced=False)
     ratio = _variance_ratio(scheme, source, progress)
     stored = _store_version(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
     found = compare_versions(dataset.store, dataset.body["records"], stored["records"])
-    if found.appended == found.deleted == found.changed == 0:
+    same = found.appended == found.deleted == found.changed == 0
+    refusal = None if replace else loss_refusal(dataset.name, dataset.rows, found, has_ids=bool(scheme.ids))
+    if same or refusal is not None:
         for file in (stored["source"], stored["records"]):
             dataset.store.drop(file["name"])
+        if refusal is not None:
+            raise refusal
         return None
     constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO)
     body = {name: dataset.body[name] for name in constant}

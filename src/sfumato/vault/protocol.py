@@ -90,8 +90,11 @@ class VaultProtocol(Protocol):
     ) -> Entry:
         """Add a table with its policy."""
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset."""
+    def update(self, dataset: str, table: Any, *, replace: bool = False, progress: Progress | None = None) -> Entry:
+        """Add the next version of a dataset, as a whole table."""
+
+    def append(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
+        """Add the next version of a dataset: the current one and some more rows."""
 
     def dataset(self, name: str) -> DatasetInfo:
         """The latest version of a dataset."""

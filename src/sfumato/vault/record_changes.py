@@ -19,12 +19,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from sfumato.errors import VaultError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.release.perturbation import joint_schemes, record_digests
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.partitioner import PARTITIONS, partition_by_id
 from sfumato.tables.source import Source
 from sfumato.vault.store import Store, altered_file
+
+MAX_LOST = 0.05
+"""The share of a version's records that the next one may lose without being asked to; see `loss_refusal`."""
 
 
 def write_records(scheme: TableScheme, source: Source, path: Path) -> None:
@@ -77,6 +81,25 @@ def compare_versions(store: Store, before: dict[str, str], after: dict[str, str]
         totals["changed"] += int(differs.any(axis=1).sum())
         totals["unchanged"] += int((~differs.any(axis=1)).sum())
     return Changes(**totals)
+
+
+def loss_refusal(dataset: str, rows: int, found: Changes, *, has_ids: bool) -> VaultError | None:
+    """The reason against a version that loses too many of its records or, without ids, moves them to other rows."""
+    allowed = MAX_LOST * rows
+    if found.deleted > allowed:
+        return VaultError(
+            f"an update must keep at least {1 - MAX_LOST:.0%} of the records, and this table lacks {found.deleted:,} "
+            f"of the {rows:,} records of {dataset}; add new rows with `sfumato append {dataset} FILE`, or give up the "
+            "missing records with --replace"
+        )
+    if not has_ids and found.changed > allowed:
+        return VaultError(
+            f"records without an id column are known by their row number, so that an update must leave them in their "
+            f"rows, and {found.changed:,} of the {rows:,} rows of {dataset} would change and get new noise, which "
+            "recipients of both versions can average; keep the order of the rows, and add new ones at the end, or add "
+            "the table under a policy with an id column. --replace accepts the new noise"
+        )
+    return None
 
 
 @dataclass(frozen=True)

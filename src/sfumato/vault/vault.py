@@ -16,7 +16,7 @@ from sfumato.release.policy import Policy
 from sfumato.tables.view import View
 from sfumato.vault import tokens
 from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
-from sfumato.vault.dataset_versions import add, update
+from sfumato.vault.dataset_versions import add, append, update
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Grant, RequestedLevel, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -63,9 +63,20 @@ class Vault(VaultLifecycle):
             self.ledger, self._keys_of_intact_head(), self.store, policy, table, traced=traced, progress=progress
         )
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset; the same table again changes nothing."""
-        return update(self.ledger, self._keys_of_intact_head(), self.store, dataset, table, progress=progress)
+    def update(self, dataset: str, table: Any, *, replace: bool = False, progress: Progress | None = None) -> Entry:
+        """Add the next version of a dataset, as a whole table; the same table again changes nothing.
+
+        Args:
+            replace: accept a table that lacks more than 5 % of the records or, if it has no id column, in which more
+                than 5 % of the rows have changed; both are refused otherwise.
+
+        """
+        keys = self._keys_of_intact_head()
+        return update(self.ledger, keys, self.store, dataset, table, replace=replace, progress=progress)
+
+    def append(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
+        """Add the next version of a dataset: the current one and these rows; the same rows again change nothing."""
+        return append(self.ledger, self._keys_of_intact_head(), self.store, dataset, table, progress=progress)
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""

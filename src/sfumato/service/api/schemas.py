@@ -53,6 +53,13 @@ class NewDataset(TableSource):
     traced: bool = False
 
 
+class NewVersion(TableSource):
+    """A table that replaces the current version of a dataset."""
+
+    replace: bool = False
+    """Whether it may lack many of the records."""
+
+
 class PolicyRequest(TableSource):
     """A table for which a policy should be drafted."""
 
