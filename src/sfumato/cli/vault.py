@@ -25,6 +25,9 @@ _STORE = click.option(
     "--store", help="The store of tables: a path, or a URL that fsspec supports; by default the folder."
 )
 _FILE = click.Path(path_type=Path)
+_ACCEPT_OVERLAP = click.option(
+    "--accept-overlap", metavar="REASON", help="Why records of TABLE may also be in another dataset, with other noise."
+)
 
 
 @click.command()
@@ -65,16 +68,25 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 @click.option(
     "--trace", "traced", is_flag=True, help="Fingerprint the copies of each recipient, so that a leak can be traced."
 )
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: Path | None, as_json: bool) -> None:
+def add(
+    table: Path,
+    policy_path: Path,
+    traced: bool,
+    accept_overlap: str | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
     """Add TABLE with its policy to the vault, under the name in the policy."""
     from sfumato.vault.messages import sentence
 
     vault = open_vault(location, key_path)
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting and storing")
-        entry = vault.add(policy_path, table, traced=traced, progress=advance)
+        entry = vault.add(policy_path, table, traced=traced, accept_overlap=accept_overlap, progress=advance)
     level = entry.body["levels"][0][0]
     next_step = f"sfumato recipient add NAME, then sfumato grant NAME {entry.dataset} --level {level}"
     print_result(entry.__dict__, as_json, sentence(entry), next_step)
@@ -86,15 +98,24 @@ def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: P
 @click.option(
     "--replace", is_flag=True, help="Accept a TABLE that lacks, or without an id column moves, over 5 % of the records."
 )
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def update(dataset: str, table: Path, replace: bool, location: str, key_path: Path | None, as_json: bool) -> None:
+def update(
+    dataset: str,
+    table: Path,
+    replace: bool,
+    accept_overlap: str | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
     """Add the next version of a DATASET: the whole TABLE, old records and new ones. To add rows only, see append."""
     vault = open_vault(location, key_path)
     before = vault.dataset(dataset).version
     with progress(quiet=as_json) as (stage, advance):
         stage("comparing and storing")
-        entry = vault.update(dataset, table, replace=replace, progress=advance)
+        entry = vault.update(dataset, table, replace=replace, accept_overlap=accept_overlap, progress=advance)
     unchanged = f"No released value has changed: {dataset} stays at version {before}."
     _print_version(entry, before, unchanged, as_json)
 
@@ -102,15 +123,18 @@ def update(dataset: str, table: Path, replace: bool, location: str, key_path: Pa
 @click.command()
 @click.argument("dataset")
 @click.argument("table", type=_FILE)
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def append(dataset: str, table: Path, location: str, key_path: Path | None, as_json: bool) -> None:
+def append(
+    dataset: str, table: Path, accept_overlap: str | None, location: str, key_path: Path | None, as_json: bool
+) -> None:
     """Add the next version of a DATASET: its current records and the rows of TABLE, which are new ones."""
     vault = open_vault(location, key_path)
     before = vault.dataset(dataset).version
     with progress(quiet=as_json) as (stage, advance):
         stage("comparing and storing")
-        entry = vault.append(dataset, table, progress=advance)
+        entry = vault.append(dataset, table, accept_overlap=accept_overlap, progress=advance)
     unchanged = f"These rows were the last that were appended: {dataset} stays at version {before}."
     _print_version(entry, before, unchanged, as_json)
 

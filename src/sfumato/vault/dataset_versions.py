@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Ledger, Query
+from sfumato.ledger.ledger import Ledger, LedgerWriter, Query
 from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.grants import require
+from sfumato.vault.overlaps import OverlapCheck, without_sketch
 from sfumato.vault.store import Store, files_in
 
 Progress = Callable[[int], None]
@@ -29,19 +31,17 @@ def add(
     table: Any,
     *,
     traced: bool,
+    accept_overlap: str | None,
     progress: Progress | None,
 ) -> Entry:
     """Add a table under the name that its policy gives it; adding the same table again changes nothing."""
     body = first_version(policy, table, store, traced=traced, progress=progress)
-    with ledger.writing(keys) as writing:
+    with _overlap_check(ledger, keys, Dataset(policy.dataset, body, store), accept_overlap) as (writing, body):
         before = writing.latest("dataset", policy.dataset)
         if before is None:
             return writing.append("added", "dataset", body, dataset=policy.dataset)
-        if before.body == body:
+        if without_sketch(before.body) == without_sketch(body):
             return before
-        recorded = {name for e in writing.entries(Query(dataset=policy.dataset)) for name in files_in(e.body)}
-        for name in set(files_in(body)) - recorded:
-            store.drop(name)
         raise VaultError(
             f"there is already a dataset called {policy.dataset!r}, with another table or policy; add a later version "
             f"of its table with `sfumato update {policy.dataset} FILE` (the same records under another name would get "
@@ -57,6 +57,7 @@ def update(
     table: Any,
     *,
     replace: bool,
+    accept_overlap: str | None,
     progress: Progress | None,
 ) -> Entry:
     """Add the next version of a dataset; the same table again changes nothing."""
@@ -64,11 +65,18 @@ def update(
         before = require(reading, "dataset", dataset)
     now = Dataset.of(before, store)
     body = next_version(now, now.later_source(table), replace=replace, progress=progress)
-    return before if body is None else _recorded(ledger, keys, before, body)
+    return before if body is None else _recorded(ledger, keys, before, Dataset(dataset, body, store), accept_overlap)
 
 
 def append(
-    ledger: Ledger, keys: Mapping[int, Key], store: Store, dataset: str, table: Any, *, progress: Progress | None
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    store: Store,
+    dataset: str,
+    table: Any,
+    *,
+    accept_overlap: str | None,
+    progress: Progress | None,
 ) -> Entry:
     """Add a version with more rows than the one before; appending the same rows again changes nothing."""
     with ledger.reading() as reading:
@@ -80,15 +88,43 @@ def append(
         return before
     with now.source() as source:
         body = next_version(now, source.extended(more), replace=False, progress=progress)
-    return before if body is None else _recorded(ledger, keys, before, body | {_APPENDED: digest})
+    if body is None:
+        return before
+    return _recorded(ledger, keys, before, Dataset(dataset, body | {_APPENDED: digest}, store), accept_overlap)
 
 
-def _recorded(ledger: Ledger, keys: Mapping[int, Key], before: Entry, body: dict[str, Any]) -> Entry:
+def _recorded(
+    ledger: Ledger, keys: Mapping[int, Key], before: Entry, version: Dataset, accept_overlap: str | None
+) -> Entry:
     """The entry of a version, unless somebody else added one since `before` was read."""
-    with ledger.writing(keys) as writing:
+    with _overlap_check(ledger, keys, version, accept_overlap) as (writing, body):
         latest = require(writing, "dataset", before.dataset)
-        if latest.body == body:
+        if without_sketch(latest.body) == without_sketch(body):
             return latest
         if latest.number != before.number:
             raise VaultError(f"somebody else added a version of {before.dataset} meanwhile; check it, and try again")
         return writing.append("updated", "dataset", body, dataset=before.dataset)
+
+
+@contextlib.contextmanager
+def _overlap_check(
+    ledger: Ledger, keys: Mapping[int, Key], version: Dataset, reason: str | None
+) -> Iterator[tuple[LedgerWriter, dict[str, Any]]]:
+    """A transaction that records a version, and the body of its entry; refused if other datasets have its records.
+
+    The files of a version that is refused are deleted, unless an entry refers to them.
+    """
+    with ledger.reading(keys) as reading:
+        generation, others = reading.head().generation, list(map(reading.authenticated, reading.current("dataset")))
+    check = OverlapCheck(version, keys[generation], generation, reason)
+    try:
+        check.check(others)  # before the transaction, since other writers wait for it
+        with ledger.writing(keys) as writing:
+            check.check(writing.current("dataset"))
+            yield writing, check.body
+    except VaultError:
+        with ledger.reading() as reading:
+            recorded = {name for e in reading.entries(Query(dataset=version.name)) for name in files_in(e.body)}
+        for name in set(files_in(check.body)) - recorded:
+            version.store.drop(name)
+        raise

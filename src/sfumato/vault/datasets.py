@@ -43,6 +43,9 @@ _MAX_RATIO = 1e12
 _RATIO, _FIRST_RATIO = "stretch", "first stretch"
 """The keys of the variance ratio in the ledger: of a version, and of the first version."""
 
+OVERLAPS = "overlaps"
+"""The key, in the entry of a version, of the datasets that share records with it, with reasons."""
+
 Progress = Callable[[int], None]
 
 
@@ -171,8 +174,8 @@ def next_version(
         if refusal is not None:
             raise refusal
         return None
-    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO)
-    body = {name: dataset.body[name] for name in constant}
+    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO, OVERLAPS)
+    body = {name: dataset.body[name] for name in constant if name in dataset.body}
     return body | stored | {"version": number, "changes": asdict(found), _RATIO: ratio}
 
 

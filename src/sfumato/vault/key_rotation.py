@@ -13,7 +13,7 @@ from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Generation, Ledger, LedgerReader, LedgerWriter, Query
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held_copies, held_copy
+from sfumato.vault.releases import held_copies, held_copy, held_elsewhere
 from sfumato.vault.store import Store
 from sfumato.vault.unlocking import wrap_master_key
 
@@ -32,7 +32,8 @@ def rekey_cost(reading: LedgerReader, store: Store) -> list[dict[str, Any]]:
         releases = reading.entries(Query(kind="release", dataset=latest.dataset, recipient=latest.recipient))
         best = max(entry.body["fidelity"] for entry in releases)
         fresh = held_copy(dataset.body, best, head.generation + 1)
-        now, after = (exposure(store, some, numbers=dataset.has_additive_noise) for some in (copies, [*copies, fresh]))
+        elsewhere, noisy = held_elsewhere(reading, latest.dataset, latest.recipient), dataset.has_additive_noise
+        now, after = (exposure(store, some, numbers=noisy, elsewhere=elsewhere) for some in (copies, [*copies, fresh]))
         out.append(
             {
                 "dataset": latest.dataset,

@@ -116,7 +116,9 @@ class HeldCopy:
     """The variance of its noise relative to the data's variance, in the direction where this is smallest."""
 
 
-def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict[str, Any]:
+def exposure(
+    store: Store, copies: Sequence[HeldCopy], *, numbers: bool, elsewhere: Sequence[Sequence[HeldCopy]] = ()
+) -> dict[str, Any]:
     """The number of independent noise draws that records received in these copies, and the residual error.
 
     Averaging independent draws at noise `σi²` leaves `1/(1+Σ1/σi²)` of a record's variance (li2012, Theorem 3); copies
@@ -124,8 +126,21 @@ def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict
 
     Args:
         numbers: whether some columns have additive noise; their hash is then the first unit.
+        elsewhere: copies of each other dataset that shares records with this one. Which records these are is not
+            known, so that each record counts as the most exposed one there.
 
     """
+    draws, smallest = _draws(store, copies)
+    for others in elsewhere:
+        more, error = _draws(store, others)
+        draws = Counter({times + max(more): count for times, count in draws.items()})
+        smallest = 1 / (1 / smallest + 1 / error - 1)
+    histogram = {str(times): draws[times] for times in sorted(draws)}
+    return {"draws": histogram, "error": smallest if numbers else None}
+
+
+def _draws(store: Store, copies: Sequence[HeldCopy]) -> tuple[Counter[int], float]:
+    """How many records received how many draws in these copies, and the smallest residual error of any record."""
     best: dict[tuple[str, str, int], float] = {}
     for copy in copies:
         draw = copy.records, copy.digest, copy.generation
@@ -138,8 +153,7 @@ def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict
         counts, errors = _draws_per_record(parts, generations, list(best.values()))
         draws.update(counts.tolist())
         smallest = min([smallest, *errors.tolist()])
-    histogram = {str(times): draws[times] for times in sorted(draws)}
-    return {"draws": histogram, "error": smallest if numbers else None}
+    return draws, smallest
 
 
 def _draws_per_record(parts: list[Words], generations: list[int], noises: list[float]) -> tuple[Rows, Floats]:

@@ -165,7 +165,7 @@ def test_noise_before_a_turn_is_counted_as_other_noise_is(table: pa.Table, vault
     assert entry.body["exposure"]["error"] == pytest.approx(0.2)
     assert "accepted" not in entry.body
     grown = table.set_column(0, "c0", pa.array(table.column("c0").to_numpy() * 20))
-    vault.update("d", grown)
+    vault.update("d", grown, replace=True)
     now, before = (np.linalg.eigvalsh(np.cov(values(one).T))[-1] for one in (grown, table))
     assert now > 2 * before
     assert vault.dataset("d").variance_ratio == pytest.approx(now / before, rel=0.01)

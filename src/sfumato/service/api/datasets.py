@@ -50,7 +50,9 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("fitting the scheme and storing the table")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            entry = vault.add(policy, table, traced=body.traced, progress=progress.advance)
+            entry = vault.add(
+                policy, table, traced=body.traced, accept_overlap=body.accept_overlap, progress=progress.advance
+            )
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": sentence(entry)}, ""
@@ -88,23 +90,22 @@ def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> li
 
 
 @router.post("/datasets/{dataset}/versions", status_code=202)
-def update_dataset(
-    request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer
-) -> dict[str, str]:
+def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset as a whole table, in a background job."""
 
     def update(vault: Vault, table: FilePath, progress: JobProgress) -> Entry:
-        return vault.update(dataset, table, replace=body.replace, progress=progress.advance)
+        accepted = body.accept_overlap
+        return vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=progress.advance)
 
     return _start_version(request, dataset, body, caller, update)
 
 
 @router.post("/datasets/{dataset}/rows", status_code=202)
-def append_rows(request: Request, dataset: schemas.Name, body: schemas.TableSource, caller: Writer) -> dict[str, str]:
+def append_rows(request: Request, dataset: schemas.Name, body: schemas.NewRows, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset, the current one and some more rows, in a background job."""
 
     def append(vault: Vault, table: FilePath, progress: JobProgress) -> Entry:
-        return vault.append(dataset, table, progress=progress.advance)
+        return vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=progress.advance)
 
     return _start_version(request, dataset, body, caller, append)
 
