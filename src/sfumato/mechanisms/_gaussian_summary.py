@@ -12,6 +12,7 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask
 from sfumato.kernels.exact_moments import Integers, covariance, cross_products, means, resolution, to_integers
 from sfumato.mechanisms import Summary
+from sfumato.tables.numeric import MAX_MAGNITUDE
 
 
 @dataclass(frozen=True)
@@ -75,6 +76,16 @@ class Moments(Summary):
         count = len(self.extent.low)
         pairs = self.sums[count:, count:]
         return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(int(pairs.min()), 1))
+
+
+def in_range(values: Floats, column: str) -> None:
+    """Refuse numbers whose squares would overflow; what is under a null is not looked at, since it is zero."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > MAX_MAGNITUDE:
+        raise SourceError(
+            f"column {column!r} must hold numbers of magnitude at most {MAX_MAGNITUDE:g}, got {largest:g}; clip it, or "
+            "state it in a larger unit"
+        )
 
 
 def finite(values: Floats, null: Mask, column: str) -> None:

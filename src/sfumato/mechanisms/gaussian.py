@@ -22,8 +22,9 @@ from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
 from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, GaussianScheme
-from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite
+from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite, in_range
 from sfumato.tables import numeric
+from sfumato.tables.numeric import MAX_MAGNITUDE
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,10 @@ class Gaussian(Mechanism):
         values, null = numeric.read(array)
         if check:
             finite(values, null, spec.name)
-        return (values if spec.clip is None else np.clip(values, *spec.bounds(array.type))), null
+        values = values if spec.clip is None else np.clip(values, *spec.bounds(array.type))
+        if check:
+            in_range(np.where(null, 0.0, values) if null.size else values, spec.name)
+        return values, null
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
         """Fix the shape of the noise: each column's spread and the correlations between them.
@@ -136,6 +140,7 @@ class Gaussian(Mechanism):
             raise TypeError("the gaussian mechanism is fitted to its second summary")
         extent, covariance = summary.extent, summary.covariance()
         own = np.sqrt(np.diag(covariance))
+        self._check_deviations(own, extent)
         spread = [
             spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.temporal[i], tree))
             for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
@@ -148,6 +153,16 @@ class Gaussian(Mechanism):
         factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
         return self.restore({"spread": spread, "step": steps, "root": lines}, tree)
+
+    def _check_deviations(self, own: Floats, extent: Extent) -> None:
+        """Refuse columns that vary so little that the squares of their deviations vanish."""
+        for i, name in enumerate(self.columns):
+            low, high = extent.ends(i)
+            if low < high and own[i] < 1 / MAX_MAGNITUDE:
+                raise SourceError(
+                    f"the values of column {name!r} must vary by at least {1 / MAX_MAGNITUDE:g}, and they lie between "
+                    f"{low:g} and {high:g}; state it in a smaller unit"
+                )
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         scheme = GaussianScheme(self.specs, state["spread"], state["step"], state["root"], tree)

@@ -20,6 +20,9 @@ from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.partitioned import Part, parts_of, rows_of
 from sfumato.tables.readers import BATCH, TableReader, brief, read_file, without_views
 
+RESERVED = "sfumato."
+"""The start of the names of columns that carry row numbers and sort keys while a copy is made."""
+
 
 @dataclass(frozen=True)
 class Source:
@@ -57,6 +60,9 @@ class Source:
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
             raise SourceError(f"column names must be distinct, and {repeated[0]!r} occurs more than once; rename one")
+        reserved = [name for name in names if name.startswith(RESERVED)]
+        if reserved:
+            raise SourceError(f"column names must not start with {RESERVED!r}, and {reserved[0]!r} does; rename it")
         return source
 
     @classmethod

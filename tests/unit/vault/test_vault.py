@@ -365,10 +365,10 @@ def test_errors_of_a_vault_in_a_database(postgres: object, tmp_path: Path) -> No
     with pytest.raises(VaultError, match="there is no vault in postgresql"):
         sf.Vault.open(url)
     with pytest.raises(VaultError, match="needs a store for its tables"):
-        sf.Vault.create(url, secret="x")
+        sf.Vault.create(url, secret="some passphrase")
     with pytest.raises(CustodyError, match="passphrase or a key"):
         sf.Vault.create(url, store=str(tmp_path))
-    vault = sf.Vault.create(url, store=str(tmp_path), secret="x")
+    vault = sf.Vault.create(url, store=str(tmp_path), secret="some passphrase")
     vault.add(wards.policy(), wards.table())
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
@@ -383,7 +383,7 @@ def test_errors_of_a_vault_in_a_database(postgres: object, tmp_path: Path) -> No
 
 def test_a_store_at_a_url(postgres: object, tmp_path: Path) -> None:
     """Tables at a URL that only fsspec supports."""
-    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="x")  # type: ignore[attr-defined]
+    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="some passphrase")  # type: ignore[attr-defined]
     vault.add(wards.policy(), wards.table(), traced=True)
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
