@@ -22,17 +22,23 @@ class Extent(Summary):
     low: tuple[float, ...]
     high: tuple[float, ...]
     temporal: tuple[bool, ...]
+    counts: tuple[tuple[int, int], ...]
+    """For each column, the number of values, and of those that its clip moves."""
 
     @classmethod
-    def of(cls, columns: list[tuple[Floats, Mask]], temporal: tuple[bool, ...]) -> Extent:
-        """The extent of some rows."""
+    def of(cls, columns: list[tuple[Floats, Mask]], temporal: tuple[bool, ...], moved: tuple[int, ...]) -> Extent:
+        """The extent of some rows, and the number of values in each column that a clip has moved."""
         present = [values[~null] if null.size else values for values, null in columns]
         low = tuple(float(values.min()) if values.size else math.inf for values in present)
         high = tuple(float(values.max()) if values.size else -math.inf for values in present)
-        return cls(low, high, temporal)
+        return cls(
+            low, high, temporal, tuple((len(values), count) for values, count in zip(present, moved, strict=True))
+        )
 
     def merge(self, other: Self) -> Self:
-        return type(self)(tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high)), self.temporal)
+        counts = tuple((a + c, b + d) for (a, b), (c, d) in zip(self.counts, other.counts, strict=True))
+        low, high = tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high))
+        return type(self)(low, high, self.temporal, counts)
 
     def ends(self, column: int) -> tuple[float, float]:
         """The lowest and highest value of a column; zero for both where it has none."""

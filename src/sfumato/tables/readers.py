@@ -14,6 +14,7 @@ import pyarrow.parquet
 from pyarrow import types
 
 from sfumato.errors import SourceError
+from sfumato.tables.csv_quotes import QuoteCheck
 from sfumato.tables.filesystem import is_file, open_file
 
 BATCH = 1 << 16
@@ -96,7 +97,7 @@ def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     # in a table of one column, an empty line is a null
     parse = pyarrow.csv.ParseOptions(delimiter=separator, ignore_empty_lines=separator in head)
 
-    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
+    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None, file: Any = None) -> Any:
         convert = pyarrow.csv.ConvertOptions(
             column_types=known,
             include_columns=names,
@@ -104,7 +105,7 @@ def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        return pyarrow.csv.open_csv(open_file(uri), parse_options=parse, convert_options=convert)
+        return pyarrow.csv.open_csv(file or open_file(uri), parse_options=parse, convert_options=convert)
 
     with parsed({field.name: _readable(field.type) for field in schema or ()}) as reader:
         found = reader.schema
@@ -113,8 +114,10 @@ def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     known = {field.name: field.type for field in found}
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with parsed(known, names) as reader:
+        checked = QuoteCheck(open_file(uri), separator)
+        with parsed(known, names, checked) as reader:
             yield from reader
+        checked.check()
 
     return TableReader(found, None, read)
 

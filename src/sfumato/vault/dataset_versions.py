@@ -64,7 +64,7 @@ def update(
     with ledger.reading() as reading:
         before = require(reading, "dataset", dataset)
     now = Dataset.of(before, store)
-    body = next_version(now, now.later_source(table), replace=replace, progress=progress)
+    body = next_version(now, now.later_source(table), may_lose=replace, progress=progress)
     return before if body is None else _recorded(ledger, keys, before, Dataset(dataset, body, store), accept_overlap)
 
 
@@ -87,7 +87,7 @@ def append(
     if before.body.get(_APPENDED) == digest:
         return before
     with now.source() as source:
-        body = next_version(now, source.extended(more), replace=False, progress=progress)
+        body = next_version(now, source.extended(more), may_lose=False, progress=progress)
     if body is None:
         return before
     return _recorded(ledger, keys, before, Dataset(dataset, body | {_APPENDED: digest}, store), accept_overlap)

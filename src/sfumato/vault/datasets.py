@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -151,14 +151,14 @@ def first_version(
 
 
 def next_version(
-    dataset: Dataset, source: Source, *, replace: bool, progress: Progress | None
+    dataset: Dataset, source: Source, *, may_lose: bool, progress: Progress | None
 ) -> dict[str, Any] | None:
     """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed.
 
     Args:
         dataset: the version before.
         source: the table, with the columns of the first version.
-        replace: whether many records may be lost, or drawn again.
+        may_lose: whether many records may be lost, or drawn again.
 
     """
     scheme, number = dataset.scheme, dataset.version + 1
@@ -167,7 +167,7 @@ def next_version(
     stored = _store_version(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
     found = compare_versions(dataset.store, dataset.body["records"], stored["records"])
     same = found.appended == found.deleted == found.changed == 0
-    refusal = None if replace else loss_refusal(dataset.name, dataset.rows, found, has_ids=bool(scheme.ids))
+    refusal = None if may_lose else loss_refusal(dataset.name, dataset.rows, found, has_ids=bool(scheme.ids))
     if same or refusal is not None:
         for file in (stored["source"], stored["records"]):
             dataset.store.drop(file["name"])
@@ -188,16 +188,24 @@ def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | No
     """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to."""
     gaussian, noisy = gaussian_scheme(scheme), _noisy_maps(scheme)
     if any(noisy):
-        later = fit(scheme.policy, source, progress=progress).schemes
+        columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
+        later = fit(replace(scheme.policy, columns=columns), source, progress=progress).schemes
         ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
         return min(max(1.0, *ratios), _MAX_RATIO)
     if gaussian is None:
         return 1.0
     role = next(mechanism.role for mechanism, part in scheme.fitted if part is gaussian)
     options = scheme.policy.options(role)
-    own = {name: Column(role, {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()}
+    own = {
+        name: Column(role, _any_clip({"clip": one["clip"]} if "clip" in one else {})) for name, one in options.items()
+    }
     policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)
     return min(gaussian.drift(fit(policy, source, progress=progress).schemes[0]), _MAX_RATIO)
+
+
+def _any_clip(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a column whose clip may move any number of values: a later version does not change a policy."""
+    return {**options, "max_clipped": 1} if "clip" in options else dict(options)
 
 
 def adds_noise(role: str) -> bool:
