@@ -123,7 +123,7 @@ def populated_vault(site: Site, table: pa.Table | None = None, **options: Any) -
     """A vault with a dataset granted to two of three recipients, one granted to nobody, an operator and a survey."""
     vault = site.create(**options)
     vault.add(wards.policy(), wards.table() if table is None else table)
-    vault.add(wards.policy("secret"), wards.table())
+    vault.add(wards.policy("secret"), wards.table(seed=9))
     for name in ("clinic", "insurer", "stranger"):
         vault.recipient(name)
     vault.grant("clinic", "ward", "partner")

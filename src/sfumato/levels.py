@@ -141,6 +141,12 @@ class Ladder:
                     f"levels must be declared from the most to the least trusted, got {name} = {level.fidelity} "
                     f"before {below} = {lower.fidelity}; reorder them by falling fidelity"
                 )
+        for name, level in pairs:
+            if _is_number(name) and float(name) != level.fidelity:
+                raise LevelError(
+                    f"the name of a level must not be another fidelity, and {name!r} has {level.fidelity}, so that a "
+                    "request for one would get the other; name it in words"
+                )
         object.__setattr__(self, "levels", MappingProxyType(dict(self.levels)))
         object.__setattr__(self, "_names", {level.fidelity: name for name, level in pairs})
 
@@ -174,6 +180,14 @@ class Ladder:
     def name(self, level: Level) -> str | None:
         """The declared name of a level, if it has one."""
         return self._names.get(level.fidelity)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _positive(what: str, value: float) -> None:

@@ -86,7 +86,9 @@ def test_a_vault_goes_on(vault: sf.Vault, tmp_path: Path) -> None:
     vault.recipient("auditor")
     vault.grant("auditor", "ward", "public")
     vault.release("auditor", "ward", tmp_path / "auditor.parquet")
-    vault.update("ward", pyarrow.parquet.read_table(MADE / "table.parquet"))
+    vault.update(
+        "ward", pyarrow.parquet.read_table(MADE / "table.parquet"), accept_overlap="both datasets were in the vault"
+    )
     assert vault.dataset("ward").version == 3
     assert vault.verify(contains=FACTS["head"]).sound
 

@@ -132,6 +132,7 @@ OPERATIONS: dict[str, Operation] = {
     "create": (lambda _: None, _create),
     "add": (World.create, lambda world: world.open().add(wards.policy(), wards.table())),
     "update": (_filled, lambda world: world.open().update("ward", _later())),
+    "append": (_filled, lambda world: world.open().append("ward", wards.table(303).slice(wards.ROWS))),
     "recipient": (_filled, lambda world: world.open().recipient("third", note="x")),
     "disable": (_filled, lambda world: world.open().disable("lab")),
     "grant": (_filled, lambda world: world.open().grant("lab", "ward", 0.3, columns=["age"])),

@@ -35,6 +35,7 @@ for command in (
     vault.init,
     vault.add,
     vault.update,
+    vault.append,
     vault.status,
     recipients.recipient,
     recipients.grant,

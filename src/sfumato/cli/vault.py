@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -17,10 +17,16 @@ from sfumato.cli.vault_options import (
     vault_options,
 )
 
+if TYPE_CHECKING:
+    from sfumato.ledger.chain import Entry
+
 _STORE = click.option(
     "--store", help="The store of tables: a path, or a URL that fsspec supports; by default the folder."
 )
 _FILE = click.Path(path_type=Path)
+_ACCEPT_OVERLAP = click.option(
+    "--accept-overlap", metavar="REASON", help="Why records of TABLE may also be in another dataset, with other noise."
+)
 
 
 @click.command()
@@ -61,16 +67,25 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 @click.option(
     "--trace", "traced", is_flag=True, help="Fingerprint the copies of each recipient, so that a leak can be traced."
 )
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: Path | None, as_json: bool) -> None:
+def add(
+    table: Path,
+    policy_path: Path,
+    traced: bool,
+    accept_overlap: str | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
     """Add TABLE with its policy to the vault, under the name in the policy."""
     from sfumato.vault.messages import sentence
 
     vault = open_vault(location, key_path)
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting and storing")
-        entry = vault.add(policy_path, table, traced=traced, progress=advance)
+        entry = vault.add(policy_path, table, traced=traced, accept_overlap=accept_overlap, progress=advance)
     level = entry.body["levels"][0][0]
     next_step = f"sfumato recipient add NAME, then sfumato grant NAME {entry.dataset} --level {level}"
     print_result(entry.__dict__, as_json, sentence(entry), next_step)
@@ -79,22 +94,57 @@ def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: P
 @click.command()
 @click.argument("dataset")
 @click.argument("table", type=_FILE)
+@click.option(
+    "--replace", is_flag=True, help="Accept a TABLE that lacks, or without an id column moves, over 5 % of the records."
+)
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def update(dataset: str, table: Path, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Add the next version of a DATASET, and show how many records changed."""
-    from sfumato.vault.messages import drift_warning, sentence
-
+def update(
+    dataset: str,
+    table: Path,
+    replace: bool,
+    accept_overlap: str | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Add the next version of a DATASET: the whole TABLE, old records and new ones. To add rows only, see append."""
     vault = open_vault(location, key_path)
     before = vault.dataset(dataset).version
     with progress(quiet=as_json) as (stage, advance):
         stage("comparing and storing")
-        entry = vault.update(dataset, table, progress=advance)
-    if entry.body["version"] == before:
-        text = f"No released value has changed: {dataset} stays at version {before}."
-    else:
-        text = "\n".join([sentence(entry), *drift_warning(entry)])
-    print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {dataset}")
+        entry = vault.update(dataset, table, replace=replace, accept_overlap=accept_overlap, progress=advance)
+    unchanged = f"No released value has changed: {dataset} stays at version {before}."
+    _print_version(entry, before, unchanged, as_json)
+
+
+@click.command()
+@click.argument("dataset")
+@click.argument("table", type=_FILE)
+@_ACCEPT_OVERLAP
+@vault_options
+@as_json_option
+def append(
+    dataset: str, table: Path, accept_overlap: str | None, location: str, key_path: Path | None, as_json: bool
+) -> None:
+    """Add the next version of a DATASET: its current records and the rows of TABLE, which are new ones."""
+    vault = open_vault(location, key_path)
+    before = vault.dataset(dataset).version
+    with progress(quiet=as_json) as (stage, advance):
+        stage("comparing and storing")
+        entry = vault.append(dataset, table, accept_overlap=accept_overlap, progress=advance)
+    unchanged = f"These rows were the last that were appended: {dataset} stays at version {before}."
+    _print_version(entry, before, unchanged, as_json)
+
+
+def _print_version(entry: Entry, before: int, unchanged: str, as_json: bool) -> None:
+    """Print how a version differs from the one before, or that there is no new one."""
+    from sfumato.vault.messages import drift_warning, sentence
+
+    is_new = entry.body["version"] != before
+    text = "\n".join([sentence(entry), *drift_warning(entry)]) if is_new else unchanged
+    print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {entry.dataset}")
 
 
 @click.command()

@@ -186,7 +186,7 @@ def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
     if new:
         vault.add(policy, table, traced=True)
     else:
-        vault.update("clinic", table)
+        vault.update("clinic", table, replace=True)  # another number of rows
     for name in policy.ladder.levels:
         vault.recipient(name)
         vault.grant(name, "clinic", name)

@@ -194,7 +194,7 @@ class LinearMapMechanism(Mechanism):
     """All columns of the role, mapped jointly."""
 
     reference = "giannella2010, section III-B"
-    options = frozenset({"clip", "scale"})
+    options = frozenset({"clip", "max_clipped", "scale"})
     settings = frozenset({"standardise", "translation", "shuffle", "noise", "withstand", "accept"})
     is_linear_map = True
     examples: ClassVar[tuple[Example, ...]] = (
@@ -234,7 +234,10 @@ class LinearMapMechanism(Mechanism):
         linear_map = LinearMapSettings.of(kind.role, settings)
         if len(columns) < 2 and kind.is_orthogonal:
             raise PolicyError(f"the role {kind.role} needs at least two columns, which are mapped jointly; add one")
-        clips = {name: {k: v for k, v in options.items() if k == "clip"} for name, options in columns.items()}
+        clips = {
+            name: {k: v for k, v in options.items() if k in ("clip", "max_clipped")}
+            for name, options in columns.items()
+        }
         scales = tuple(number(name, "scale", options.get("scale", 1.0), above=0) for name, options in columns.items())
         if not all(1e-9 <= scale <= 1e9 for scale in scales):
             raise PolicyError(
@@ -260,6 +263,7 @@ class LinearMapMechanism(Mechanism):
         if not isinstance(summary, Moments):
             raise TypeError("a linear map is fitted to the second summary")
         covariance, digits = coarse_covariance(summary.covariance(), summary.rows), bits(summary.rows)
+        self.inner.check_clips(summary.extent)
         own, scales = np.sqrt(np.diag(covariance)), np.array(self.scales)
         if self.linear_map.standardise:
             unit = np.array([coarse(float(sd or 1.0), digits) for sd in own]) / scales

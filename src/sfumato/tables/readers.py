@@ -16,6 +16,7 @@ from pyarrow import types
 
 from sfumato.errors import SourceError
 from sfumato.keys.file_reader import BinaryFile
+from sfumato.tables.csv_quotes import QuoteCheck
 from sfumato.tables.filesystem import is_file, open_file
 
 BATCH = 1 << 16
@@ -119,7 +120,7 @@ def _csv(opened: _Open, schema: pa.Schema | None = None) -> TableReader:
     # in a table of one column, an empty line is a null
     parse = pyarrow.csv.ParseOptions(delimiter=separator, ignore_empty_lines=separator in head)
 
-    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
+    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None, file: Any = None) -> Any:
         convert = pyarrow.csv.ConvertOptions(
             column_types=known,
             include_columns=names,
@@ -127,7 +128,7 @@ def _csv(opened: _Open, schema: pa.Schema | None = None) -> TableReader:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        return pyarrow.csv.open_csv(opened(), parse_options=parse, convert_options=convert)
+        return pyarrow.csv.open_csv(file or opened(), parse_options=parse, convert_options=convert)
 
     with parsed({field.name: _readable(field.type) for field in schema or ()}) as reader:
         found = reader.schema
@@ -136,8 +137,10 @@ def _csv(opened: _Open, schema: pa.Schema | None = None) -> TableReader:
     known = {field.name: field.type for field in found}
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with parsed(known, names) as reader:
+        checked = QuoteCheck(opened(), separator)
+        with parsed(known, names, checked) as reader:
             yield from reader
+        checked.check()
 
     return TableReader(found, None, read)
 

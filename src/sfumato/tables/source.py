@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,9 @@ from sfumato.errors import SourceError
 from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.partitioned import Part, parts_of, rows_of
 from sfumato.tables.readers import BATCH, TableFile, TableReader, brief, read_file, read_opened, without_views
+
+RESERVED = "sfumato."
+"""The start of the names of columns that carry row numbers and sort keys while a copy is made."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,9 @@ class Source:
         repeated = [name for name in names if names.count(name) > 1]
         if repeated:
             raise SourceError(f"column names must be distinct, and {repeated[0]!r} occurs more than once; rename one")
+        reserved = [name for name in names if name.startswith(RESERVED)]
+        if reserved:
+            raise SourceError(f"column names must not start with {RESERVED!r}, and {reserved[0]!r} does; rename it")
         return source
 
     @classmethod
@@ -72,6 +79,16 @@ class Source:
             yield from rebatched(self._open(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SourceError(f"{self.uri or 'the table'} could not be read to its end: {brief(error)}") from None
+
+    def extended(self, more: Source) -> Source:
+        """This table with the rows of another one, which has the same columns, after its own."""
+        rows = None if self.rows is None or more.rows is None else self.rows + more.rows
+
+        def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+            schema = pa.schema([self.schema.field(name) for name in names])
+            return (batch.cast(schema) for batch in chain(self.batches(names), more.batches(names)))
+
+        return Source(self.schema, rows, batches)
 
     def numbered_batches(
         self, columns: list[str]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -32,7 +32,7 @@ from sfumato.tables.source import Source
 from sfumato.vault.encrypted_store import SUFFIX, EncryptedStore
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
-from sfumato.vault.record_changes import compare_versions, write_records
+from sfumato.vault.record_changes import compare_versions, loss_refusal, write_records
 
 DRIFT = 1.25
 """The growth of the variance ratio from which a version is reported as drifting."""
@@ -42,6 +42,9 @@ _MAX_RATIO = 1e12
 
 _RATIO, _FIRST_RATIO = "stretch", "first stretch"
 """The keys of the variance ratio in the ledger: of a version, and of the first version."""
+
+OVERLAPS = "overlaps"
+"""The key, in the entry of a version, of the datasets that share records with it, with reasons."""
 
 Progress = Callable[[int], None]
 
@@ -104,6 +107,12 @@ class Dataset:
         """The scheme that was fitted to the first version; all versions use it."""
         return TableScheme.loads(self.store.read_text(self.body["scheme"]), self.body["scheme"]["name"])
 
+    def later_source(self, table: Any) -> Source:
+        """A table that has the columns of this version, and may follow it."""
+        source = Source.of(table, self.schema)
+        _check_columns(source.schema, self.schema)
+        return source
+
     @contextlib.contextmanager
     def source(self) -> Iterator[Source]:
         """The original table of this version."""
@@ -146,21 +155,32 @@ def first_version(
     return body | _store_version(name, number, scheme, source, source.schema.remove_metadata(), store, progress)
 
 
-def next_version(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
-    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed."""
+def next_version(
+    dataset: Dataset, source: Source, *, may_lose: bool, progress: Progress | None
+) -> dict[str, Any] | None:
+    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed.
+
+    Args:
+        dataset: the version before.
+        source: the table, with the columns of the first version.
+        may_lose: whether many records may be lost, or drawn again.
+
+    """
     scheme, number = dataset.scheme, dataset.version + 1
-    source = Source.of(table, dataset.schema)
-    _check_columns(source.schema, dataset.schema)
     _check(scheme, source, traced=False)
     ratio = _variance_ratio(scheme, source, progress)
     stored = _store_version(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
     found = compare_versions(dataset.store, dataset.body["records"], stored["records"])
-    if found.appended == found.deleted == found.changed == 0:
+    same = found.appended == found.deleted == found.changed == 0
+    refusal = None if may_lose else loss_refusal(dataset.name, dataset.rows, found, has_ids=bool(scheme.ids))
+    if same or refusal is not None:
         for file in (stored["source"], stored["records"]):
             dataset.store.drop(file["name"])
+        if refusal is not None:
+            raise refusal
         return None
-    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO)
-    body = {name: dataset.body[name] for name in constant}
+    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO, OVERLAPS)
+    body = {name: dataset.body[name] for name in constant if name in dataset.body}
     return body | stored | {"version": number, "changes": asdict(found), _RATIO: ratio}
 
 
@@ -173,16 +193,24 @@ def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | No
     """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to."""
     gaussian, noisy = gaussian_scheme(scheme), _noisy_maps(scheme)
     if any(noisy):
-        later = fit(scheme.policy, source, progress=progress).schemes
+        columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
+        later = fit(replace(scheme.policy, columns=columns), source, progress=progress).schemes
         ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
         return min(max(1.0, *ratios), _MAX_RATIO)
     if gaussian is None:
         return 1.0
     role = next(mechanism.role for mechanism, part in scheme.fitted if part is gaussian)
     options = scheme.policy.options(role)
-    own = {name: Column(role, {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()}
+    own = {
+        name: Column(role, _any_clip({"clip": one["clip"]} if "clip" in one else {})) for name, one in options.items()
+    }
     policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)
     return min(gaussian.drift(fit(policy, source, progress=progress).schemes[0]), _MAX_RATIO)
+
+
+def _any_clip(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a column whose clip may move any number of values: a later version does not change a policy."""
+    return {**options, "max_clipped": 1} if "clip" in options else dict(options)
 
 
 def adds_noise(role: str) -> bool:

@@ -16,7 +16,7 @@ from sfumato.vault.data_keys import rewrap
 from sfumato.vault.datasets import Dataset, adds_noise
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held_copies, held_copy
+from sfumato.vault.releases import held_copies, held_copy, held_elsewhere
 from sfumato.vault.unlocking import wrap_master_key
 
 
@@ -38,7 +38,8 @@ def rekey_cost(reading: LedgerReader, store: EncryptedStore | None) -> list[dict
         releases = reading.entries(Query(kind="release", dataset=latest.dataset, recipient=latest.recipient))
         best = max(entry.body["fidelity"] for entry in releases)
         fresh = held_copy(body, best, head.generation + 1)
-        now, after = (exposure(store, some, numbers=noisy) for some in (copies, [*copies, fresh]))
+        elsewhere = held_elsewhere(reading, latest.dataset, latest.recipient)
+        now, after = (exposure(store, some, numbers=noisy, elsewhere=elsewhere) for some in (copies, [*copies, fresh]))
         out.append(
             {
                 "dataset": latest.dataset,

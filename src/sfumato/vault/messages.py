@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from sfumato.ledger.chain import Entry
-from sfumato.vault.datasets import first_variance_ratio, is_drifting, residual_error, variance_ratio
+from sfumato.vault.datasets import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
 from sfumato.vault.store import REPLACED
 from sfumato.vault.tracing import MAX_FALSE_ACCUSATION, Suspect, Trace
@@ -34,7 +34,7 @@ def _added(entry: Entry) -> str:
     levels = ", ".join(level for level, _ in body["levels"])
     number = body["version"]
     again = f" again as version {number}, since earlier ones can no longer be read" if number > 1 else ""
-    return f"Added {entry.dataset}{again}: {body['rows']:,} rows, levels {levels}{traced}."
+    return f"Added {entry.dataset}{again}: {body['rows']:,} rows, levels {levels}{traced}.{_overlaps(entry)}"
 
 
 def _updated(entry: Entry) -> str:
@@ -42,7 +42,15 @@ def _updated(entry: Entry) -> str:
     return (
         f"Updated {entry.dataset} to version {entry.body['version']}: {changes['appended']:,} records added, "
         f"{changes['changed']:,} changed ({changes['redrawn']:,} of them with new noise in their numbers), "
-        f"{changes['deleted']:,} deleted, {changes['unchanged']:,} unchanged."
+        f"{changes['deleted']:,} deleted, {changes['unchanged']:,} unchanged.{_overlaps(entry)}"
+    )
+
+
+def _overlaps(entry: Entry) -> str:
+    """The datasets that share records with this one, and the reasons."""
+    shared = entry.body.get(OVERLAPS, {})
+    return "".join(
+        f" Shares {one['share']:.0%} of records with {name}: {one['reason']}." for name, one in shared.items()
     )
 
 

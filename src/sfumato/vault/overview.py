@@ -14,8 +14,9 @@ from sfumato.vault.encryption import is_stored_in_plain
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end
+from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held_copies
+from sfumato.vault.releases import held_copies, held_elsewhere
 
 T = TypeVar("T")
 
@@ -57,10 +58,11 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
     with vault.ledger.reading() as reading:
         entry = require(reading, "dataset", name)
         rows = [_recipient_row(reading, grant) for grant in reading.current("grant", dataset=name)]
-        copies = held_copies(reading, name)
+        copies, elsewhere = held_copies(reading, name), held_elsewhere(reading, name)
+        shared = overlapping(reading, name)
     roles = entry.body["columns"]
     numbers = any(map(adds_noise, roles.values()))
-    error = exposure(vault.store, copies, numbers=numbers)["error"] if copies else None
+    error = exposure(vault.store, copies, numbers=numbers, elsewhere=elsewhere)["error"] if copies else None
     mapped = [column for column, role in roles.items() if is_linear_map(role)]
     return {
         "dataset": name,
@@ -69,6 +71,7 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
         "columns": ", ".join(f"{column} ({role})" for column, role in roles.items()),
         "residual error of the best linear attack if all recipients collude": "" if error is None else f"{error:.1%}",
         **({"linear maps, not included": f"{', '.join(mapped)}; see sfumato audit {name}"} if mapped else {}),
+        **({"shares records with, which is included": ", ".join(shared)} if shared else {}),
         "table": rows,
     }
 

@@ -18,12 +18,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from sfumato.errors import VaultError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.release.perturbation import joint_schemes, record_digests
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.partitioner import PARTITIONS, partition_by_id
 from sfumato.tables.source import Source
 from sfumato.vault.encrypted_store import EncryptedStore
+
+MAX_LOST = 0.05
+"""The share of a version's records that the next one may lose without being asked to; see `loss_refusal`."""
 
 
 def write_records(scheme: TableScheme, source: Source, target: Any) -> None:
@@ -76,6 +80,25 @@ def compare_versions(store: EncryptedStore, before: dict[str, str], after: dict[
     return Changes(**totals)
 
 
+def loss_refusal(dataset: str, rows: int, found: Changes, *, has_ids: bool) -> VaultError | None:
+    """The reason against a version that loses too many of its records or, without ids, moves them to other rows."""
+    allowed = MAX_LOST * rows
+    if found.deleted > allowed:
+        return VaultError(
+            f"an update must keep at least {1 - MAX_LOST:.0%} of the records, and this table lacks {found.deleted:,} "
+            f"of the {rows:,} records of {dataset}; add new rows with `sfumato append {dataset} FILE`, or give up the "
+            "missing records with --replace"
+        )
+    if not has_ids and found.changed > allowed:
+        return VaultError(
+            f"records without an id column are known by their row number, so that an update must leave them in their "
+            f"rows, and {found.changed:,} of the {rows:,} rows of {dataset} would change and get new noise, which "
+            "recipients of both versions can average; keep the order of the rows, and add new ones at the end, or add "
+            "the table under a policy with an id column. --replace accepts the new noise"
+        )
+    return None
+
+
 @dataclass(frozen=True)
 class HeldCopy:
     """A copy that a recipient holds."""
@@ -90,7 +113,13 @@ class HeldCopy:
     """The variance of its noise relative to the data's variance, in the direction where this is smallest."""
 
 
-def exposure(store: EncryptedStore | None, copies: Sequence[HeldCopy], *, numbers: bool) -> dict[str, Any]:
+def exposure(
+    store: EncryptedStore | None,
+    copies: Sequence[HeldCopy],
+    *,
+    numbers: bool,
+    elsewhere: Sequence[Sequence[HeldCopy]] = (),
+) -> dict[str, Any]:
     """The number of independent noise draws that records received in these copies, and the residual error.
 
     Averaging independent draws at noise `σi²` leaves `1/(1+Σ1/σi²)` of a record's variance (li2012, Theorem 3); copies
@@ -101,8 +130,21 @@ def exposure(store: EncryptedStore | None, copies: Sequence[HeldCopy], *, number
         store: the store; `None` if nothing in it can be read.
         copies: the copies.
         numbers: whether some columns have additive noise; their hash is then the first unit.
+        elsewhere: copies of each other dataset that shares records with this one. Which records these are is not
+            known, so that each record counts as the most exposed one there.
 
     """
+    draws, smallest = _draws(store, copies)
+    for others in elsewhere:
+        more, error = _draws(store, others)
+        draws = Counter({times + max(more, default=0): count for times, count in draws.items()})
+        smallest = 1 / (1 / smallest + 1 / error - 1)
+    histogram = {str(times): draws[times] for times in sorted(draws)}
+    return {"draws": histogram, "error": smallest if numbers else None}
+
+
+def _draws(store: EncryptedStore | None, copies: Sequence[HeldCopy]) -> tuple[Counter[int], float]:
+    """How many records received how many draws in these copies, and the smallest residual error of any record."""
     best: dict[tuple[str, str, int], float] = {}
     for copy in copies:
         draw = copy.records, copy.digest, copy.generation
@@ -115,8 +157,7 @@ def exposure(store: EncryptedStore | None, copies: Sequence[HeldCopy], *, number
         counts, errors = _draws_per_record(parts, [generation for _, _, generation in known], list(known.values()))
         draws.update((counts + len(unknown)).tolist())
         smallest = min([smallest, *(1 / (1 / errors + precision)).tolist()])
-    histogram = {str(times): draws[times] for times in sorted(draws)}
-    return {"draws": histogram, "error": smallest if numbers else None}
+    return draws, smallest
 
 
 def _file(draw: tuple[str, str, int]) -> dict[str, str]:

@@ -24,6 +24,7 @@ from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
 from sfumato.vault.datasets import Dataset, residual_error, variance_ratio
 from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
+from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import HeldCopy, exposure
 
 
@@ -107,7 +108,11 @@ class VaultIssuer(Issuer):
 
     @property
     def other_copies(self) -> Sequence[tuple[Level, Key]]:
-        """The most faithful copies of the dataset that anybody was given under each earlier master key."""
+        """The most faithful copies with other noise that anybody was given, of any version or overlapping dataset.
+
+        Other noise has a copy under an earlier master key. It also has a copy of a dataset that shares records with
+        this one, in whose stead a copy of this dataset under a key of its own is attacked.
+        """
         request = self._request
         if not request.dataset.scheme.policy.targets:
             return []
@@ -117,7 +122,12 @@ class VaultIssuer(Issuer):
                 generation = entry.body["generation"]
                 if generation != request.generation and generation in request.keys:
                     best[generation] = max(best.get(generation, 0.0), entry.body["fidelity"])
-        return [(Level(fidelity), request.keys[generation]) for generation, fidelity in best.items()]
+            elsewhere = [
+                (Level(max(entry.body["fidelity"] for entry in found)), request.key.derive("overlap", other))
+                for other in overlapping(reading, request.dataset.name)
+                if (found := reading.entries(Query(kind="release", dataset=other)))
+            ]
+        return [(Level(fidelity), request.keys[generation]) for generation, fidelity in best.items()] + elsewhere
 
     def begin(self, draft: Manifest) -> Manifest:
         request = self._request
@@ -173,12 +183,14 @@ class VaultIssuer(Issuer):
         request = self._request
         with self._ledger.reading(request.keys) as reading:
             earlier = held_copies(reading, request.dataset.name, request.grant.recipient)
+            elsewhere = held_elsewhere(reading, request.dataset.name, request.grant.recipient)
         this = held_copy(request.dataset.body, request.fidelity, request.generation)
         noisy = request.dataset.has_additive_noise
         alone = residual_error(request.fidelity, request.dataset.variance_ratio) if noisy else None
-        if set(earlier) <= {this}:
+        if set(earlier) <= {this} and not elsewhere:
             return {"draws": {"1": rows}, "error": alone, "alone": alone}
-        return {**exposure(request.dataset.store, [*earlier, this], numbers=noisy), "alone": alone}
+        found = exposure(request.dataset.store, [*earlier, this], numbers=noisy, elsewhere=elsewhere)
+        return {**found, "alone": alone}
 
 
 class RepeatIssuer(VaultIssuer):
@@ -231,6 +243,12 @@ def held_copies(reading: LedgerReader, dataset: str, recipient: str | None = Non
     bodies = {entry.body["version"]: entry.body for entry in versions}
     given = [(bodies[one.body["version"]], one.body["fidelity"], one.body["generation"]) for one in releases]
     return list(dict.fromkeys(held_copy(*one) for one in given))
+
+
+def held_elsewhere(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[list[HeldCopy]]:
+    """The copies, of each other dataset that shares records with this one, that a recipient, or all, were given."""
+    held = [held_copies(reading, other, recipient) for other in overlapping(reading, dataset)]
+    return [copies for copies in held if copies]
 
 
 def held_copy(dataset: dict[str, Any], fidelity: float, generation: int) -> HeldCopy:

@@ -16,7 +16,7 @@ from sfumato.release.policy import Policy
 from sfumato.tables.view import View
 from sfumato.vault import tokens
 from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
-from sfumato.vault.dataset_versions import add, update
+from sfumato.vault.dataset_versions import add, append, update
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Grant, RequestedLevel, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -50,23 +50,68 @@ class Vault(VaultLifecycle):
     release_unit = "rows"
 
     def add(
-        self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
+        self,
+        policy: Policy | str | Path,
+        table: Any,
+        *,
+        traced: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
     ) -> Entry:
         """Add a table with its policy, under the name in the policy; adding the same again changes nothing.
 
         Args:
             policy: a policy, or the path of its file.
             traced: fingerprint the copies of recipients with the same level, so that a leak can be traced.
+            accept_overlap: the reason why records of this table may also be in another dataset, with noise of its
+                own; without one that is refused.
 
         """
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
+        keys = self._keys_of_intact_head()
         return add(
-            self.ledger, self._keys_of_intact_head(), self.store, policy, table, traced=traced, progress=progress
+            *(self.ledger, keys, self.store, policy, table),
+            traced=traced,
+            accept_overlap=accept_overlap,
+            progress=progress,
         )
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset; the same table again changes nothing."""
-        return update(self.ledger, self._keys_of_intact_head(), self.store, dataset, table, progress=progress)
+    def update(
+        self,
+        dataset: str,
+        table: Any,
+        *,
+        replace: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
+    ) -> Entry:
+        """Add the next version of a dataset, as a whole table; the same table again changes nothing.
+
+        Args:
+            replace: accept a table that lacks more than 5 % of the records or, if it has no id column, in which more
+                than 5 % of the rows have changed; both are refused otherwise.
+            accept_overlap: the reason why new records may also be in another dataset, as for `add`.
+
+        """
+        keys = self._keys_of_intact_head()
+        return update(
+            *(self.ledger, keys, self.store, dataset, table),
+            replace=replace,
+            accept_overlap=accept_overlap,
+            progress=progress,
+        )
+
+    def append(
+        self, dataset: str, table: Any, *, accept_overlap: str | None = None, progress: Progress | None = None
+    ) -> Entry:
+        """Add the next version of a dataset: the current one and these rows; the same rows again change nothing.
+
+        Args:
+            accept_overlap: the reason why new records may also be in another dataset, as for `add`.
+
+        """
+        keys = self._keys_of_intact_head()
+        return append(self.ledger, keys, self.store, dataset, table, accept_overlap=accept_overlap, progress=progress)
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
@@ -13,11 +15,11 @@ from sfumato.policy.suggest import draft
 from sfumato.release.policy import Policy
 from sfumato.service import uploads
 from sfumato.service.api import schemas
-from sfumato.service.authentication import Reader, Writer
+from sfumato.service.authentication import Caller, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
-from sfumato.vault import preview
+from sfumato.vault import Vault, preview
 from sfumato.vault.grants import require
 from sfumato.vault.messages import drift_warning, sentence
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
@@ -48,7 +50,9 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("fitting the scheme and storing the table")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            entry = vault.add(policy, table, traced=body.traced, progress=progress.advance)
+            entry = vault.add(
+                policy, table, traced=body.traced, accept_overlap=body.accept_overlap, progress=progress.advance
+            )
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": sentence(entry)}, ""
@@ -86,10 +90,34 @@ def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> li
 
 
 @router.post("/datasets/{dataset}/versions", status_code=202)
-def update_dataset(
-    request: Request, dataset: schemas.Name, body: schemas.TableSource, caller: Writer
+def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer) -> dict[str, str]:
+    """Add the next version of a dataset as a whole table, in a background job."""
+
+    def update(vault: Vault, table: FilePath, progress: JobProgress) -> Entry:
+        accepted = body.accept_overlap
+        return vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=progress.advance)
+
+    return _start_version(request, dataset, body, caller, update)
+
+
+@router.post("/datasets/{dataset}/rows", status_code=202)
+def append_rows(request: Request, dataset: schemas.Name, body: schemas.NewRows, caller: Writer) -> dict[str, str]:
+    """Add the next version of a dataset, the current one and some more rows, in a background job."""
+
+    def append(vault: Vault, table: FilePath, progress: JobProgress) -> Entry:
+        return vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=progress.advance)
+
+    return _start_version(request, dataset, body, caller, append)
+
+
+def _start_version(
+    request: Request,
+    dataset: str,
+    body: schemas.TableSource,
+    caller: Caller,
+    add: Callable[[Vault, FilePath, JobProgress], Entry],
 ) -> dict[str, str]:
-    """Add the next version of a dataset, in a background job."""
+    """Start the background job that adds a version."""
     context = context_of(request)
     vault = context.vault.acting_as(caller.actor)
     context.vault.dataset(dataset)
@@ -97,7 +125,7 @@ def update_dataset(
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("comparing with the previous version and storing the table")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            entry = vault.update(dataset, table, progress=progress.advance)
+            entry = add(vault, table, progress)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *drift_warning(entry)])}, ""
