@@ -26,6 +26,7 @@ def _environment() -> Environment:
     environment.filters["day"] = lambda moment: str(moment)[:10]
     environment.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
     environment.filters["thousands"] = lambda number: f"{number:,}"
+    environment.filters["percent"] = lambda share: f"{share:.1%}"
     environment.filters["level"] = lambda level: level if isinstance(level, str) else f"{level:.4g}"
     return environment
 
