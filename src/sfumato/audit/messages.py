@@ -44,8 +44,8 @@ def _unsoundness(audit: Audit) -> list[str]:
         first = audit.soundness.alarms[0]
         out.append(
             f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {_checks(audit)} failed (false-alarm rate "
-            f"{false_alarm_rate(audit)}). The smallest p-value: {first.fault} ({first.subject}). Either these copies do "
-            "not match their manifests, or this is not their original."
+            f"{false_alarm_rate(audit)}). The smallest p-value: {first.fault} ({first.subject}). Either these copies "
+            "do not match their manifests, or this is not their original."
         )
     if audit.soundness.unchecked:
         names = ", ".join(audit.soundness.unchecked)
