@@ -74,9 +74,9 @@ def process_tree(process: int) -> list[int]:
 
 @contextlib.contextmanager
 def serving(
-    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None
+    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None, **process_options: Any
 ) -> Iterator[Service]:
-    """Serve a vault while the block runs."""
+    """Serve a vault while the block runs; further options are those of the process."""
     port, log = port or free_port(), folder / "service.log"
     key = folder / "service.key"
     if not key.exists():
@@ -94,7 +94,10 @@ def serving(
     ]
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options], stderr=out, stdout=out
+            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options],
+            stderr=out,
+            stdout=out,
+            **process_options,
         )
     service = Service(f"http://127.0.0.1:{port}", vault, process, log)
     try:
