@@ -99,7 +99,8 @@ def serving(
             stdout=out,
             **process_options,
         )
-    service = Service(f"http://127.0.0.1:{port}", vault, process, log)
+    scheme = "https" if "--tls-certificate" in options else "http"
+    service = Service(f"{scheme}://127.0.0.1:{port}", vault, process, log)
     try:
         _wait_until_ready(service)
         yield service
@@ -114,7 +115,7 @@ def serving(
 def _wait_until_ready(service: Service) -> None:
     for _ in range(600):
         with contextlib.suppress(httpx2.HTTPError):
-            if httpx2.get(f"{service.url}/readyz").status_code == 200:
+            if httpx2.get(f"{service.url}/readyz", verify=False).status_code == 200:
                 return
         if service.process.poll() is not None:
             break

@@ -94,7 +94,7 @@ def test_the_service_answers_under_hostile_load(tmp_path: Path, many_files: int)
         assert _slowest_answer(service) < max(1.0, 3 * quiet)
         with contextlib.suppress(ConnectionResetError):
             assert first.recv(1000) == b""
-        assert 9 < time.monotonic() - begun
+        assert time.monotonic() - begun > 9
 
 
 def _connected_again(stack: contextlib.ExitStack, service: Service) -> socket.socket:

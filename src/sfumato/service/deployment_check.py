@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import ipaddress
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,8 +13,6 @@ from sfumato.errors import SfumatoError
 from sfumato.ledger.database import is_url
 from sfumato.service.settings import Settings
 from sfumato.vault import Vault, operators, tokens
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True)
@@ -76,7 +75,7 @@ def _store(vault: Vault) -> Finding:
 def _transport(settings: Settings, host: str) -> Finding:
     if settings.tls is not None:
         return _certificate(settings.tls)
-    if host not in _LOOPBACK:
+    if not _is_loopback(host):
         return Finding(
             settings.secure and settings.proxied,
             f"plain HTTP on {host}, for a TLS proxy elsewhere"
@@ -90,11 +89,19 @@ def _transport(settings: Settings, host: str) -> Finding:
     return Finding(good=True, text="plain HTTP, on this machine only")
 
 
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
 def _certificate(tls: tuple[Path, Path]) -> Finding:
     try:
         ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*tls)
     except OSError as error:  # an error of TLS is one too
-        text = f"a certificate must have its private key, both as PEM files without a passphrase: {error.strerror or error}"
+        reason = error.strerror or error
+        text = f"a certificate must have its private key, both as PEM files without a passphrase: {reason}"
         return Finding(good=False, text=text)
     return Finding(good=True, text="HTTPS with a certificate of this service")
 
