@@ -74,9 +74,9 @@ def process_tree(process: int) -> list[int]:
 
 @contextlib.contextmanager
 def serving(
-    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None
+    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None, **process_options: Any
 ) -> Iterator[Service]:
-    """Serve a vault while the block runs."""
+    """Serve a vault while the block runs; further options are those of the process."""
     port, log = port or free_port(), folder / "service.log"
     key = folder / "service.key"
     if not key.exists():
@@ -94,9 +94,13 @@ def serving(
     ]
     with log.open("ab") as out:
         process = subprocess.Popen(
-            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options], stderr=out, stdout=out
+            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options],
+            stderr=out,
+            stdout=out,
+            **process_options,
         )
-    service = Service(f"http://127.0.0.1:{port}", vault, process, log)
+    scheme = "https" if "--tls-certificate" in options else "http"
+    service = Service(f"{scheme}://127.0.0.1:{port}", vault, process, log)
     try:
         _wait_until_ready(service)
         yield service
@@ -111,7 +115,7 @@ def serving(
 def _wait_until_ready(service: Service) -> None:
     for _ in range(600):
         with contextlib.suppress(httpx2.HTTPError):
-            if httpx2.get(f"{service.url}/readyz").status_code == 200:
+            if httpx2.get(f"{service.url}/readyz", verify=False).status_code == 200:
                 return
         if service.process.poll() is not None:
             break

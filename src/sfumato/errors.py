@@ -75,6 +75,11 @@ class Unavailable(VaultError):
 class GrantError(VaultError):
     """A request that no grant in force allows."""
 
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}; {advice}" if advice else reason)
+        self.reason = reason
+        """The message without the advice to the owner, which is not for recipients."""
+
 
 class NotGranted(GrantError):
     """A dataset that a recipient may not know of."""

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import Service, populated_vault, serving, sqlite_vault
+from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, UnknownSubject
@@ -109,7 +109,28 @@ def test_a_job_reports_its_progress(tmp_path: Path) -> None:
             assert client.get(f"/api/v1/jobs/{job['id']}").json()["result"]["passed"] is True
             assert client.get(f"/api/v1/jobs/{'0' * 16}/report").status_code == 404
         assert "sandbox" in page.headers["content-security-policy"]
-        assert (job["stage"], job["result"]) == ("no alarm", {})
+        assert job["stage"].startswith("The column at the highest risk: ")
+        assert job["result"] == {}
+
+
+def test_a_disclosed_column_is_named_first_wherever_the_verdict_is_shown(sqlite_service: Service) -> None:
+    vault = sqlite_service.vault
+    vault.add(sf.Policy.loads(wards.POLICY.replace('"ward"', '"bare"').replace("0.8", "0.97")), wards.table())
+    found = sqlite_service.remote("owner").audit("bare", attacks=["llse"])
+    assert not found.passed
+    assert found.summary()["verdict"].startswith("DISCLOSED: an attack recovers more than 90% of 2 columns: ")
+    with sqlite_service.client("owner") as client:
+        [job] = client.get("/api/v1/jobs", params={"dataset": "bare"}).json()
+    with sqlite_service.client() as client:
+        client.post("/signin", data={"name": "anna", "password": PASSWORD})
+        pages = [client.get(path).text for path in (f"/console/jobs/{job['id']}", "/console/datasets/bare/levels")]
+        pages.append(client.get(f"/api/v1/jobs/{job['id']}/report").text)
+    for page in (*pages, found.text()):
+        assert "DISCLOSED: an attack recovers more than 90% of 2 columns" in page
+        assert "No alarm" not in page
+        assert "Sound" not in page
+    assert "<pre" not in pages[0]
+    assert '<p class="verdict bad">DISCLOSED' in pages[0]
 
 
 def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:

@@ -79,14 +79,14 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         "/api/v1/datasets/{dataset}/preview",
         "/api/v1/datasets/ward/preview?fidelity=0.4",
         _NO_BODY,
-        _owner(200, 200),
+        _owner(200),
     ),
     (
         "GET",
         "/api/v1/datasets/{dataset}/collusion",
         "/api/v1/datasets/ward/collusion?recipient=clinic&recipient=insurer",
         _NO_BODY,
-        _owner(200, 200),
+        _owner(200),
     ),
     (
         "POST",

@@ -134,14 +134,14 @@ def active_grant(reading: LedgerReader, recipient: str, dataset: str, now: datet
     require(reading, "recipient", recipient)
     require(reading, "dataset", dataset)
     entry = reading.latest("grant", dataset, recipient)
-    hint = f"to grant it, use `sfumato grant {recipient} {dataset} --level LEVEL`"
+    advice = f"to grant it, use `sfumato grant {recipient} {dataset} --level LEVEL`"
     if entry is None:
-        raise GrantError(f"{recipient} must have a grant for {dataset}, and has none; {hint}")
+        raise GrantError(f"{recipient} must have a grant for {dataset}, and has none", advice)
     if entry.action == "revoked":
-        raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}; {hint}")
+        raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}", advice)
     grant = Grant.of(entry)
     if grant.is_over(now):
-        raise GrantError(f"the grant of {dataset} to {recipient} ended at {str(grant.until)[:16]} UTC; {hint}")
+        raise GrantError(f"the grant of {dataset} to {recipient} ended at {str(grant.until)[:16]} UTC", advice)
     return grant, entry
 
 
@@ -154,5 +154,5 @@ def require(reading: LedgerReader, kind: str, name: str) -> Entry:
         hint = nearest(name, names) if names else "there is none yet"
         raise UnknownSubject(f"there is no {kind} called {name!r}; {hint}")
     if entry.action == "disabled":
-        raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}; enable it first")
+        raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}", "enable it first")
     return entry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,14 @@ from tests import wards
 import sfumato as sf
 from sfumato.attacks import ATTACKS
 from sfumato.audit.audit import audit
-from sfumato.audit.messages import notes, text, verdict
+from sfumato.audit.messages import headline, notes, text, verdict
 from sfumato.audit.outliers import SinglingOutRisk, singling_out_risk
 from sfumato.audit.report import page
 from sfumato.audit.result import SkippedAttack
 from sfumato.errors import AttackError, GrantError, VaultError
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.targets import Target
+from sfumato.risk.thresholds import ThresholdResult
 from sfumato.tables.sampling import one_in, sampled
 from sfumato.tables.view import EVERYTHING, View
 
@@ -213,6 +215,24 @@ def test_thresholds_are_tested_by_all_attacks(table: pa.Table, copies: dict[str,
     assert "THRESHOLDS NOT TESTED" in verdict(found)
 
 
+def test_a_disclosed_column_fails_the_audit_and_is_named_first(table: pa.Table, key: sf.Key) -> None:
+    policy = sf.Policy.loads(wards.POLICY.replace("internal = 0.8", "internal = 0.97"))
+    copies = {"ann": policy.fit(table).release(table, "internal", key)}
+    found = audit(table, copies, attacks=("llse",))
+    assert not found.passed
+    assert {risk.column for risk in found.disclosed_columns} == {"age", "income"}
+    said = verdict(found)
+    assert re.match(r"DISCLOSED: an attack recovers more than 90% of 2 columns: \w+ 9\d% \(llse\); \w+ 9\d% ", said)
+    assert "sound" not in said.lower()
+    assert headline(found) == said[: len(headline(found))]
+    one = dataclasses.replace(found, column_risks=found.column_risks[:1])
+    assert "of 1 column: age" in verdict(one)
+    bound = Target.parse("age: error >= 0.01")  # the owner has decided on this column
+    decided = dataclasses.replace(one, thresholds=(ThresholdResult(bound, "llse", 0.03),), partial=False)
+    assert decided.passed
+    assert verdict(decided).startswith("DISCLOSED")
+
+
 def test_clipped_columns_are_compared_with_the_clipped_original(key: sf.Key) -> None:
     """A few far outliers would otherwise dominate the variance, and make every attack look harmless."""
     table = wards.table(4000)
@@ -251,7 +271,7 @@ def test_any_number_of_copies_can_be_audited(size: int, table: pa.Table, key: sf
     made = wards.policy().fit(table).release_levels(table, levels, key)
     found = audit(table, dict(zip(levels, made, strict=True)), attacks=QUICK)
     assert found.passed
-    assert ("Sound: the copy" in verdict(found)) == (size == 1)
+    assert ("The noise matches the manifest" in verdict(found)) == (size == 1)
     assert page(found).startswith("<!doctype html>")
 
 

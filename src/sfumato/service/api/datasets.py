@@ -22,6 +22,7 @@ from sfumato.service.problems import problem_responses
 from sfumato.vault import Vault, preview
 from sfumato.vault.grants import require
 from sfumato.vault.messages import drift_warning, sentence
+from sfumato.vault.names import validated_name
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
 
 router = APIRouter(prefix="/api/v1", tags=["datasets"], responses=problem_responses(404))
@@ -45,6 +46,7 @@ def list_datasets(request: Request, caller: Reader) -> list[schemas.Dataset]:  #
 def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> dict[str, str]:
     """Add a table with its policy to the vault, in a background job."""
     context, policy = context_of(request), Policy.loads(body.policy)
+    validated_name("dataset", policy.dataset)
     vault = context.vault.acting_as(caller.actor)
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
@@ -137,10 +139,10 @@ def _start_version(
 def preview_level(
     request: Request,
     dataset: schemas.Name,
-    caller: Reader,  # noqa: ARG001
+    caller: Writer,  # noqa: ARG001
     fidelity: Annotated[float, Query(ge=0.001, le=0.999)],
 ) -> dict[str, Any]:
-    """Preview a level: ten perturbed records, the disclosure risk and the utility of each column."""
+    """Preview a level: ten records with their originals, the disclosure risk and the utility of each column."""
     return preview.preview(context_of(request).vault, dataset, fidelity)
 
 
@@ -148,10 +150,10 @@ def preview_level(
 def simulate_collusion(
     request: Request,
     dataset: schemas.Name,
-    caller: Reader,  # noqa: ARG001
+    caller: Writer,  # noqa: ARG001
     recipient: Annotated[list[str], Query(min_length=1, max_length=50)],
 ) -> dict[str, Any]:
-    """Simulate collusion: what recipients could reconstruct together, compared with copies with independent noise."""
+    """Simulate collusion: the linear estimates of recipients together, with the original values of ten records."""
     return preview.collusion(context_of(request).vault, dataset, recipient)
 
 
