@@ -9,7 +9,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from itertools import cycle
+from itertools import repeat
 from threading import Thread
 from typing import Any
 
@@ -64,7 +64,7 @@ class HostileServer:
         self.received: list[dict[str, Any]] = []
         self.paths: list[str] = []
         self.reply: tuple[int, str] = (503, "problem")
-        self.definitions = cycle(VARIANTS[:1])
+        self.definitions: Iterator[str] = repeat(VARIANTS[0])
         self.page_headers: dict[str, str] = {}
 
     @property

@@ -34,7 +34,7 @@ _ANSWER_AGAIN_AND_AGAIN = """async (surveys) => {
   await Promise.all(surveys.map(async (survey) => {
     const one = await new Respondent({ server: location.origin, survey }).load();
     const prepare = () => one.prepare(answers, { level: 1 }), send = () => one.send(), forget = () => one.forget();
-    for (const step of [prepare, send, send, forget, prepare, send]) await step().catch(() => {});
+    for (const step of [prepare, send, forget, prepare, send]) await step().catch(() => {});
   }));
 }"""
 
@@ -51,7 +51,7 @@ def test_every_reply_gets_the_same_row(person: BrowserContext, server: HostileSe
         bodies.setdefault(path, []).append(json.dumps(body))
     assert set(bodies) == {f"/api/v1/respond/{name}/answers" for name in names}  # no redirect was followed
     assert [path for path, sent in bodies.items() if len(set(sent)) > 1] == []
-    assert len(server.received) > 2 * len(names)  # most replies make the browser try again
+    assert len(server.received) > 1.5 * len(names)  # most replies make the browser try again
 
 
 def test_clicks_reloads_and_other_definitions_get_the_same_row(person: BrowserContext, server: HostileServer) -> None:

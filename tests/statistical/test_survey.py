@@ -66,7 +66,7 @@ def test_shares_are_unbiased_and_covered(rng: np.random.Generator, verdict: Verd
 @pytest.mark.statistical(checks=1)
 def test_honest_answers_raise_no_alarm_and_forged_ones_do(rng: np.random.Generator, verdict: Verdict) -> None:
     """Honest people who all answer alike, which is the hardest case, against a tenth of forged answers at one level."""
-    survey, runs, people = Survey.loads(EXAMPLE), 150, 200
+    survey, runs, people = Survey.loads(EXAMPLE), 60, 200
     size, alarms = np.array(survey.sizes), {False: 0, True: 0}
     for _ in range(runs):
         levels = rng.integers(0, 3, people)

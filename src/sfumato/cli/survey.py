@@ -199,8 +199,12 @@ def model(
         for one in qualities
     ]
     text = "\n".join([*(f"ALARM {one}." for one in alarms), f"Accuracy on {qualities[0].evaluated_on}:", *lines])
-    data = {"survey": name, "alarms": list(alarms), "qualities": [one.as_dict() for one in qualities]}
-    data["file"] = out and str(out)
+    data = {
+        "survey": name,
+        "alarms": list(alarms),
+        "qualities": [one.as_dict() for one in qualities],
+        "file": out and str(out),
+    }
     print_result(
         data, as_json, text, f"joblib.load({str(out)!r})" if out else f"sfumato survey model {name} --out {name}.joblib"
     )

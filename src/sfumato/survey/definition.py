@@ -82,13 +82,13 @@ class Survey:
             require(self.width <= _MAX_GUIDED_WIDTH, requirement, self.width)
 
     def check_protection(self) -> Survey:
-        """This survey, unless a level hardly perturbs; such a survey of an earlier version can be read, not answered."""
+        """This survey, unless a level hardly perturbs; such a survey of an earlier version can still be read."""
         for name, epsilon in self.levels:
             if epsilon > _MAX_EPSILON:
                 truth = 1 / (1 + math.exp(-epsilon))
                 raise SurveyError(
                     f"the epsilon of level {name} must be at most {_MAX_EPSILON:g} per question, got {epsilon:g}, at "
-                    f"which {truth:.3%} of the answers to a yes-no question would be sent unchanged; choose a smaller one"
+                    f"which {truth:.3%} of the answers to a yes-no question would be sent unchanged; lower it"
                 )
         return self
 

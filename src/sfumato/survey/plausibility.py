@@ -41,7 +41,7 @@ def influence(survey: Survey, answers: int) -> float:
 
 
 def _estimates_outside(survey: Survey, levels: Integers, rows: Integers, rate: float) -> list[str]:
-    """Estimated shares that are further below 0 or above 1 than chance explains."""
+    """Estimated shares that are further below 0 or above 1 than noise explains."""
     retention, limit, found = np.array(survey.retention)[levels], -float(ndtri(rate)), []
     for index, item in enumerate(survey.items if len(rows) else ()):
         estimates = [
@@ -63,9 +63,9 @@ def _impossible_counts(survey: Survey, level: int, rows: Integers, rate: float) 
     for index, (item, kept) in enumerate(zip(survey.items, survey.retention[level], strict=True)):
         counts = np.bincount(rows[:, index], minlength=item.size)
         least, most = (1 - kept) / item.size, kept + (1 - kept) / item.size
-        chances = np.minimum(binom.sf(counts - 1, len(rows), most), binom.cdf(counts, len(rows), least))
-        worst = int(np.argmin(chances))
-        if chances[worst] < rate:
+        probabilities = np.minimum(binom.sf(counts - 1, len(rows), most), binom.cdf(counts, len(rows), least))
+        worst = int(np.argmin(probabilities))
+        if probabilities[worst] < rate:
             found.append(
                 f"{item.name}: {counts[worst]:,} of {len(rows):,} answers at the level {survey.levels[level][0]!r} say "
                 f"{item.labels[worst]!r}, and honest devices say it in {least:.0%} to {most:.0%} of cases; {_ADVICE}"

@@ -299,6 +299,7 @@ export class Respondent {
       await this.storage.put("rejected", null, { clear });
       return { state: "rejected", clear, reason: detail };
     }
+    await this.store("tried", content, clear); // again, in case the reply cleared the browser's storage
     const final = status === 403; // only another link, with an invitation, can help
     return { ...progressOf(tried), final, reason: `The survey did not confirm your answer (status ${status}). ${detail} ${final ? "" : AGAIN}` };
   }
