@@ -14,11 +14,9 @@ from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.attacks.evidence.simulation import training_set
 from sfumato.attacks.evidence.statistics import column_means
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.ridge import ridge_regression
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
-
-_PENALTIES = np.logspace(-4, 4, 9)
-"""Ridge penalties to choose from by cross-validation, for columns in standard deviations."""
 
 _LARGEST_TRAINING_SET = 20_000
 """The largest number of known records from which the weights of categorical copies are estimated."""
@@ -68,28 +66,22 @@ def _inputs(evidence: Evidence) -> Floats:
 
 def _linear_regression(inputs: Floats, truth: Floats) -> Callable[[Floats], Floats]:
     """Ridge regression of each column of the original; a missing input counts as the mean of its column."""
-    from sklearn.linear_model import RidgeCV  # noqa: PLC0415 - takes long to import
-
     means = column_means(inputs)
-    units = np.where(np.isnan(inputs), means, inputs).std(axis=0)
-    units[units == 0] = 1.0
+    filled = np.where(np.isnan(inputs), means, inputs)
+    present = ~np.isnan(truth)
+    patterns, pattern = np.unique(present, axis=1, return_inverse=True)  # columns known in the same records, at once
+    predictions = [
+        ridge_regression(filled[rows], truth[rows][:, pattern == i]) if rows.any() else None
+        for i, rows in enumerate(patterns.T)
+    ]
 
-    def design(values: Floats) -> Floats:
-        scaled: Floats = np.nan_to_num((values - means) / units)
-        return scaled
-
-    models = []
-    for target in truth.T:
-        present = ~np.isnan(target)
-        if present.sum() > 2:
-            models.append(RidgeCV(_PENALTIES).fit(design(inputs[present]), target[present]).predict)
-        else:
-            mean = float(target[present].mean()) if present.any() else np.nan
-            models.append(lambda values, mean=mean: np.full(len(values), mean))
-
-    def predict(values: Floats) -> Floats:
-        scaled = design(values)
-        return np.column_stack([model(scaled) for model in models])
+    def predict(some: Floats) -> Floats:
+        complete = np.where(np.isnan(some), means, some)
+        out = np.full((len(some), truth.shape[1]), np.nan)
+        for i, prediction in enumerate(predictions):
+            if prediction is not None:
+                out[:, pattern == i] = prediction(complete)
+        return out
 
     return predict
 

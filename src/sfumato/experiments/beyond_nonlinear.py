@@ -102,11 +102,9 @@ class Nonlinear(Experiment):
 
 def _read_as_independent(copies: list[pa.Table]) -> list[pa.Table]:
     """The same copies, for an attacker who does not believe that they lie on one path."""
-    manifests = [Manifest.of(copy) for copy in copies]
-    changed = [
-        replace(
-            m, models=tuple(replace(model, collusion_resistant=False) for model in of_type(m.models, GaussianNoise))
-        )
-        for m in manifests
-    ]
-    return [attach(copy, manifest) for copy, manifest in zip(copies, changed, strict=True)]
+    changed = []
+    for copy in copies:
+        manifest = Manifest.of(copy)
+        models = [replace(model, collusion_resistant=False) for model in of_type(manifest.models, GaussianNoise)]
+        changed.append(attach(copy, replace(manifest, models=tuple(models))))
+    return changed

@@ -95,9 +95,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             writing = write(keys)
             writing.set_store(store_location)
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
-            writing.append(
-                "restored", "vault", {FINGERPRINT_OFFSET: (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)}
-            )
+            writing.append("restored", "vault", {FINGERPRINT_OFFSET: (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)})
     except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 

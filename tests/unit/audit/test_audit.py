@@ -34,7 +34,7 @@ def test_an_audit_of_sound_copies(table: pa.Table, copies: dict[str, pa.Table]) 
     assert found.passed
     assert not found.collusion_gains
     assert found.paths == 1
-    linear_map_attacks = {"known-input", "known-sample", "ica"}
+    linear_map_attacks = {"known-input", "known-rows", "known-sample", "ica"}
     assert {score.attack for score in found.all_copies.scores} == set(ATTACKS.names()) - linear_map_attacks
     assert "learned on all copies" in stages
     risks = {risk.column: risk for risk in found.column_risks}
