@@ -88,8 +88,8 @@ class ColumnRisk:
         It is R² for numbers, and for categories Goodman and Kruskal's lambda.
         """
         if self.measure == "error":
-            return 1 - self.all_copies
-        return (self.all_copies - self.baseline) / (1 - self.baseline) if self.baseline < 1 else 0.0
+            return max(1 - self.all_copies, 0.0)
+        return max((self.all_copies - self.baseline) / (1 - self.baseline), 0.0) if self.baseline < 1 else 0.0
 
 
 @dataclass(frozen=True)

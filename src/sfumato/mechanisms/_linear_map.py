@@ -216,13 +216,8 @@ class LinearMapMechanism(Mechanism):
         return self.inner.columns
 
     @property
-    def is_exact(self) -> bool:
-        """Whether as many known records as there are columns recover everything."""
-        return not self.linear_map.noise and (self.linear_map.dimensions or len(self.columns)) >= len(self.columns)
-
-    @property
     def must_withstand(self) -> int | None:
-        return self.linear_map.withstand if self.is_exact and not self.linear_map.accept else None
+        return None if self.linear_map.accept else self.linear_map.withstand
 
     @property
     def accepted_risk(self) -> str | None:

@@ -140,7 +140,7 @@ def first_version(
     scheme = policy.fit(source, progress=progress)
     _check(scheme, source, traced=traced)
     # the policy cannot be changed later: check now, not at the first release
-    check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))))
+    check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))), min(scheme.policy.ladder))
     ratio = _variance_ratio(scheme, source, progress) if _sets_noise_size(policy) else 1.0
     body = {
         "version": number,

@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from tests import wards
+from tests.planted_faults import plant_independent_noise
 
 import sfumato as sf
 from sfumato.attacks import ATTACKS
@@ -35,7 +36,7 @@ def test_an_audit_of_sound_copies(table: pa.Table, copies: dict[str, pa.Table]) 
     assert found.passed
     assert not found.collusion_gains
     assert found.paths == 1
-    linear_map_attacks = {"known-input", "known-sample", "ica"}
+    linear_map_attacks = {"known-input", "known-rows", "known-sample", "ica"}
     assert {score.attack for score in found.all_copies.scores} == set(ATTACKS.names()) - linear_map_attacks
     assert "learned on all copies" in stages
     risks = {risk.column: risk for risk in found.column_risks}
@@ -75,6 +76,23 @@ def test_collusion_gains_from_independent_copies(table: pa.Table) -> None:
     assert not found.passed
     assert found.paths == 2
     assert "COLLUSION GAINS" in verdict(found)
+
+
+def test_attacks_on_all_copies_do_not_believe_that_they_lie_on_one_path(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With independent noise under manifests that state one path, the copies together disclose more, and it shows."""
+    plant_independent_noise(monkeypatch)
+    made = wards.policy().fit(table).release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(32)))
+    found = audit(table, dict(zip(("ann", "bob"), made, strict=True)), attacks=(*QUICK, "regression"))
+    assert found.paths == 1
+    assert not found.passed
+    assert found.collusion_gains
+    risks = {risk.column: risk for risk in found.column_risks}
+    assert risks["age"].all_copies < 0.9 * risks["age"].single_copy
+    error, reconstruction = found.collusion_curves
+    assert error.these_copies[1] < 0.9 * error.these_copies[0]
+    assert reconstruction.these_copies[1] > reconstruction.these_copies[0] + 0.01
 
 
 def test_a_flawed_copy_must_not_be_released(table: pa.Table, copies: dict[str, pa.Table]) -> None:
