@@ -1,12 +1,17 @@
-"""Conversion of results to values that strict JSON can represent, and type checks of values that were read from JSON."""
+"""Values that strict JSON can represent, type checks of values that were read from JSON, and reading of TOML."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import re
+import tomllib
 from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
+
+_QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
+_LONG_KEY = re.compile(r"(?:[\w-]*+[ \t]*+\.){101}")
 
 
 def json_safe(value: Any) -> Any:
@@ -16,6 +21,16 @@ def json_safe(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [json_safe(item) for item in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def load_toml(text: str) -> dict[str, Any]:
+    """The content of a TOML document; `ValueError` or `RecursionError` if it is none.
+
+    The time to parse a key grows with the square of its parts, so that a few kilobytes could take minutes.
+    """
+    if _LONG_KEY.search(_QUOTED.sub("", text)):
+        raise ValueError("a key must have at most 100 parts that are separated by dots")
+    return tomllib.loads(text)
 
 
 def check_types(record: Any) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import io
 import json
+import shutil
+import tarfile
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv
@@ -61,13 +63,9 @@ class Parser:
 @cache
 def scratch() -> Path:
     """A folder of this process, for parsers of files."""
-    folder = tempfile.TemporaryDirectory(prefix="sfumato-fuzz-")
-    contextlib.ExitStack().enter_context(folder)
-    _KEPT.append(folder)
-    return Path(folder.name)
-
-
-_KEPT: list[Any] = []
+    folder = Path(tempfile.mkdtemp(prefix="sfumato-fuzz-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder
 
 
 def _stored(name: str, content: bytes) -> Path:
@@ -154,11 +152,9 @@ def _lock(content: bytes) -> None:
 
 
 def _backup(content: bytes) -> None:
-    target = scratch() / "restored"
-    with contextlib.ExitStack() as stack:
-        folder = stack.enter_context(tempfile.TemporaryDirectory(dir=scratch()))
-        key = sf.Key.load(OLD / "vault.key")
-        sf.Vault.restore(_stored("backup", content), str(Path(folder) / target.name), secret=key)
+    secret = sf.Key.from_bytes(bytes.fromhex((OLD / "vault.key").read_text().split()[1]))
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        sf.Vault.restore(_stored("backup", content), f"{folder}/restored", secret=secret)
 
 
 def _condition(content: bytes) -> None:
@@ -257,6 +253,32 @@ def _surveys() -> list[bytes]:
     return [EXAMPLE.encode(), guided.encode()]
 
 
+def _backups() -> Mutator:
+    """Archives with some changed bytes, or with a changed row of the ledger."""
+    content = (OLD / "vault.backup").read_bytes()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        members = [(member, archive.extractfile(member).read()) for member in archive]  # type: ignore[union-attr]
+
+    def mutant(rng: Random) -> bytes:
+        if rng.randrange(4) == 0:
+            return mutation.changed_bytes(rng, content)
+        out = io.BytesIO()
+        with tarfile.open(fileobj=out, mode="w") as archive:
+            for member, stored in members:
+                changed = stored
+                if member.name == "ledger.jsonl":
+                    lines = stored.splitlines()
+                    row = rng.randrange(len(lines))
+                    lines[row] = json.dumps(mutation.changed_document(rng, json.loads(lines[row]))).encode()
+                    changed = b"\n".join(lines) + b"\n"
+                header = tarfile.TarInfo(member.name)
+                header.size = len(changed)
+                archive.addfile(header, io.BytesIO(changed))
+        return out.getvalue()
+
+    return mutant
+
+
 def _locks() -> Mutator:
     sealed = wrap(sf.Key.from_bytes(bytes(32)), SECRET, "vault/1")
     return mutation.of_json(json.dumps(sealed).encode())
@@ -291,6 +313,6 @@ PARSERS: dict[str, Parser] = {
     ),
     "arrow file": Parser(_table(".arrow"), lambda: mutation.of_bytes(_written("arrow")), 15_000),
     "arrow stream": Parser(_table(".feather"), lambda: mutation.of_bytes(_written("stream")), 15_000),
-    "backup": Parser(_backup, lambda: mutation.of_bytes(*_files("vault.backup")), 1_000, 3),
+    "backup": Parser(_backup, _backups, 2_000, 3),
     "http request": Parser(HttpParser(SECRET), HttpParser.mutants, 20_000),
 }

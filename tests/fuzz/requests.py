@@ -58,8 +58,12 @@ class HttpParser:
     """Sends requests to the application: every response must have a status below 500."""
 
     def __init__(self, secret: sf.Key) -> None:
-        self._secret, self._folder = secret, tempfile.TemporaryDirectory(prefix="sfumato-fuzz-")
+        self._secret = secret
         self._tokens: dict[str, str] = {}
+
+    @cached_property
+    def _folder(self) -> tempfile.TemporaryDirectory[str]:
+        return tempfile.TemporaryDirectory(prefix="sfumato-fuzz-")
 
     @cached_property
     def _app(self) -> Any:

@@ -68,7 +68,7 @@ class TableScheme(TableLayout):
             policy, states = PolicyDocument.loads(data["policy"]), data["fitted"]
             tree, mechanisms = tree_and_mechanisms(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SfumatoError) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SfumatoError) as error:
             reason = error.strerror if isinstance(error, OSError) else "it is no scheme, or a damaged one"
             raise ReleaseError(f"the scheme {path} could not be used: {reason}; restore it, or fit it again") from None
         return cls(policy, mechanisms, schemes, tree)
