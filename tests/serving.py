@@ -1,4 +1,4 @@
-"""Test helper that runs a real service: `sfumato serve` in a separate process, on a free port."""
+"""Test helper that runs a real service: `sfumato serve` in processes of its own, on a free port."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ import httpx2
 import pyarrow as pa
 from tests import wards
 from tests.conftest import Site
+from tests.forking import ForkedCommand
 from tests.postgres import free_port
 
 import sfumato as sf
@@ -37,7 +37,7 @@ class Service:
 
     url: str
     vault: sf.Vault
-    process: subprocess.Popen[bytes]
+    process: ForkedCommand
     log: Path
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -81,24 +81,15 @@ def serving(
     key = folder / "service.key"
     if not key.exists():
         sf.Key.from_bytes(bytes(range(32))).save(key)
-    command = [
-        sys.executable,
-        "-m",
-        "sfumato",
-        "serve",
-        vault.location,
-        "--port",
-        str(port),
-        "--key-file",
-        str(key),
-    ]
-    with log.open("ab") as out:
-        process = subprocess.Popen(
-            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options],
-            stderr=out,
-            stdout=out,
-            **process_options,
-        )
+    command = ["serve", vault.location, "--port", str(port), "--key-file", str(key)]
+    command += [*(["--insecure"] if insecure else []), *_UNLIMITED, *options]
+    process: ForkedCommand | subprocess.Popen[bytes]
+    if process_options:
+        with log.open("ab") as out:
+            run = [sys.executable, "-m", "sfumato", *command]
+            process = subprocess.Popen(run, stderr=out, stdout=out, **process_options)
+    else:
+        process = ForkedCommand(command, log)
     scheme = "https" if "--tls-certificate" in options else "http"
     service = Service(f"{scheme}://127.0.0.1:{port}", vault, process, log)
     try:

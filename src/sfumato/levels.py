@@ -26,7 +26,7 @@ class Level:
 
     def __post_init__(self) -> None:
         given: Any = self.fidelity
-        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < 1:
+        if isinstance(given, bool) or not isinstance(given, Real) or not (0 < given < 1 and 0 < float(given) < 1):
             raise LevelError(
                 f"a fidelity must lie strictly between 0 (noise only) and 1 (the original), got {given!r}; "
                 "give a number such as 0.5"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -18,9 +17,11 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 from tests import lakes
 
 import sfumato as sf
+from sfumato.cli import main
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, PolicyError, ReleaseError, SourceError
 from sfumato.mining import Frequencies, Moments, NaiveBayes
@@ -267,26 +268,26 @@ def test_a_folder_can_become_one_file(key: sf.Key, tmp_path: Path) -> None:
     assert lakes.rows_of(tmp_path / "copy.parquet").equals(lakes.ordered(scheme.release(WHOLE, "high", key)))
 
 
-def test_the_command_makes_folders(tmp_path: Path) -> None:
+def test_the_command_makes_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
     (tmp_path / "policy.toml").write_text(lakes.POLICIES["together"].dumps())
     sf.Key.generate().save(tmp_path / "key")
     said = ["--policy", "policy.toml", "--key-file", "key", "--level", "high"]
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        whole = [sys.executable, "-m", "sfumato", *words]
-        return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ)
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(main, list(words))
 
     done = run("release", "lake", "copy", *said)
-    assert "Wrote copy: 3,000 rows" in done.stdout, done.stderr
+    assert "Wrote copy: 3,000 rows" in done.stdout, done.output
     assert "3,000 rows, 5 columns, unaltered" in run("show", "copy").stdout
     assert "records of lake" in run("mine", "copy").stdout
     assert json.loads(run("attack", "llse", "copy", "--truth", "lake", "--json").stdout)["rows"] == lakes.ROWS
     refused = run("release", "lake", "copy.parquet", *said, "--engine", "dask")
-    assert refused.returncode == 2
+    assert refused.exit_code == 2
     assert "releases a folder to a folder" in refused.stderr
     for words in (["--engine", "dask", "--master", "x"], ["--scheduler", "tcp://x"], ["--format", "delta"]):
-        assert run("release", "lake", "other", *said, *words).returncode == 2
+        assert run("release", "lake", "other", *said, *words).exit_code == 2
     assert folder.exists()
     assert not (tmp_path / "other").exists()
 

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from tests import wards
 from tests.conftest import Site
 from tests.serving import Service, populated_vault, serving
 
 import sfumato as sf
+from sfumato.cli import main
 from sfumato.errors import SfumatoError, UnknownSubject, VaultError
 from sfumato.ledger.reader import Query
 
@@ -27,11 +26,12 @@ def any_service(site: Site, tmp_path: Path) -> Any:
     yield from _running(site, tmp_path)
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Any:
-    """A service for one test, on SQLite."""
-    (tmp_path / "site").mkdir()
-    yield from _running(Site("sqlite", tmp_path / "site", None), tmp_path)
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A service on SQLite, for tests that do not depend on the database."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "site").mkdir()
+    yield from _running(Site("sqlite", folder / "site", None), folder)
 
 
 def _running(site: Site, folder: Path) -> Any:
@@ -114,10 +114,8 @@ def test_a_table_that_does_not_match_its_policy_is_refused(own: Service) -> None
 
 
 def run(service: Service, *arguments: str, who: str = "owner", code: int = 0) -> str:
-    environment = {**os.environ, "SFUMATO_TOKEN": service.tokens[who]}
-    command = [sys.executable, "-m", "sfumato", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
+    done = CliRunner().invoke(main, list(arguments), env={"SFUMATO_TOKEN": service.tokens[who]})
+    assert done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
 
 

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import MiningError
-from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels import Floats, Mask
 from sfumato.kernels.conditional_score import solve
 from sfumato.mining import Miner
 from sfumato.mining.features.design_matrix import DesignMatrix, corrected_covariance

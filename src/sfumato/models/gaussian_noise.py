@@ -78,3 +78,5 @@ class GaussianNoise(Model):
     def validate(self) -> None:
         if [len(line) for line in self.covariance] != list(range(1, len(self.columns) + 1)):
             raise TypeError("a covariance is a lower triangle")
+        if any(len(getattr(self, part)) != len(self.columns) for part in _PER_COLUMN):
+            raise TypeError("each column has one value of each kind")

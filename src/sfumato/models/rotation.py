@@ -105,3 +105,7 @@ class Rotation(Model):
         if kept:
             raise PolicyError("columns that were rotated together are shown together")
         return dataclasses.replace(self, columns=())
+
+    def validate(self) -> None:
+        if {len(self.centre), len(self.unit), len(self.clip)} != {len(self.sources)} or not self.columns:
+            raise TypeError("each original column has one value of each kind")

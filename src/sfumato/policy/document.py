@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +32,7 @@ from sfumato.models.unchanged import PUBLIC
 from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
+from sfumato.serialization import load_toml
 from sfumato.tables.row_order import KEEP, SECRET
 
 _KEYS = ("dataset", "digits", "default", "order", "levels", "columns", "audit")
@@ -126,8 +126,8 @@ class PolicyDocument:
         if not isinstance(text, str):
             raise PolicyError(f"a policy must be TOML text, got {type(text).__name__}; read a file with Policy.load")
         try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            content = load_toml(text)
+        except (ValueError, RecursionError) as error:  # also for whole numbers of thousands of digits
             raise PolicyError(f"a policy must be valid TOML: {error}") from None
         groups = [name for name in MECHANISMS if name in content]
         for key in content:

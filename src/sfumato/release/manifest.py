@@ -23,6 +23,7 @@ from sfumato.engines.local import Local
 from sfumato.errors import ManifestError
 from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
+from sfumato.serialization import check_types
 from sfumato.tables import content_digest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.partitioned import Part
@@ -139,11 +140,13 @@ class Manifest:
             read = cls(**data)
             if written != FORMAT:
                 object.__setattr__(read, "earlier", original)
+            check_types(read)
+            read.signed_content()  # it must be valid Unicode
             shown = {name for model in read.models for name in model.columns}
-            if not isinstance(read.rows, int) or {name for name, _ in read.columns} - shown or not read._types():
-                raise ValueError("rows, columns or types do not fit")
+            if {name for name, _ in read.columns} - shown or not read._types():
+                raise ValueError("columns or types do not fit")
             return read
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError, pa.ArrowException):
             raise ManifestError("the manifest is malformed; ask for the copy again") from None
 
     def dumps(self) -> str:

@@ -79,7 +79,7 @@ class ServiceMiddleware:
     def _limit_body(self, request: Request, receive: Receive) -> Receive:
         """A `receive` that refuses a request body above the maximum size, or one that does not arrive in time."""
         settings = self._context.settings
-        is_upload = request.url.path.startswith(_UPLOAD_PATH)
+        is_upload = request.scope["path"].startswith(_UPLOAD_PATH)  # `request.url` fails on a query that is not UTF-8
         limit = settings.max_part_bytes if is_upload else settings.max_body_bytes
         too_large = HTTPProblem(413, f"The body of this request may have at most {limit:,} bytes; send a smaller one.")
         length = request.headers.get("content-length", "0")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -17,6 +16,7 @@ import tomli_w
 
 from sfumato.errors import SurveyError, VaultError, nearest
 from sfumato.levels import Level
+from sfumato.serialization import load_toml
 from sfumato.survey.guidance_settings import GuidanceSettings, require
 from sfumato.survey.questions import Item, Question
 from sfumato.vault.names import parse_end
@@ -96,8 +96,8 @@ class Survey:
     def loads(cls, text: str) -> Survey:
         """Read a definition from TOML."""
         try:
-            options = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+            options = load_toml(text)
+        except (ValueError, RecursionError) as error:
             raise SurveyError(f"a survey must be written in TOML: {error}") from None
         return cls.parse(options)
 

@@ -6,6 +6,7 @@ The fixed batch size makes the layout of a copy, and its digest, independent of 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import chain
@@ -58,11 +59,10 @@ class Source:
             source = cls._read(read_opened(table, schema))
         else:
             source = cls._read(_memory(table))
-        names = source.schema.names
-        repeated = [name for name in names if names.count(name) > 1]
+        repeated = [name for name, times in Counter(source.schema.names).items() if times > 1]
         if repeated:
             raise SourceError(f"column names must be distinct, and {repeated[0]!r} occurs more than once; rename one")
-        reserved = [name for name in names if name.startswith(RESERVED)]
+        reserved = [name for name in source.schema.names if name.startswith(RESERVED)]
         if reserved:
             raise SourceError(f"column names must not start with {RESERVED!r}, and {reserved[0]!r} does; rename it")
         return source

@@ -35,6 +35,9 @@ _DEFAULTS = {VAULT.name: {"root": ""}}
 """Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
+_MODE = "r:"
+"""Backups are read without decompression, as they are written: a small compressed file can hold gigabytes."""
+
 
 def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
     """Write a vault to one file, and return the hash of the last entry in it."""
@@ -87,7 +90,7 @@ def _table(reading: LedgerReader, table: sa.Table) -> Iterator[tuple[str, dict[s
 def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, secret: Secret | None) -> None:
     """Restore a backup, if its keys authenticate it, into a database without a vault, in one transaction."""
     try:
-        with tarfile.open(path) as archive, ledger.restoring() as (connection, write):
+        with tarfile.open(path, _MODE) as archive, ledger.restoring() as (connection, write):
             _load(connection, archive)
             reading, report = LedgerReader(connection), VerificationReport()
             keys = unwrap_master_keys(reading.head(), reading.generations(), secret)
@@ -105,7 +108,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
             offset = (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)
             writing.append("restored", "vault", {FINGERPRINT_OFFSET: offset})
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
+    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, RecursionError, sa.exc.IntegrityError):
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
 
@@ -124,7 +127,7 @@ def _load(connection: Connection, archive: tarfile.TarFile) -> None:
 def is_backup(path: Path) -> bool:
     """Whether a file is a backup of a vault."""
     try:
-        with tarfile.open(path) as archive:
+        with tarfile.open(path, _MODE) as archive:
             return archive.next() is not None and "ledger.jsonl" in archive.getnames()[:1]
     except (tarfile.TarError, OSError, EOFError):
         return False
