@@ -21,7 +21,7 @@ from sfumato.tables.filesystem import is_file, open_file
 BATCH = 1 << 16
 """Rows per batch, except in the last one."""
 
-_RUN = 1 << 25
+_RUN = 1 << 23
 """Bytes, before compression, after which a run of row groups ends."""
 
 FORMATS = {
