@@ -22,6 +22,9 @@ from sfumato.tables.filesystem import is_file, open_file
 BATCH = 1 << 16
 """Rows per batch, except in the last one."""
 
+_RUN = 1 << 23
+"""Bytes, before compression, after which a run of row groups ends."""
+
 FORMATS = {
     ".parquet": "parquet",
     ".pq": "parquet",
@@ -102,11 +105,26 @@ def _parquet(opened: _Open) -> TableReader:
         schema, rows = file.schema_arrow, file.metadata.num_rows
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with opened() as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size=BATCH, columns=names):
-                yield batch.select(names)
+        with opened() as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=True) as file:
+            for run in _runs(file.metadata):
+                for batch in file.iter_batches(batch_size=BATCH, row_groups=run, columns=names):
+                    yield batch.select(names)
 
     return TableReader(schema, rows, read)
+
+
+def _runs(metadata: Any) -> Iterator[list[int]]:
+    """Consecutive row groups that are read into memory at once: few large reads, but never a whole large file."""
+    run: list[int] = []
+    size = 0
+    for number in range(metadata.num_row_groups):
+        if size >= _RUN:
+            yield run
+            run, size = [], 0
+        run.append(number)
+        size += metadata.row_group(number).total_byte_size
+    if run:
+        yield run
 
 
 def _csv(opened: _Open, schema: pa.Schema | None = None) -> TableReader:

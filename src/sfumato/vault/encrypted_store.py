@@ -121,7 +121,7 @@ class EncryptedStore:
         if not is_encrypted(name):
             return lambda: path.open("rb")
         key = self.keys.get(scope_of(name))
-        return lambda: EncryptedReader.open(path.open("rb"), key, name_without_digest(name))
+        return lambda: EncryptedReader.open(path.open("rb", buffering=0), key, name_without_digest(name))
 
 
 def is_encrypted(name: str) -> bool:

@@ -15,8 +15,8 @@ from sfumato.ledger.reader import Generation, Head
 KEY, KEY_FILE, PASSPHRASE = "SFUMATO_KEY", "SFUMATO_KEY_FILE", "SFUMATO_PASSPHRASE"
 
 _LOST = (
-    "If it is lost, it cannot be recovered, and no further copy can share the noise of earlier ones. "
-    "`sfumato rekey --lost` creates a new master key, and shows the disclosure risk of doing so"
+    "If it is lost, it cannot be recovered: nobody can read the stored tables, and no further copy can share the noise "
+    "of earlier ones. `sfumato rekey --lost` creates a new master key, and shows the disclosure risk of doing so"
 )
 
 
