@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -37,7 +38,7 @@ class Service:
 
     url: str
     vault: sf.Vault
-    process: ForkedCommand
+    process: ForkedCommand | subprocess.Popen[bytes]
     log: Path
     tokens: dict[str, str] = field(default_factory=dict)
 
