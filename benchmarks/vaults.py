@@ -61,7 +61,7 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
         connection.execute(SUBJECTS.insert(), subjects)
         for kind, _, _ in latest:
             counts[kind] = counts.get(kind, 0) + 1
-        final = Head(head.name, head.store, 1, number, previous, counts, "")
+        final = Head(head.name, head.store, 1, number, previous, counts, "", "")
         values = {
             "entries": number,
             "head": previous,

@@ -26,7 +26,8 @@ class Level:
 
     def __post_init__(self) -> None:
         given: Any = self.fidelity
-        if isinstance(given, bool) or not isinstance(given, Real) or not (0 < given < 1 and 0 < float(given) < 1):
+        is_number = isinstance(given, Real) and not isinstance(given, bool)
+        if not is_number or not (0 < given < 1 and 0 < float(given) < 1):  # a whole number may exceed all floats
             raise LevelError(
                 f"a fidelity must lie strictly between 0 (noise only) and 1 (the original), got {given!r}; "
                 "give a number such as 0.5"

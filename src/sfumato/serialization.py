@@ -35,7 +35,7 @@ def load_toml(text: str) -> dict[str, Any]:
 
 def check_types(record: Any) -> None:
     """Raise `TypeError` if a field of a dataclass has not the type that it declares; numbers must be finite."""
-    for name, kind in _field_types(type(record)):
+    for name, kind in _field_types(type(record)):  # type: ignore[arg-type]
         if not _has_type(getattr(record, name), kind):
             raise TypeError(f"{name} must be {kind}")
 

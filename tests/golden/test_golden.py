@@ -79,7 +79,7 @@ def _chain() -> list[list[str]]:
     second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).chained(
         first.hash, authenticator
     )
-    head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "")
+    head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "", "")
     return [
         [first.hash, first.mac],
         [second.hash, second.mac],

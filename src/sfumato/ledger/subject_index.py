@@ -162,14 +162,14 @@ class StoredIndex:
     def _write_leaf(self, bucket: int, leaf: str) -> None:
         prefix = bucket // _FANOUT
         leaves, inner = self._leaves_below(prefix), self._nodes_below_root()
-        for number, nodes, key, content in (
-            (_FANOUT + bucket, leaves, bucket, lambda: leaf),
-            (prefix, inner, prefix, lambda: _node(leaves)),
-        ):
-            exists = key in nodes
-            nodes[key] = content()
-            self._write(NODES, {"number": number, "hash": nodes[key]}, NODES.c.number == number, exists)
+        self._write_node(_FANOUT + bucket, leaf, bucket in leaves)
+        leaves[bucket] = leaf
+        self._write_node(prefix, _node(leaves), prefix in inner)
+        inner[prefix] = _node(leaves)
         self.root = _node(inner)
+
+    def _write_node(self, number: int, content: str, exists: bool) -> None:
+        self._write(NODES, {"number": number, "hash": content}, NODES.c.number == number, exists)
 
     def _write(self, table: sa.Table, values: dict[str, object], where: sa.ColumnElement[bool], exists: bool) -> None:
         statement = table.update().where(where) if exists else table.insert()

@@ -10,7 +10,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -35,7 +35,7 @@ _DEFAULTS = {VAULT.name: {"root": ""}}
 """Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
-_MODE = "r:"
+_MODE: Literal["r:"] = "r:"
 """Backups are read without decompression, as they are written: a small compressed file can hold gigabytes."""
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from sfumato.errors import GrantError, NotGranted
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.release.certificate import signed
 from sfumato.release.copying import CopyStream

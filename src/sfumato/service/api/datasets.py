@@ -19,6 +19,7 @@ from sfumato.service.authentication import Caller, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
+from sfumato.tables.readers import TableFile
 from sfumato.vault import Vault, preview
 from sfumato.vault.grants import require
 from sfumato.vault.messages import drift_warning, sentence
@@ -95,7 +96,7 @@ def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> li
 def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset as a whole table, in a background job."""
 
-    def update(vault: Vault, table: FilePath, progress: JobProgress) -> Entry:
+    def update(vault: Vault, table: FilePath | TableFile, progress: JobProgress) -> Entry:
         accepted = body.accept_overlap
         return vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=progress.advance)
 
@@ -106,7 +107,7 @@ def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVer
 def append_rows(request: Request, dataset: schemas.Name, body: schemas.NewRows, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset, the current one and some more rows, in a background job."""
 
-    def append(vault: Vault, table: FilePath, progress: JobProgress) -> Entry:
+    def append(vault: Vault, table: FilePath | TableFile, progress: JobProgress) -> Entry:
         return vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=progress.advance)
 
     return _start_version(request, dataset, body, caller, append)
@@ -117,7 +118,7 @@ def _start_version(
     dataset: str,
     body: schemas.TableSource,
     caller: Caller,
-    add: Callable[[Vault, FilePath, JobProgress], Entry],
+    add: Callable[[Vault, FilePath | TableFile, JobProgress], Entry],
 ) -> dict[str, str]:
     """Start the background job that adds a version."""
     context = context_of(request)

@@ -49,8 +49,9 @@ def _folders(vault: Vault) -> Iterator[Path]:
     yield Path(tempfile.gettempdir())
     if not is_url(vault.location):
         yield Path(vault.location)
-    if isinstance(vault.store, FolderStore) and vault.store.root.exists():
-        yield vault.store.root
+    files = vault.store.files
+    if isinstance(files, FolderStore) and files.root.exists():
+        yield files.root
 
 
 @router.get("/metrics", responses=problem_responses(), response_class=PlainTextResponse)
