@@ -46,7 +46,7 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
     lock = "a passphrase" if isinstance(secret, str) else f"the key file {path}" if path else "a key"
     text = (
         f"Created the vault {vault.ledger.database.name}, locked with {lock}. Keep that safe, apart from the vault:\n"
-        "without it, nobody can read the tables, nor make copies with the same noise. Recipients verify copies with the public key\n"
+        "without it, nobody can read the tables or make copies with the same noise. Recipients verify copies with\n"
         f"{vault.public_key}"
     )
     result = {"vault": vault.ledger.database.name, "public key": vault.public_key, "opens with": vault.opens_with}
