@@ -38,8 +38,7 @@ def add(
     with ledger.reading(keys) as reading:
         before = reading.latest("dataset", policy.dataset)
     unreadable = before is not None and not store.is_readable(before.body["scheme"])
-    is_start = before is not None and (unreadable or before.action == "added")
-    number = before.body["version"] + unreadable if before is not None and is_start else 1
+    number = _start_number(before, unreadable=unreadable)
     body = first_version(policy, table, store, traced=traced, progress=progress, number=number)
     with ledger.writing(keys) as writing:
         latest = writing.latest("dataset", policy.dataset)
@@ -84,6 +83,13 @@ def update(
         if latest.number != before.number:
             raise VaultError(f"somebody else added a version of {dataset} meanwhile; check it, and try again")
         return writing.append("updated", "dataset", body, dataset=dataset)
+
+
+def _start_number(before: Entry | None, *, unreadable: bool) -> int:
+    """The number of the version that adding a table makes, or made before, if it is the same table."""
+    if before is None or not (unreadable or before.action == "added"):
+        return 1
+    return int(before.body["version"]) + unreadable
 
 
 def _resolved(body: dict[str, Any], store: EncryptedStore) -> dict[str, Any]:
