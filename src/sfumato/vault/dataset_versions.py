@@ -46,8 +46,7 @@ def add(
     with ledger.reading(keys) as reading:
         before = reading.latest("dataset", policy.dataset)
     unreadable = before is not None and not store.is_readable(before.body["scheme"])
-    is_start = before is not None and (unreadable or before.action == "added")
-    number = before.body["version"] + unreadable if before is not None and is_start else 1
+    number = _start_number(before, unreadable=unreadable)
     stored = first_version(policy, table, store, traced=traced, progress=progress, number=number)
     with _overlap_check(ledger, keys, Dataset(policy.dataset, stored, store), accept_overlap) as (writing, body):
         latest = writing.latest("dataset", policy.dataset)
@@ -146,6 +145,13 @@ def _overlap_check(
         for name in set(files_in(check.body)) - recorded:
             version.store.drop(name)
         raise
+
+
+def _start_number(before: Entry | None, *, unreadable: bool) -> int:
+    """The number of the version that adding a table makes, or made before, if it is the same table."""
+    if before is None or not (unreadable or before.action == "added"):
+        return 1
+    return int(before.body["version"]) + unreadable
 
 
 def _resolved(body: dict[str, Any], store: EncryptedStore) -> dict[str, Any]:

@@ -149,14 +149,16 @@ def _draws(store: EncryptedStore | None, copies: Sequence[HeldCopy]) -> tuple[Co
     for copy in copies:
         draw = copy.records, copy.digest, copy.generation
         best[draw] = min(copy.noise, best.get(draw, math.inf))
-    known = {draw: noise for draw, noise in best.items() if store is not None and store.is_readable(_file(draw))}
+    known = {} if store is None else {draw: best[draw] for draw in best if store.is_readable(_file(draw))}
     unknown = [noise for draw, noise in best.items() if draw not in known]
     precision = sum(1 / noise for noise in unknown)
-    draws, smallest = Counter({len(unknown): 0} if unknown and not known else {}), 1 / (1 + precision)
-    for parts in _parts(store, list(map(_file, known))) if store is not None and known else ():
-        counts, errors = _draws_per_record(parts, [generation for _, _, generation in known], list(known.values()))
-        draws.update((counts + len(unknown)).tolist())
-        smallest = min([smallest, *(1 / (1 / errors + precision)).tolist()])
+    draws, smallest = Counter({len(unknown): 0}), 1 / (1 + precision)
+    if store is not None and known:
+        draws.clear()
+        for parts in _parts(store, list(map(_file, known))):
+            counts, errors = _draws_per_record(parts, [generation for _, _, generation in known], list(known.values()))
+            draws.update((counts + len(unknown)).tolist())
+            smallest = min([smallest, *(1 / (1 / errors + precision)).tolist()])
     return draws, smallest
 
 
