@@ -55,6 +55,20 @@ def test_the_whole_journey_of_an_owner_without_a_vault(workspace: Path) -> None:
     assert "Collusion-resistant" in shown.stdout
 
 
+def test_the_key_may_come_from_the_environment(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The copy is that of --key-file, and only its owner may read it and the scheme."""
+    words = ("release", "--policy", "p.toml", "--level", "0.5", "in.parquet")
+    assert run(*words, "one.parquet", "--key-file", "k", "--scheme", "s.json").exit_code == 0
+    missing = run(*words, "two.parquet")
+    assert missing.exit_code == 2
+    assert "needs a key: --key-file, SFUMATO_KEY_FILE or SFUMATO_KEY." in missing.stderr
+    monkeypatch.setenv("SFUMATO_KEY_FILE", "k")
+    assert run(*words, "two.parquet").exit_code == 0
+    assert Path("one.parquet").read_bytes() == Path("two.parquet").read_bytes()
+    for name in ("one.parquet", "one.parquet.manifest.json", "s.json"):
+        assert Path(name).stat().st_mode & 0o777 == 0o600, name
+
+
 def test_json_everywhere(workspace: Path) -> None:
     commands = [
         ("key", "new", "k2"),

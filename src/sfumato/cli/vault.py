@@ -249,8 +249,21 @@ def rekey(
     print_result(
         {"entry": entry.__dict__, "cost": cost},
         as_json,
-        sentence(entry),
+        sentence(entry) + _succession_text(entry),
         "sfumato verify, and send recipients the new public key",
+    )
+
+
+def _succession_text(entry: Entry) -> str:
+    """What recipients who know the old public key need to trust the new one."""
+    signature = entry.body.get("succession")
+    return (
+        ""
+        if signature is None
+        else (
+            f"\nThe new public key is {entry.body['public']}. Recipients who know the old one verify new copies with\n"
+            f"sfumato check COPY --signer {entry.body['previous public']} --succession {signature}"
+        )
     )
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.engines import Secret
 from sfumato.errors import ReleaseError
 from sfumato.kernels import Floats, Words
-from sfumato.keys.key import Key
+from sfumato.keys.key import DatasetKey, Key
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme
 from sfumato.models import of_type
@@ -84,6 +84,17 @@ class Request(Generic[T]):
     def of(cls, layout: TableLayout, source: Source, key: Key) -> Request[Source]:
         """A request for copies of a table that is read here."""
         return Request(layout, source, source.schema, sampler(layout, source), lambda: check_ids(layout, source, key))
+
+
+@dataclass(frozen=True)
+class DatasetSecret:
+    """Gives a worker the key of a dataset, through what its engine shares."""
+
+    shared: Secret
+
+    def __call__(self) -> DatasetKey:
+        """The key."""
+        return DatasetKey(self.shared().expose())
 
 
 class _Stamp(enum.Enum):

@@ -18,7 +18,7 @@ from typing import Self
 import pyarrow as pa
 
 from sfumato.errors import CustodyError, PolicyError, SourceError
-from sfumato.keys.key import Key
+from sfumato.keys.key import DatasetKey, Key
 from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.mechanisms import Mechanism, Scheme
@@ -80,8 +80,8 @@ class TableLayout:
         return bool(self.policy.columns[name].options.get("publish", True))
 
     def dataset_key(self, key: Key) -> Key:
-        """The key from which everything of this dataset is derived."""
-        return key.derive("dataset", self.policy.dataset)
+        """The key from which everything of this dataset is derived; of a worker's key, it is that itself."""
+        return key if isinstance(key, DatasetKey) else DatasetKey(key.derive("dataset", self.policy.dataset).expose())
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, without its metadata."""

@@ -21,7 +21,7 @@ from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.models.unchanged import IDENTIFIER, PUBLIC
 from sfumato.release.copying import CopyStream, Progress
-from sfumato.release.gate import Clearance, Request, clear
+from sfumato.release.gate import Clearance, DatasetSecret, Request, clear
 from sfumato.release.layout import SOFTWARE, TableLayout
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.release.partition_checks import check_partition_ids, partition_sampler
@@ -66,7 +66,10 @@ def release_folder(
     requested = scheme.policy.ladder.level(level)
     scheme.check_schema(source.schema, key)
     _check_partition_columns(scheme, source)
-    with where.shared_key(key) as secret:
+    with where.shared_key(scheme.dataset_key(key)) as shared:
+        secret = DatasetSecret(shared)
+        order = WITHIN_FILES if scheme.shuffles else KEEP
+        draft = replace(scheme.manifest(source.schema, requested, key), order=order)
         request = Request(
             scheme,
             source,
@@ -79,13 +82,11 @@ def release_folder(
         # one machine shares out the batches of a file, a cluster the files
         outer = where if where.is_distributed else Local(1)
         receipts = []
-        for receipt in outer.map(_CopyFile(cleared.for_workers(), target, where.threads), source.parts):
+        for receipt in outer.map(_CopyFile(cleared.for_workers(), draft, target, where.threads), source.parts):
             receipts.append(receipt)
             if progress:
                 progress(receipt.rows)
-    manifest = scheme.manifest(source.schema, requested, key)
-    within = replace(manifest, order=WITHIN_FILES if scheme.shuffles else KEEP)
-    return _finish(within, target, receipts)
+    return _finish(draft, target, receipts)
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,8 @@ class _CopyFile:
     """Makes one file of a copy, on whichever worker it is called."""
 
     clearance: Clearance[None]
+    draft: Manifest
+    """The manifest of the whole copy, which has the names of the key and the scheme."""
     target: str
     threads: int
 
@@ -113,7 +116,8 @@ class _CopyFile:
         written = read_text(receipt_uri)
         if written is not None and json.loads(written).get("tag") == tag and is_file(uri):
             return Receipt(**json.loads(written))
-        stream = CopyStream(self.clearance.for_part(part, self._layout(part)), "parquet", threads=self.threads)
+        cleared = self.clearance.for_part(part, self._layout(part))
+        stream = CopyStream(cleared, "parquet", part_of=self.draft, threads=self.threads)
         with atomic_upload(uri) as file:
             file.writelines(stream)
         receipt = Receipt(name, stream.manifest.rows, stream.manifest.digest, tag)

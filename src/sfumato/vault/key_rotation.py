@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
+from sfumato.keys.signature import public_key, sign, succession
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.reader import Generation, LedgerReader, Query
@@ -73,4 +74,8 @@ def rekey(
             writing.save_generation(replace(generation, lost=1))
         rewrap(writing, None if lost else keys[current], master)
         writing.rotate_key(current + 1, master)
-        return writing.append("rekeyed", "vault", {"key": master.fingerprint(), "lost": lost})
+        old = next(one.public for one in expected if one.number == current)
+        body = {"key": master.fingerprint(), "lost": lost, "public": public_key(master), "previous public": old}
+        if not lost:
+            body["succession"] = sign(keys[current], succession(old, public_key(master)))
+        return writing.append("rekeyed", "vault", body)

@@ -218,7 +218,7 @@ def _neighbours(fidelities: list[float]) -> list[list[float]]:
 
 
 def _control_level(group: ReleaseGroup, fidelities: list[float], closeness: float) -> Level:
-    """A level with slightly more noise than some copies, which nobody got; `closeness` below 1 brings it nearer."""
+    """A level with slightly more noise than some copies, which nobody received; a small `closeness` brings it near."""
     end = Level(fidelities[-1]).noise
     later = [Level(fidelity).noise for fidelity in group.levels if fidelity < fidelities[-1]]
     reach = closeness * min([end / BAND, *(time - end for time in later)])

@@ -99,7 +99,8 @@ def exposure_text(release: dict[str, Any]) -> str:
 
 def _rekeyed(entry: Entry) -> str:
     lost = " The old key is lost." if entry.body["lost"] else ""
-    return f"Replaced the master key by {entry.body['key']}: generation {entry.generation}.{lost}"
+    signed = " The old key has signed the new public key." if entry.body.get("succession") else ""
+    return f"Replaced the master key by {entry.body['key']}: generation {entry.generation}.{lost}{signed}"
 
 
 _SENTENCES: dict[str, Callable[[Entry], str]] = {
