@@ -70,13 +70,9 @@ def serve(
     from sfumato.service.server import serve
     from sfumato.service.settings import Settings
 
-    if (tls_certificate is None) != (tls_key is None):
-        raise click.UsageError("--tls-certificate and --tls-key must be given together.")
-    if tls_certificate is not None and insecure:
-        raise click.UsageError("--insecure is plain HTTP, and --tls-certificate is HTTPS; give one of them.")
     settings = Settings(
         secure=not insecure,
-        tls=None if tls_certificate is None or tls_key is None else (tls_certificate, tls_key),
+        tls=_tls_files(tls_certificate, tls_key, insecure=insecure),
         tables=tables,
         proxied=proxied,
         requests_per_minute=rate,
@@ -96,6 +92,17 @@ def serve(
     address = f"{'http' if settings.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
     click.echo(f"Serving {name} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
     serve(vault.pooled, settings, host, port, workers)
+
+
+def _tls_files(certificate: Path | None, key: Path | None, *, insecure: bool) -> tuple[Path, Path] | None:
+    """The files for HTTPS, if they were given."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise click.UsageError("--tls-certificate and --tls-key must be given together.")
+    if insecure:
+        raise click.UsageError("--insecure is plain HTTP, and --tls-certificate is HTTPS; give one of them.")
+    return certificate, key
 
 
 def _sign(finding: Finding) -> str:
