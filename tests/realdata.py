@@ -1,4 +1,4 @@
-"""The experiments' real data, for tests; a test whose data are neither here nor on OpenML is skipped (`conftest.py`)."""
+"""The real data of experiments, for tests; a test without its data, here or on OpenML, is skipped (`conftest.py`)."""
 
 from __future__ import annotations
 
