@@ -129,6 +129,11 @@ class MiningError(SfumatoError, ValueError):
     """A question that a copy cannot answer; a `ValueError` too, as scikit-learn's own refusals are."""
 
 
+def install_hint(extra: str) -> str:
+    """The end of an error about a missing optional dependency: how to install it."""
+    return f"in a clone of the repository, run `pip install '.[{extra}]'`"
+
+
 def nearest(name: str, known: Iterable[str]) -> str:
     """The end of an error about an unknown name: the nearest known one, else all of them."""
     names = list(known)

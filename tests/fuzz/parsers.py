@@ -85,7 +85,7 @@ def _copy() -> pa.Table:
 
 
 def _manifest(content: bytes) -> None:
-    """A manifest, and all that is read from it to show, check, mine and attack a copy."""
+    """A manifest, and all that is read from it to show, check, mine and attack copies."""
     found = sf.Manifest.loads(content)
     found.dumps()
     found.signed_content()

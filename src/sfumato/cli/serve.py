@@ -11,7 +11,7 @@ import click
 
 from sfumato.cli.output import as_json_option, print_result
 from sfumato.cli.vault_options import key_option, local_vault, open_vault, vault_options
-from sfumato.errors import ServiceError, VaultError
+from sfumato.errors import ServiceError, VaultError, install_hint
 
 if TYPE_CHECKING:
     from sfumato.service.deployment_check import Finding
@@ -66,9 +66,12 @@ def serve(
 
     It needs TLS: its own, with a certificate, or that of a proxy on this machine, or elsewhere with --proxied.
     """
-    from sfumato.service.deployment_check import check
-    from sfumato.service.server import serve
-    from sfumato.service.settings import Settings
+    try:
+        from sfumato.service.deployment_check import check
+        from sfumato.service.server import serve
+        from sfumato.service.settings import Settings
+    except ModuleNotFoundError as error:
+        raise ServiceError(f"the service needs {error.name}; {install_hint('serve')}") from None
 
     settings = Settings(
         secure=not insecure,

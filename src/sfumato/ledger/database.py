@@ -17,7 +17,7 @@ from sqlalchemy.engine import URL, Connection, Engine, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from sfumato.errors import Unavailable, VaultError
+from sfumato.errors import Unavailable, VaultError, install_hint
 from sfumato.ledger.tables import EARLIER, REVISION, VERSIONS
 
 FILE = "ledger.sqlite"
@@ -161,7 +161,7 @@ def _url(location: str | Path) -> URL:
         import psycopg  # noqa: F401, PLC0415 - an extra
 
         return url.set(drivername="postgresql+psycopg")
-    raise VaultError("a vault on PostgreSQL needs its driver; run `pip install 'sfumato[postgres]'`")
+    raise VaultError(f"a vault on PostgreSQL needs its driver; {install_hint('postgres')}")
 
 
 def _without_secrets(url: URL) -> str:

@@ -100,8 +100,8 @@ class HeadMemory:
             changed = head.entries == latest.entries and head.head != latest.head
             if head.entries < latest.entries or changed:
                 raise TamperedError(
-                    f"the ledger must have at least the {latest.entries} entries that it had, and somebody put an "
-                    f"older state in its place; {_ADVICE}"
+                    f"the ledger must have at least the {latest.entries} entries that it had, and somebody replaced "
+                    f"it by an older state; {_ADVICE}"
                 )
         self._latest = head
 

@@ -70,13 +70,9 @@ def release_folder(
         secret = DatasetSecret(shared)
         order = WITHIN_FILES if scheme.shuffles else KEEP
         draft = replace(scheme.manifest(source.schema, requested, key), order=order)
-        request = Request(
-            scheme,
-            source,
-            source.schema,
-            partition_sampler(scheme, source, where),
-            lambda: check_partition_ids(scheme, source, where, secret),
-        )
+        sampler = partition_sampler(scheme, source, where)
+        unique = lambda: check_partition_ids(scheme, source, where, secret)  # noqa: E731
+        request = Request(scheme, source, source.schema, sampler, unique)
         cleared = clear(request, [requested], key, secret=secret)
         _begin(target)
         # one machine shares out the batches of a file, a cluster the files

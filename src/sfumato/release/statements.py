@@ -30,7 +30,7 @@ _CORRELATED = Limit(
 )
 _IN_ORDER = Limit(
     "The rows are in the order of the table",
-    advice="Where neighbouring rows are alike (by date, by place, by size), averaging them removes the noise.",
+    advice="Where neighbouring rows are alike (by date, by region, by size), averaging them removes the noise.",
 )
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, install_hint
 from sfumato.ledger.database import is_url
 from sfumato.service.settings import Settings
 from sfumato.vault import Vault, operators, tokens
@@ -110,6 +110,6 @@ def _plotting() -> Finding:
     installed = importlib.util.find_spec("matplotlib") is not None
     return Finding(
         installed,
-        "audit reports can be plotted" if installed else "audit reports need `pip install 'sfumato[plot]'`",
+        "audit reports can be plotted" if installed else f"audit reports need matplotlib; {install_hint('plot')}",
         needed=False,
     )

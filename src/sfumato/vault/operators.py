@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from sfumato.errors import UnknownSubject, VaultError
+from sfumato.errors import UnknownSubject, VaultError, install_hint
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -93,7 +93,7 @@ def _hasher() -> Any:
     try:
         from argon2 import PasswordHasher  # noqa: PLC0415 - an extra
     except ImportError:
-        raise VaultError("passwords need argon2; run `pip install 'sfumato[serve]'`") from None
+        raise VaultError(f"passwords need argon2; {install_hint('serve')}") from None
     return PasswordHasher()  # Argon2id, with the library's recommended cost
 
 

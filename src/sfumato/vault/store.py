@@ -18,7 +18,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import VaultError
+from sfumato.errors import VaultError, install_hint
 from sfumato.ledger.database import is_url
 from sfumato.tables.atomic import atomic_path
 
@@ -131,7 +131,7 @@ class ObjectStore(Store):
         try:
             import fsspec  # noqa: PLC0415 - an extra
         except ImportError:
-            raise VaultError("a store at a URL needs fsspec; run `pip install 'sfumato[remote]'`") from None
+            raise VaultError(f"a store at a URL needs fsspec; {install_hint('remote')}") from None
         try:
             self._system, self._root = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:

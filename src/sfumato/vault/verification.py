@@ -14,7 +14,7 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reader import Head, LedgerReader, Query
-from sfumato.ledger.subject_index import ANY, MemoryIndex, Subject
+from sfumato.ledger.subject_index import ANY, MemoryIndex, Subject, SubjectName
 from sfumato.ledger.tables import NODES, SUBJECTS
 from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
@@ -161,18 +161,23 @@ def _index_problems(head: Head, index: MemoryIndex) -> list[str]:
 
 def _state_problems(reading: LedgerReader, index: MemoryIndex) -> list[str]:
     """The subjects whose stored state is not that of the entries."""
-    stored = {}
-    for row in reading.connection.execute(sa.select(SUBJECTS)):
-        values = {name: value for name, value in row._mapping.items() if name != "bucket"}  # noqa: SLF001
-        stored[row.kind, row.dataset, row.recipient] = Subject(**values)
-    expected = {subject.name: subject for subject in index}
+    stored, expected = _stored_subjects(reading), {subject.name: subject for subject in index}
     if not stored and not reading.head().root:
         return []  # an earlier version wrote the ledger: the next entry adds the index
-    wrong = [name for name in expected | stored if expected.get(name) != stored.get(name) and ANY not in name]
-    named = ["/".join(part for part in name if part) for name in sorted(wrong)[:20]]
+    wrong = sorted(name for name in expected | stored if expected.get(name) != stored.get(name))
+    named = ["/".join(part for part in name if part) for name in wrong if ANY not in name]
+    if named:
+        return [f"the state of {name} contradicts the ledger" for name in named[:20]]
     nodes = {row.number: row.hash for row in reading.connection.execute(sa.select(NODES))}
-    damaged = not wrong and (expected != stored or nodes != {n: h for n, h in index.nodes().items() if n >= 0})
-    return [f"the state of {name} contradicts the ledger" for name in named] + [_DAMAGED] * damaged
+    return [_DAMAGED] if wrong or nodes | {-1: ""} != index.nodes() | {-1: ""} else []
+
+
+def _stored_subjects(reading: LedgerReader) -> dict[SubjectName, Subject]:
+    found = {}
+    for row in reading.connection.execute(sa.select(SUBJECTS)):
+        values = {name: value for name, value in row._mapping.items() if name != "bucket"}  # noqa: SLF001
+        found[row.kind, row.dataset, row.recipient] = Subject(**values)
+    return found
 
 
 def _verify_files(

@@ -1,4 +1,4 @@
-"""The authenticated index: whoever can write to the database, without a key, changes nothing that is believed."""
+"""The authenticated index: write access to the database, without a key, changes nothing that is believed."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_a_deleted_release_is_missed_by_everything_that_counts_releases(folder: 
         vault.audit("ward")
 
 
-def test_an_older_state_is_noticed_by_whoever_saw_a_later_one(folder: Path) -> None:
+def test_an_older_state_is_noticed_by_a_process_that_saw_a_later_one(folder: Path) -> None:
     """A process remembers; a new one cannot know, unless somebody noted a hash (`verify --contains`)."""
     database = folder / "vault" / "ledger.sqlite"
     older = {path.name: path.read_bytes() for path in database.parent.glob("ledger.sqlite*")}

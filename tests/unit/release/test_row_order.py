@@ -1,4 +1,4 @@
-"""The order of a copy's rows: secret unless the policy keeps it, and of no use to whoever averages neighbours."""
+"""The order of a copy's rows: secret unless the policy keeps it, so that averaging neighbours is of no use."""
 
 from __future__ import annotations
 
