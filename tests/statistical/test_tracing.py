@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -110,7 +111,7 @@ def test_both_sources_of_a_mixture_are_identified(rng: np.random.Generator, tmp_
     one, two = (sf.read_copy(Path(vault.location) / f"copies/clinic/r{n}.v1.parquet") for n in (2, 5))
     names = ["age", "income", "systolic", "weight"]
     pick = rng.random(3000) < 0.5
-    mixtures = {
+    mixtures: dict[str, Callable[[Array, Array], Array]] = {
         "average": lambda a, b: (a + b) / 2,
         "either": lambda a, b: np.where(pick, a, b),
         "difference": lambda a, b: 2 * a - b,  # the weight of the second copy is negative

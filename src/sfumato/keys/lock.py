@@ -24,7 +24,7 @@ _COST = {"iterations": 3, "lanes": 4, "memory_cost": 64 * 1024}
 """Parameters of Argon2id: the second recommended option of RFC 9106, with 64 MiB of memory."""
 
 _MAX_COST = {"iterations": 16, "lanes": 16, "memory_cost": 256 * 1024}
-"""The largest parameters that are accepted: whoever alters a lock must not take the machine's memory or hours."""
+"""The largest parameters that are accepted: an altered lock must not take the machine's memory or hours."""
 
 MIN_LENGTH, _MIN_DISTINCT = 12, 5
 """The least number of characters of a passphrase, and of distinct ones among them."""
@@ -41,7 +41,7 @@ def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
         if len(secret) < MIN_LENGTH or len(set(secret)) < _MIN_DISTINCT or not secret.isprintable():
             raise CustodyError(
                 f"a passphrase must be printable text of at least {MIN_LENGTH} characters, {_MIN_DISTINCT} of them "
-                "distinct, since whoever has the vault can try as many as they like; choose four words at random, say"
+                "distinct, since somebody with the vault can try as many as they like; choose four words at random, say"
             )
         lock |= {"opens": "passphrase", "argon2id": _COST}
     sealed = AESGCM(_wrapping(lock, secret)).encrypt(nonce, master.expose(), owner.encode())
