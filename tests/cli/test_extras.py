@@ -12,8 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-BLOCKED = ("argon2", "duckdb", "distributed", "dask", "fastapi", "fsspec", "httpx2", "jinja2", "matplotlib")
-BLOCKED += ("prometheus_client", "psycopg", "pyspark", "structlog", "uvicorn")
+BLOCKED = [
+    *("argon2", "duckdb", "distributed", "dask", "fastapi", "fsspec", "httpx2", "jinja2", "matplotlib"),
+    *("prometheus_client", "psycopg", "pyspark", "structlog", "uvicorn"),
+]
 
 COMMANDS = {
     "audit ward -o report.html": ("matplotlib", "plot"),

@@ -41,7 +41,7 @@ def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
         if len(secret) < MIN_LENGTH or len(set(secret)) < _MIN_DISTINCT or not secret.isprintable():
             raise CustodyError(
                 f"a passphrase must be printable text of at least {MIN_LENGTH} characters, {_MIN_DISTINCT} of them "
-                "distinct, since a thief of the vault can try as many as they like; choose four words at random, say"
+                "distinct, since somebody with the vault can try as many as they like; choose four words at random, say"
             )
         lock |= {"opens": "passphrase", "argon2id": _COST}
     sealed = AESGCM(_wrapping(lock, secret)).encrypt(nonce, master.expose(), owner.encode())

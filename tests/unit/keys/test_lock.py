@@ -25,6 +25,7 @@ def test_a_weak_passphrase_is_refused(weak: str) -> None:
         wrap(MASTER, weak, "v/1")
 
 
+VALUES: list[Any] = [None, 7, [], {}, "", "zz", "00", "é"]
 COSTS: list[Any] = [
     *({"iterations": 10**9}, {"memory_cost": 2**31}, {"lanes": 2**20}, {"iterations": 0}, {"lanes": -1}),
     *({"memory_cost": 1}, {"iterations": True}, {"iterations": 3.0}, {"iterations": "3"}, {"memory_cost": None}),
@@ -38,8 +39,7 @@ def test_every_altered_lock_is_refused_at_once(locks: dict[str, dict[str, Any]],
     altered: list[dict[str, Any]] = [{}, {"unreadable": "x"}]
     for name in set(lock) - {"opens"}:  # what it opens with is said, not proved
         altered += [{other: value for other, value in lock.items() if other != name}]
-        wrong: list[Any] = [None, 7, [], {}, "", "zz", "00", "é"]
-        altered += [lock | {name: value} for value in wrong]
+        altered += [lock | {name: value} for value in VALUES]
     if opens == "passphrase":
         altered += [lock | {"argon2id": lock["argon2id"] | cost} for cost in COSTS]
     started = time.perf_counter()

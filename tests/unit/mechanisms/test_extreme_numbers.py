@@ -60,7 +60,7 @@ def test_a_domain_that_is_too_large_is_refused() -> None:
         _policy('{ role = "uniform", domain = { min = 0, max = 3000000000 } }').fit(table)
 
 
-@pytest.mark.parametrize("name", ["sfumato.row", "sfumato.sort_key", "sfumato.anything"])
+@pytest.mark.parametrize("name", ["sfumato.row", "sfumato.sort_key", "sfumato.x"])
 def test_reserved_column_names_are_refused(name: str) -> None:
     with pytest.raises(SourceError, match=r"must not start with 'sfumato\.'.*rename it"):
         draft(pa.table({name: [1.0, 2.0]}), dataset="d")
