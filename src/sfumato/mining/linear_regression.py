@@ -28,11 +28,12 @@ class LinearRegression(RegressorMixin, Miner):
     reference = "Fuller 1987, section 2.2; li2012, section 3.1"
     example = {"confidence": 0.9}
 
-    def __init__(self, *, manifest: Manifest | None = None, confidence: float = 0.95) -> None:
+    def __init__(self, *, manifest: Manifest | str | None = None, confidence: float = 0.95) -> None:
         """Set the parameters.
 
         Args:
-            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it;
+                `original` for records that were never perturbed.
             confidence: the confidence level of the coefficients' intervals.
 
         """

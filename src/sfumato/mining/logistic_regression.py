@@ -32,12 +32,13 @@ class LogisticRegression(ClassifierMixin, Miner):
     example = {"C": 2.0}
 
     def __init__(
-        self, *, manifest: Manifest | None = None, on: str = "original", C: float = 1.0, max_iter: int = 1000
+        self, *, manifest: Manifest | str | None = None, on: str = "original", C: float = 1.0, max_iter: int = 1000
     ) -> None:
         """Set the parameters.
 
         Args:
-            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it;
+                `original` for records that were never perturbed.
             on: whether to predict for unperturbed records (`original`) or for records of the copy (`copy`).
             C: the inverse of the regularisation strength, for columns of the copy scaled to unit variance.
             max_iter: the largest number of iterations.

@@ -95,7 +95,10 @@ class Manifest:
         schema = getattr(copy, "schema", copy)
         found = (getattr(schema, "metadata", None) or {}).get(METADATA)
         if found is None:
-            raise ManifestError("a copy must carry its manifest in its metadata, and this table has none; ask for it")
+            raise ManifestError(
+                "a copy must carry its manifest in its metadata, and this table has none; give the file or the pyarrow "
+                "table as it was released (a data frame loses the manifest), or ask for the manifest"
+            )
         return cls.loads(found)
 
     @classmethod
