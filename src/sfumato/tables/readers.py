@@ -54,9 +54,9 @@ def read_file(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     try:
         if not is_file(uri):
             raise SourceError(f"a table must be a file that exists, and {str(uri)!r} is none")
-        if kind == "csv":
-            return _csv(uri, schema)
-        return _parquet(uri) if kind == "parquet" else _arrow(uri)
+        reader = _csv(uri, schema) if kind == "csv" else _parquet(uri) if kind == "parquet" else _arrow(uri)
+        list(reader.schema.names)  # names that are not UTF-8 are refused here
+        return reader
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{uri} could not be read as {kind}: {brief(error)}") from None
 

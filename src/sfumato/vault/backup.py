@@ -30,6 +30,12 @@ from sfumato.vault.verification import VerificationReport, check_ledger
 _TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
+_MALFORMED = (
+    *(tarfile.TarError, EOFError, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
+    *(sa.exc.IntegrityError, sa.exc.DataError, sa.exc.InterfaceError, sa.exc.ProgrammingError),
+)
+"""What reading a malformed backup raises."""
+
 _MODE = "r:"
 """Backups are read without decompression, as they are written: a small compressed file can hold gigabytes."""
 
@@ -101,7 +107,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             writing.append(
                 "restored", "vault", {FINGERPRINT_OFFSET: (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)}
             )
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, RecursionError, sa.exc.IntegrityError):
+    except _MALFORMED:
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
 
