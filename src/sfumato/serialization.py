@@ -35,7 +35,7 @@ def load_toml(text: str) -> dict[str, Any]:
 
 def check_types(record: Any) -> None:
     """Raise `TypeError` if a field of a dataclass has not the type that it declares; numbers must be finite."""
-    for name, kind in _field_types(type(record)):
+    for name, kind in _field_types(type(record)):  # type: ignore[arg-type]
         if not _has_type(getattr(record, name), kind):
             raise TypeError(f"{name} must be {kind}")
 
@@ -53,8 +53,6 @@ def _has_type(value: Any, kind: Any) -> bool:
     if get_origin(kind) is tuple:
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) and isinstance(value, tuple) else parts
         return isinstance(value, tuple) and len(value) == len(kinds) and all(map(_has_type, value, kinds))
-    if kind is float:
-        return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
-    if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool)
+    if kind in (int, float):
+        return isinstance(value, int | kind) and not isinstance(value, bool) and abs(value) < math.inf
     return not isinstance(get_origin(kind) or kind, type) or isinstance(value, get_origin(kind) or kind)

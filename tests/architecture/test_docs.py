@@ -123,3 +123,12 @@ def test_the_console_lines_of_the_readme_work(tmp_path: Path, monkeypatch: pytes
     for command in commands:
         run = CliRunner().invoke(main, command.split()[1:])
         assert run.exit_code == 0, f"{command}: {run.output}"
+
+
+def test_every_promise_against_an_adversary_names_its_tests() -> None:
+    rows = [line for line in (ROOT / "docs" / "threats.md").read_text().splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 10
+    for row in rows:
+        named = re.findall(r"`([a-z_0-9/]+\.py)`", row.split("|")[-2])
+        assert named, row
+        assert all((ROOT / "tests" / name).is_file() for name in named), named

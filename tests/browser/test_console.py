@@ -65,7 +65,7 @@ def sign_in(page: Page) -> None:
 
 def test_from_upload_to_download(browser: Browser, any_service: Service, tmp_path: Path) -> None:
     service = any_service
-    pq.write_table(wards.table(2000), tmp_path / "survey.parquet")
+    pq.write_table(wards.table(2000, seed=8), tmp_path / "survey.parquet")
     page = opened(browser, service)
     sign_in(page)
     _upload(page, tmp_path / "survey.parquet")

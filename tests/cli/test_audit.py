@@ -139,6 +139,16 @@ def test_an_audit_of_the_vault_with_its_report(workspace: Path) -> None:
     assert [score["attack"] for score in found["all_copies"]["scores"]] == ["bayes", "collusion"]
 
 
+def test_an_audit_that_recovers_columns_fails_and_names_them_first(workspace: Path) -> None:
+    table = pq.read_table("ward.parquet")
+    policy = sf.Policy.loads(wards.POLICY.replace("0.8", "0.97"))
+    pq.write_table(policy.fit(table).release(table, "internal", sf.Key.generate()), "bare.parquet")
+    done = run("audit", "--original", "ward.parquet", "bare.parquet", "--attack", "llse")
+    assert done.exit_code == 1
+    assert done.stdout.split("\n\n")[1].startswith("DISCLOSED: an attack recovers more than 90% of 2 columns: ")
+    assert "Sound" not in done.stdout
+
+
 def test_an_audit_of_files(workspace: Path) -> None:
     assert "Collusion-resistant" in ok("audit", "--original", "ward.parquet", "ann.parquet", "bob.parquet")
     forged = pq.read_table("bob.parquet").replace_schema_metadata(pq.read_schema("ann.parquet").metadata)

@@ -85,7 +85,7 @@ def _copy() -> pa.Table:
 
 
 def _manifest(content: bytes) -> None:
-    """A manifest, and all that is read from it to show, check, mine and attack a copy."""
+    """A manifest, and all that is read from it to show, check, mine and attack copies."""
     found = sf.Manifest.loads(content)
     found.dumps()
     found.signed_content()
@@ -170,9 +170,12 @@ def _condition(content: bytes) -> None:
 def _name(content: bytes) -> None:
     text = _text(content)
     is_url(text)
-    for read in (lambda: validated_name("dataset", text), lambda: parse_end(text), lambda: _query(text)):
-        with contextlib.suppress(SfumatoError):
-            read()
+    with contextlib.suppress(SfumatoError):
+        validated_name("dataset", text)
+    with contextlib.suppress(SfumatoError):
+        parse_end(text)
+    with contextlib.suppress(SfumatoError):
+        _query(text)
 
 
 def _query(text: str) -> None:

@@ -74,8 +74,8 @@ class HttpParser:
         self._tokens = issue_tokens(vault)
         pool = WorkerPool(lambda: vault, 0)
         pool._workers = [_InProcess(vault)]
-        limits = {"requests_per_minute": 10**9, "failures_per_minute": 10**9}
-        return application(vault, Settings(secure=False, **limits), pool)
+        settings = Settings(secure=False, requests_per_minute=10**9, failures_per_minute=10**9)
+        return application(vault, settings, pool)
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,7 @@ from tests import lakes
 
 import sfumato as sf
 from sfumato.cli import main
+from sfumato.engines import Secret
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, PolicyError, ReleaseError, SourceError
 from sfumato.mining import Frequencies, Moments, NaiveBayes
@@ -69,6 +71,27 @@ def test_a_copy_has_the_files_of_its_source(key: sf.Key, tmp_path: Path) -> None
     assert own.rows == pq.read_metadata(first).num_rows
     release_folder(scheme, folder, tmp_path / "copy", "high", key)  # an earlier copy may be replaced
     assert pa.dataset.dataset(tmp_path / "copy", partitioning="hive").count_rows() == lakes.ROWS
+
+
+class _Recording(Local):
+    """An engine that keeps the key that its workers get."""
+
+    shared: sf.Key | None = None
+
+    def shared_key(self, key: sf.Key) -> AbstractContextManager[Secret]:
+        self.shared = key
+        return super().shared_key(key)
+
+
+def test_workers_get_the_key_of_the_dataset_alone(key: sf.Key, tmp_path: Path) -> None:
+    """With it they make the same files, under the names of the master key and the scheme."""
+    folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
+    scheme, engine = lakes.POLICIES["gaussian"].fit(folder), _Recording(1)
+    manifest = release_folder(scheme, folder, tmp_path / "copy", "high", key, engine=engine)
+    assert engine.shared == scheme.dataset_key(key) != key
+    part = Manifest.of(next((tmp_path / "copy").rglob("*.parquet")))
+    assert (part.key, part.scheme) == (manifest.key, manifest.scheme)
+    assert manifest.key == key.fingerprint()
 
 
 def test_a_changed_copy_is_found_out(key: sf.Key, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.serving import PASSWORD, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 from sfumato.errors import TamperedError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.service.state import State, hash_of
 from sfumato.service.worker_pool import CopyChanged, CopyRequest, _CopyStreams
 from sfumato.vault import operators, tokens

@@ -12,7 +12,7 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
 from sfumato.mining.copies.confidence import critical_value
-from sfumato.mining.features.design_matrix import DesignMatrix, corrected_covariance
+from sfumato.mining.features.design_matrix import DesignMatrix
 from sfumato.mining.features.features import regression_set
 from sfumato.release.manifest import Manifest
 
@@ -51,7 +51,7 @@ class LinearRegression(RegressorMixin, Miner):
         target_errors[design.numeric_positions()] = data.noise_with_target[data.features.numeric]
         rows = len(observed)
         moments = centred.T @ centred / rows
-        corrected = corrected_covariance(moments, errors)
+        corrected = moments - errors
         inverse = np.linalg.pinv(corrected, hermitian=True)
         units = np.sqrt(np.diag(centred.T @ centred) / rows + 1e-300)
         if errors.any() and np.linalg.eigvalsh(corrected / np.outer(units, units))[0] < 1e-6:

@@ -31,6 +31,8 @@ class GaussianNoise(Model):
     """Largest correlation that rounding leaves between this copy's noise and a neighbour's increment."""
     collusion_resistant: bool
     """Whether copies with the same scheme and key lie on one Markov path; else their noise is independent."""
+    epsilon: float | None = None
+    """The covariance was measured with this ε of differential privacy; none if it was only rounded."""
 
     @property
     def is_collusion_resistant(self) -> bool:
@@ -54,7 +56,8 @@ class GaussianNoise(Model):
             unclipped,
             "An outlier many noise standard deviations from all other records can be singled out.",
         )
-        shape = Limit("The shape of the noise shows how the numeric columns vary together")
+        how = "to few digits" if self.epsilon is None else f"with differential privacy, ε = {self.epsilon:g}"
+        shape = Limit(f"The shape of the noise shows how the numeric columns vary together, {how}")
         missing = Limit("A missing value is released as missing", self.columns)
         return [*([outliers] if unclipped else []), shape, missing]
 

@@ -82,13 +82,14 @@ class Rotation(Model):
         """How the map may be undone."""
         if self.noise:
             return "A sample of the same population may undo the rotation; then only the noise protects."
-        most = "recover all others, and fewer recover much" if self._is_invertible else "recover the others in part"
+        most = "recover all others, and fewer recover much" if self.is_invertible else "recover the others in part"
         known = len(self.sources) + self.translated
         return f"An attacker who knows {known} of the records can {most}; so can one with a sample of the population."
 
     @property
-    def _is_invertible(self) -> bool:
-        return len(self.columns) >= len(self.sources)
+    def is_invertible(self) -> bool:
+        """Whether as many known records as there are columns recover all others: no noise, and no lost dimensions."""
+        return not self.noise and len(self.columns) >= len(self.sources)
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         noise = ", after noise" if self.noise else ""

@@ -27,6 +27,7 @@ from sfumato.serialization import check_types
 from sfumato.tables import content_digest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.partitioned import Part
+from sfumato.tables.row_order import KEEP
 from sfumato.tables.source import Source
 
 METADATA = b"sfumato"
@@ -69,6 +70,8 @@ class Manifest:
     """What the owner had to read before the copy left: that it is unsafe, or that nothing is perturbed."""
     limits: tuple[str, ...]
     software: str
+    order: str = KEEP
+    """Whether the rows are in a secret order, in one within each file, or in that of the table."""
     rows: int = 0
     digest: str = ""
     recipient: str = ""

@@ -279,7 +279,7 @@ def test_regression_is_corrected_for_attenuation(rng: np.random.Generator) -> No
     found = LinearRegression().fit(copy, "y")
     assert found.coef_ == pytest.approx([1.5, 4, -2], abs=0.15)
     assert ((found.coef_interval_[:, 0] < [1.5, 4, -2]) & (found.coef_interval_[:, 1] > [1.5, 4, -2])).all()
-    assert np.polyfit(copy.column("x").to_numpy(), y, 1)[0] == pytest.approx(0.75, abs=0.1)
+    assert np.polyfit(copy.column("x").to_numpy(), copy.column("y").to_numpy(), 1)[0] == pytest.approx(0.75, abs=0.1)
     clean = pa.table({"x": [1.0], "ward": ["b"]})
     assert found.predict(clean) == pytest.approx([5.5], abs=0.3)
 
