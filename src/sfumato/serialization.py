@@ -10,8 +10,8 @@ from functools import cache
 from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-_QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*"|'[^'\n]*'""")
-_LONG_KEY = re.compile(r"(?:[\w-]*+[ \t]*+\.){101}")
+_QUOTED = re.compile(r"""\"(?:[^"\\\n]|\\.)*+\"?|'[^'\n]*+'?""")
+_LONG_KEY = re.compile(r"(?<![\w \t.-])[ \t]*+(?:[\w-]*+[ \t]*+\.[ \t]*+){100}")
 
 
 def json_safe(value: Any) -> Any:

@@ -28,7 +28,6 @@ import sfumato as sf
 from sfumato.errors import SfumatoError
 
 _DEEP = 200_000
-_ZEROS = 2 << 30
 
 
 def _manifest(**changes: object) -> bytes:
@@ -40,17 +39,11 @@ def _policy(text: str) -> bytes:
     return text.encode() + b"\n" + wards.POLICY.encode()
 
 
-def _tar(open_file: Callable[[io.BytesIO], object], size: int = _ZEROS) -> bytes:
-    """A compressed archive whose ledger is one very long line."""
-    packed = io.BytesIO()
-    with open_file(packed) as file:  # type: ignore[attr-defined]
-        member = tarfile.TarInfo("ledger.jsonl")
-        member.size = size
-        file.write(member.tobuf())
-        for _ in range(size >> 20):
-            file.write(bytes(1 << 20))
-        file.write(bytes(1024))
-    return packed.getvalue()
+def _tar(compress: Callable[[bytes], bytes], size: int = 2 << 30) -> bytes:
+    """A compressed archive, in many short streams, whose ledger is one very long line."""
+    member = tarfile.TarInfo("ledger.jsonl")
+    member.size = size
+    return compress(member.tobuf()) + compress(bytes(1 << 20)) * (size >> 20) + compress(bytes(1024))
 
 
 def _sparse_tar() -> bytes:
@@ -104,29 +97,20 @@ BOMBS: dict[str, tuple[str, Callable[[], bytes]]] = {
     "condition of nested brackets": ("condition on rows", lambda: b"(" * _DEEP),
     "condition of many negations": ("condition on rows", lambda: b"not " * 20_000 + b"age > 1"),
     "condition with a power": ("condition on rows", lambda: b"age > 9**9**9**9"),
-    "gzip backup": ("backup", lambda: _tar(lambda out: gzip.GzipFile(fileobj=out, mode="wb", compresslevel=1))),
-    "bzip2 backup": ("backup", lambda: _tar(lambda out: bz2.BZ2File(out, "wb", compresslevel=1), 256 << 20)),
-    "xz backup": ("backup", lambda: _tar(lambda out: lzma.LZMAFile(out, "wb", preset=0), 512 << 20)),  # noqa: SIM115
+    "gzip backup": ("backup", lambda: _tar(gzip.compress)),
+    "bzip2 backup": ("backup", lambda: _tar(bz2.compress)),
+    "xz backup": ("backup", lambda: _tar(lzma.compress)),
     "backup that declares 4 GiB": ("backup", _sparse_tar),
     "damaged gzip backup": ("backup", lambda: gzip.compress((OLD / "vault.backup").read_bytes())[:-2000]),
-    "csv of one long line": ("csv table", lambda: b"a," * (32 << 20)),
+    "csv of one long line": ("csv table", lambda: b"a," * (8 << 20)),
     "csv of many columns": ("csv table", lambda: b"\n".join([b",".join(b"%d" % i for i in range(8_000))] * 2)),
-    "csv with an unclosed quote": ("csv table", lambda: b'a,b\n1,"' + b"x,\n" * (8 << 20)),
+    "csv with an unclosed quote": ("csv table", lambda: b'a,b\n1,"' + b"x,\n" * (2 << 20)),
     "parquet of repeated text": ("parquet table", lambda: _parquet(2_000_000)),
     "arrow column that declares 2^60 bytes": ("arrow file", _arrow),
-    "request of nested lists": ("http request", lambda: _request(b"[" * 100_000)),
-    "request of nested objects": ("http request", lambda: _request(b'{"policy":' * 50_000)),
-    "request with a number of a million digits": (
-        "http request",
-        lambda: _request(b'{"policy": ' + b"9" * 999_000 + b"}"),
-    ),
+    "request of nested lists": ("http request", lambda: _request(b"[" * 400_000)),
     "request with a nested policy": (
         "http request",
         lambda: _request(json.dumps({"policy": "x = " + "[" * 300_000, "upload": "x"}).encode()),
-    ),
-    "request with a nested survey": (
-        "http request",
-        lambda: _request(json.dumps({"name": "x", "definition": "x = " + "[" * 300_000}).encode(), "/api/v1/surveys"),
     ),
 }
 

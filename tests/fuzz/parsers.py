@@ -149,6 +149,8 @@ def _lock(content: bytes) -> None:
         document = json.loads(content)
     except (ValueError, RecursionError):
         return
+    if not isinstance(document, dict):
+        return
     unwrap(document, SECRET, "vault/1")
 
 
@@ -159,8 +161,9 @@ def _backup(content: bytes) -> None:
 
 
 def _condition(content: bytes) -> None:
-    view = View(where=_text(content))
-    for batch in wards.table(20).to_batches():
+    view, table = View(where=_text(content)), wards.table(20)
+    view.check(table.column_names, table.column_names)
+    for batch in table.to_batches():
         view.filter(batch)
 
 

@@ -123,7 +123,7 @@ class Survey:
                 levels=tuple((str(name), float(epsilon)) for name, epsilon in levels.items()),
                 guided=GuidanceSettings(**guided),
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise SurveyError(f"a survey must have values of the right types: {error}") from None
 
     def as_dict(self) -> dict[str, Any]:

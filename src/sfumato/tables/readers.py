@@ -81,9 +81,9 @@ def read_opened(file: TableFile, schema: pa.Schema | None = None) -> TableReader
 
 def _read(name: str, kind: str, opened: _Open, schema: pa.Schema | None) -> TableReader:
     try:
-        if kind == "csv":
-            return _csv(opened, schema)
-        return _parquet(opened) if kind == "parquet" else _arrow(opened)
+        reader = _csv(opened, schema) if kind == "csv" else _parquet(opened) if kind == "parquet" else _arrow(opened)
+        list(reader.schema.names)  # names that are not UTF-8 are refused here
+        return reader
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         raise SourceError(f"{name} could not be read as {kind}: {brief(error)}") from None
 

@@ -35,6 +35,12 @@ _DEFAULTS = {VAULT.name: {"root": ""}}
 """Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
+_MALFORMED = (
+    *(tarfile.TarError, EOFError, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
+    *(sa.exc.IntegrityError, sa.exc.DataError, sa.exc.InterfaceError, sa.exc.ProgrammingError),
+)
+"""What reading a malformed backup raises."""
+
 _MODE: Literal["r:"] = "r:"
 """Backups are read without decompression, as they are written: a small compressed file can hold gigabytes."""
 
@@ -108,7 +114,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
             offset = (1 << OFFSET_BITS) + secrets.randbits(OFFSET_BITS)
             writing.append("restored", "vault", {FINGERPRINT_OFFSET: offset})
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, RecursionError, sa.exc.IntegrityError):
+    except _MALFORMED:
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
 
