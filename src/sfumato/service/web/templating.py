@@ -5,10 +5,12 @@ from __future__ import annotations
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from sfumato.service.state import Session
 
 WEB_ROOT = Path(str(resources.files(__package__)))
 
@@ -26,13 +28,22 @@ def _environment() -> Environment:
     return environment
 
 
-def render(template: str, caller: object | None, status: int = 200, **variables: Any) -> HTMLResponse:
+class Visitor(Protocol):
+    """A caller as far as a page is concerned."""
+
+    @property
+    def session(self) -> Session | None:
+        """The session of a caller with a browser."""
+        ...
+
+
+def render(template: str, caller: Visitor | None, status: int = 200, **variables: Any) -> HTMLResponse:
     """Render a template for a caller, or for an anonymous visitor."""
     csrf = caller.session.csrf if caller and caller.session else ""
     page = _environment().get_template(template).render(caller=caller, csrf=csrf, **variables)
     return HTMLResponse(page, status)
 
 
-def not_found(caller: object | None, text: str) -> HTMLResponse:
+def not_found(caller: Visitor | None, text: str) -> HTMLResponse:
     """The page for something that does not exist."""
     return render("problem.html", caller, 404, title="Not found", text=text, request_id="")
