@@ -55,6 +55,7 @@ def test_no_release_uses_a_random_generator() -> None:
         "mining/trees/feature_selection.py",
         "mining/trees/hyperplanes.py",
         "mining/trees/local.py",
+        "risk/linear_map_simulation.py",
         "survey/leakage.py",
         "survey/simulation.py",
         "testing/attacks.py",

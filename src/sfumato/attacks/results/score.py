@@ -124,8 +124,8 @@ def score(
         for one in estimate.posteriors
         for category in _score_categories(one, truth.codes[one.columns], other.codes[one.columns], confidence)
     ]
-    scaled = (_before_linear_map(estimate, part) for part in (estimate.values, real, unrelated))
-    breaches = _breaches(*scaled, epsilon, confidence) if numbers else {}
+    mapped = [_before_linear_map(estimate, part) for part in (estimate.values, real, unrelated)]
+    breaches = _breaches(mapped[0], mapped[1], mapped[2], epsilon, confidence) if numbers else {}
     return Score(
         estimate.attack,
         rows,
