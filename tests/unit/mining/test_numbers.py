@@ -17,7 +17,7 @@ from sfumato.errors import ManifestError, MiningError
 from sfumato.kernels.covariances import PairwiseSums, linear_variance, variance_interval
 from sfumato.kernels.kernel_deconvolution import cdf_weights, cutoff_frequency
 from sfumato.kernels.reconstruction import Grid
-from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments, ask
+from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments, ask, column, count
 from sfumato.mining.copies.copy import Copy, non_dominated_copies
 from sfumato.mining.copies.quantiles import Bins
 from sfumato.mining.report.capabilities import rows_for_count
@@ -350,8 +350,9 @@ def test_intervals_hold_for_spikes_whole_numbers_and_heavy_tails(name: str) -> N
         ends = np.unique(np.quantile(values, (0.02, 0.5, 0.9)))
         for end in (*ends, ends[0] + 1.0):
             for sign, truth in (("<", (values < end).sum()), (">=", (values >= end).sum())):
-                [row] = ask(copy, f"select count(*) as n from copy where x {sign} {end:f}").to_pylist()  # noqa: S608
-                assert row["n_low"] <= truth <= row["n_high"], (sign, end, row, truth)
+                condition = column("x") < end if sign == "<" else column("x") >= end
+                [row] = count(copy, where=condition).to_pylist()
+                assert row["count_low"] <= truth <= row["count_high"], (sign, end, row, truth)
         probabilities = (0.05, 0.25, 0.5, 0.75, 0.95)
         for probability, found in zip(probabilities, Moments().fit(copy).quantile("x", probabilities), strict=True):
             assert found.low <= np.quantile(values, probability, method="inverted_cdf") <= found.high

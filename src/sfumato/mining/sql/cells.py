@@ -19,7 +19,7 @@ from sfumato.mining.features.contingency import MAX_CELLS, PerturbedFactor
 from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, run
 
 _MOVES = 9
-"""The number of places, within the resolution of a noisy column, at which an end of a range may lie."""
+"""The number of positions, within the resolution of a noisy column, at which an end of a range may lie."""
 
 
 @dataclass(frozen=True)
