@@ -112,7 +112,7 @@ def test_a_changed_copy_is_found_out(key: sf.Key, tmp_path: Path) -> None:
 
 def test_row_numbers_identify_records_without_an_id(key: sf.Key, tmp_path: Path) -> None:
     """The documented rule: SHA-256 of the file's name, and the row; other files may come and go."""
-    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
+    policy = sf.Policy.loads('dataset = "d"\norder = "keep"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
     whole = WHOLE.select(["income"])
     folder = lakes.lay(whole, tmp_path / "lake", "many")
     scheme = policy.fit(folder)

@@ -115,7 +115,7 @@ def test_a_job_reports_its_progress(tmp_path: Path) -> None:
 
 def test_a_disclosed_column_is_named_first_wherever_the_verdict_is_shown(sqlite_service: Service) -> None:
     vault = sqlite_service.vault
-    vault.add(sf.Policy.loads(wards.POLICY.replace('"ward"', '"bare"').replace("0.8", "0.97")), wards.table())
+    vault.add(sf.Policy.loads(wards.POLICY.replace('"ward"', '"bare"').replace("0.8", "0.97")), wards.table(seed=78))
     found = sqlite_service.remote("owner").audit("bare", attacks=["llse"])
     assert not found.passed
     assert found.summary()["verdict"].startswith("DISCLOSED: an attack recovers more than 90% of 2 columns: ")

@@ -257,9 +257,9 @@ def test_recipients_get_no_advice_for_owners_and_no_paths(sqlite_service: Servic
 
 def test_a_damaged_table_is_described_to_its_owner_only(sqlite_service: Service) -> None:
     vault = sqlite_service.vault
-    vault.add(wards.policy("torn"), wards.table())
+    vault.add(wards.policy("torn"), wards.table(seed=77))
     vault.grant("clinic", "torn", "public")
-    [stored] = Path(vault.location, "datasets", "torn").glob("*.parquet")
+    [stored] = Path(vault.location, "datasets", "torn").glob("*.parquet.encrypted")
     content = stored.read_bytes()
     stored.write_bytes(b"damaged")
     try:

@@ -26,7 +26,8 @@ class GaussianNoise(Model):
     scale: tuple[float, ...]
     step: tuple[float, ...]
     """The lattice: every value in the copy is a multiple of its column's step."""
-    clip: tuple[tuple[float, float] | None, ...]
+    clip: tuple[tuple[Any, Any] | None, ...]
+    """The ends in the column's units, or as dates in ISO format."""
     rounding: tuple[float, ...]
     """Largest correlation that rounding leaves between this copy's noise and a neighbour's increment."""
     collusion_resistant: bool

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from sfumato.errors import PolicyError
 from sfumato.levels import Level
@@ -25,7 +25,8 @@ class Rotation(Model):
     """The columns of the original; none of them is a column of the copy."""
     centre: tuple[float, ...]
     unit: tuple[float, ...]
-    clip: tuple[tuple[float, float] | None, ...]
+    clip: tuple[tuple[Any, Any] | None, ...]
+    """The ends in the column's units, or as dates in ISO format."""
     step: float
     """Every value in the copy is a multiple of it."""
     translated: bool

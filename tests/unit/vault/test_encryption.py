@@ -95,7 +95,7 @@ def test_nothing_at_rest_reveals_the_table_the_policy_or_the_scheme(site: Site, 
     vault.backup(tmp_path / "backup.tar")
     names = [*vault.store.names("datasets"), *vault.store.names("uploads")]
     assert all(map(is_encrypted, names))
-    assert len(names) == 7
+    assert len(names) == 9
     for content in (_everything(vault), (tmp_path / "backup.tar").read_bytes()):
         assert b'"ward"' in content or b"'ward'" in content  # what the ledger says is there
         assert [secret for secret in _secrets(vault) if secret in content] == []
@@ -112,7 +112,7 @@ def test_the_table_is_read_as_it_was_and_adding_it_again_changes_nothing(site: S
 
 
 def test_a_locked_vault_says_what_it_needs(site: Site) -> None:
-    vault = site.create(secret="correct horse")
+    vault = site.create(secret="correct horse battery")
     vault.add(sf.Policy.loads(POLICY), _table())
     locked = sf.Vault.open(vault.location)
     assert locked.overview()["datasets"] == 1
@@ -133,7 +133,8 @@ def _set(vault: sf.Vault, scope: str, wrapped: str) -> None:
 def test_wrapped_keys_cannot_be_altered_or_exchanged(site: Site, tmp_path: Path) -> None:
     vault = site.create()
     vault.add(sf.Policy.loads(POLICY), _table())
-    vault.add(sf.Policy.loads(POLICY.replace('"ward"', '"other"')), wards.changed(_table(), "age", slice(0, 200), 9.0))
+    changed = wards.changed(_table(), "age", slice(0, 200), 9.0)
+    vault.add(sf.Policy.loads(POLICY.replace('"ward"', '"other"')), changed, accept_overlap="a test of the keys")
     before = _wrapped(vault)
     assert set(before) == {"datasets/ward", "datasets/other"}
     flipped = before["datasets/ward"][:-1] + ("0" if before["datasets/ward"][-1] != "0" else "1")
@@ -189,7 +190,7 @@ def test_a_table_is_added_again_after_its_key_was_lost(site: Site, tmp_path: Pat
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
     vault.release("clinic", "ward", tmp_path / "1.parquet")
-    vault.rekey(lost=True, secret="fresh")
+    vault.rekey(lost=True, secret="a fresh passphrase")
     assert (
         "the files of datasets/ward can no longer be read: the key that encrypts them is lost" in vault.verify().notes
     )
@@ -235,7 +236,8 @@ def test_the_plain_files_of_an_earlier_version_are_encrypted(old: sf.Vault, tmp_
     assert "not encrypted" not in old.overview()
     assert old.release("clinic", "ward", tmp_path / "after.parquet")[0].read_bytes() == copy
     assert old.encrypt() == []
-    assert old.update("ward", pyarrow.parquet.read_table(OLD / "table.parquet")).body["version"] == 3
+    later = old.update("ward", pyarrow.parquet.read_table(OLD / "table.parquet"), accept_overlap="they shared records")
+    assert later.body["version"] == 3
     old.backup(tmp_path / "backup.tar")
     again = sf.Vault.restore(tmp_path / "backup.tar", tmp_path / "again", secret=OLD_LOCK)
     assert again.verify().sound

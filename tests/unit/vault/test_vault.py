@@ -191,7 +191,8 @@ def test_rows_are_appended_and_a_repeated_command_appends_once(vault: sf.Vault, 
     assert (entry.body["rows"], entry.body["changes"]) == (340, changes)
     assert vault.append("ward", more) == entry
     second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
-    assert second.slice(0, wards.ROWS).sort_by("id").equals(first.sort_by("id"))
+    earlier = second.filter(pc.is_in(second["id"], value_set=first["id"]))
+    assert earlier.equals(first)
     assert vault.dataset("ward").version == 2
     with pytest.raises(SourceError, match="id"):
         vault.append("ward", more.slice(1))  # the same records again, one fewer
@@ -389,7 +390,7 @@ def test_a_store_at_a_url(postgres: object, tmp_path: Path) -> None:
     vault.grant("clinic", "ward", "partner")
     path, _ = vault.release("clinic", "ward", tmp_path / "copy.parquet")
     vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
-    assert vault.verify().files == 6
+    assert vault.verify().files == 8
     assert vault.verify().sound
     assert vault.trace("ward", path).accused[0].recipients == ("clinic",)
 
