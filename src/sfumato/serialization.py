@@ -48,6 +48,8 @@ def _field_types(record: type) -> tuple[tuple[str, Any], ...]:
 
 def _has_type(value: Any, kind: Any) -> bool:
     parts = get_args(kind)
+    if kind is Any:
+        return True
     if get_origin(kind) in (Union, UnionType):
         return any(_has_type(value, part) for part in parts)
     if get_origin(kind) is tuple:

@@ -339,7 +339,7 @@ ROUGH: dict[str, Callable[[np.random.Generator, int], Any]] = {
 def test_intervals_hold_for_spikes_whole_numbers_and_heavy_tails(name: str) -> None:
     """No count of a range and no quantile is stated more precisely than the copy resolves.
 
-    The ends of a range lie on spikes and beside them. Intervals of 95 % confidence are wider than chance demands, so
+    The ends of a range lie on spikes and beside them. Intervals of 95 % confidence are wider than sampling demands, so
     that all of them hold.
     """
     values = ROUGH[name](np.random.default_rng(7), 8000)
