@@ -43,6 +43,7 @@ ALL = [
     scale.threads,
     scale.clusters,
     vaults.answers,
+    vaults.encrypted_reads,
     audits.full_audit,
     audits.joint,
     rotation.gaussian,
@@ -76,9 +77,9 @@ stores no noise, and the cost of a copy does not depend on the number of earlier
 levels show the crossover.
 
 The rows of the vault compare a vault of 1,000 datasets, 10,000 recipients and 1,000,000 ledger entries with a small
-one. The rows of the audit run every attack on one table, and the joint attack on thirty copies, which skips every
-copy that is dominated by a better one. The rows of known records attack [rotated copies](rotation.md) on one core;
-the papers' times are from 2010.
+one. Another row reads an encrypted table of a vault, and the same Parquet file in plain. The rows of the audit run
+every attack on one table, and the joint attack on thirty copies, which skips every copy that is dominated by a
+better one. The rows of known records attack [rotated copies](rotation.md) on one core; the papers' times are from 2010.
 """
 
 

@@ -6,7 +6,7 @@ import datetime as dt
 import decimal
 import os
 import secrets
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,6 +21,7 @@ import pytest
 from tests.postgres import Server, running
 
 import sfumato as sf
+from sfumato.experiments._data import MissingData
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -40,6 +41,25 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_setup() -> Generator[None, Any, Any]:
+    """Skip a test if a fixture needs data that are missing."""
+    return (yield from _skipping_without_data())
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call() -> Generator[None, Any, Any]:
+    """Skip a test that needs data that are missing, however deep in the code it asks for them."""
+    return (yield from _skipping_without_data())
+
+
+def _skipping_without_data() -> Generator[None, Any, Any]:
+    try:
+        return (yield)
+    except MissingData as error:
+        pytest.skip(str(error))
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -95,6 +115,7 @@ def tiny() -> pa.Table:
 
 TINY_POLICY = """
 dataset = "tiny"
+order = "keep"
 [levels]
 high = 0.8
 middle = 0.5

@@ -1,4 +1,4 @@
-"""Test helper that runs a real service: `sfumato serve` in a separate process, on a free port."""
+"""Test helper that runs a real service: `sfumato serve` in processes of its own, on a free port."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import httpx2
 import pyarrow as pa
 from tests import wards
 from tests.conftest import Site
+from tests.forking import ForkedCommand
 from tests.postgres import free_port
 
 import sfumato as sf
@@ -37,7 +38,7 @@ class Service:
 
     url: str
     vault: sf.Vault
-    process: subprocess.Popen[bytes]
+    process: ForkedCommand | subprocess.Popen[bytes]
     log: Path
     tokens: dict[str, str] = field(default_factory=dict)
 
@@ -74,29 +75,24 @@ def process_tree(process: int) -> list[int]:
 
 @contextlib.contextmanager
 def serving(
-    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None
+    vault: sf.Vault, folder: Path, *options: str, insecure: bool = True, port: int | None = None, **process_options: Any
 ) -> Iterator[Service]:
-    """Serve a vault while the block runs."""
+    """Serve a vault while the block runs; further options are those of the process."""
     port, log = port or free_port(), folder / "service.log"
     key = folder / "service.key"
     if not key.exists():
         sf.Key.from_bytes(bytes(range(32))).save(key)
-    command = [
-        sys.executable,
-        "-m",
-        "sfumato",
-        "serve",
-        vault.location,
-        "--port",
-        str(port),
-        "--key-file",
-        str(key),
-    ]
-    with log.open("ab") as out:
-        process = subprocess.Popen(
-            [*command, *(["--insecure"] if insecure else []), *_UNLIMITED, *options], stderr=out, stdout=out
-        )
-    service = Service(f"http://127.0.0.1:{port}", vault, process, log)
+    command = ["serve", vault.location, "--port", str(port), "--key-file", str(key)]
+    command += [*(["--insecure"] if insecure else []), *_UNLIMITED, *options]
+    process: ForkedCommand | subprocess.Popen[bytes]
+    if process_options:
+        with log.open("ab") as out:
+            run = [sys.executable, "-m", "sfumato", *command]
+            process = subprocess.Popen(run, stderr=out, stdout=out, **process_options)
+    else:
+        process = ForkedCommand(command, log)
+    scheme = "https" if "--tls-certificate" in options else "http"
+    service = Service(f"{scheme}://127.0.0.1:{port}", vault, process, log)
     try:
         _wait_until_ready(service)
         yield service
@@ -111,7 +107,7 @@ def serving(
 def _wait_until_ready(service: Service) -> None:
     for _ in range(600):
         with contextlib.suppress(httpx2.HTTPError):
-            if httpx2.get(f"{service.url}/readyz").status_code == 200:
+            if httpx2.get(f"{service.url}/readyz", verify=False).status_code == 200:
                 return
         if service.process.poll() is not None:
             break
@@ -123,7 +119,7 @@ def populated_vault(site: Site, table: pa.Table | None = None, **options: Any) -
     """A vault with a dataset granted to two of three recipients, one granted to nobody, an operator and a survey."""
     vault = site.create(**options)
     vault.add(wards.policy(), wards.table() if table is None else table)
-    vault.add(wards.policy("secret"), wards.table())
+    vault.add(wards.policy("secret"), wards.table(seed=9))
     for name in ("clinic", "insurer", "stranger"):
         vault.recipient(name)
     vault.grant("clinic", "ward", "partner")

@@ -75,6 +75,11 @@ class Unavailable(VaultError):
 class GrantError(VaultError):
     """A request that no grant in force allows."""
 
+    def __init__(self, reason: str, advice: str = "") -> None:
+        super().__init__(f"{reason}; {advice}" if advice else reason)
+        self.reason = reason
+        """The message without the advice to the owner, which is not for recipients."""
+
 
 class NotGranted(GrantError):
     """A dataset that a recipient may not know of."""
@@ -122,6 +127,11 @@ class NumericalFailure(AttackError):
 
 class MiningError(SfumatoError, ValueError):
     """A question that a copy cannot answer; a `ValueError` too, as scikit-learn's own refusals are."""
+
+
+def install_hint(extra: str) -> str:
+    """The end of an error about a missing optional dependency: how to install it."""
+    return f"in a clone of the repository, run `pip install '.[{extra}]'`"
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

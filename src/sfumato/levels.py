@@ -26,7 +26,8 @@ class Level:
 
     def __post_init__(self) -> None:
         given: Any = self.fidelity
-        if isinstance(given, bool) or not isinstance(given, Real) or not 0 < float(given) < 1:
+        is_number = isinstance(given, Real) and not isinstance(given, bool)
+        if not is_number or not (0 < given < 1 and 0 < float(given) < 1):  # a whole number may exceed all floats
             raise LevelError(
                 f"a fidelity must lie strictly between 0 (noise only) and 1 (the original), got {given!r}; "
                 "give a number such as 0.5"
@@ -141,6 +142,12 @@ class Ladder:
                     f"levels must be declared from the most to the least trusted, got {name} = {level.fidelity} "
                     f"before {below} = {lower.fidelity}; reorder them by falling fidelity"
                 )
+        for name, level in pairs:
+            if _is_number(name) and float(name) != level.fidelity:
+                raise LevelError(
+                    f"the name of a level must not be another fidelity, and {name!r} has {level.fidelity}, so that a "
+                    "request for one would get the other; name it in words"
+                )
         object.__setattr__(self, "levels", MappingProxyType(dict(self.levels)))
         object.__setattr__(self, "_names", {level.fidelity: name for name, level in pairs})
 
@@ -174,6 +181,14 @@ class Ladder:
     def name(self, level: Level) -> str | None:
         """The declared name of a level, if it has one."""
         return self._names.get(level.fidelity)
+
+
+def _is_number(name: str) -> bool:
+    try:
+        float(name)
+    except ValueError:
+        return False
+    return True
 
 
 def _positive(what: str, value: float) -> None:

@@ -15,7 +15,7 @@ ROWS = 100_000
 
 def policy(levels: Array, columns: str) -> sf.Policy:
     ladder = "".join(f"l{i} = {level}\n" for i, level in enumerate(sorted(levels, reverse=True)))
-    return sf.Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{columns}')
+    return sf.Policy.loads(f'dataset = "d"\norder = "keep"\n[levels]\n{ladder}[columns]\n{columns}')
 
 
 @pytest.fixture(scope="module")

@@ -11,9 +11,9 @@ import pytest
 from tests import realdata
 
 from sfumato.experiments._votes import SIZES, counts_of, imputed, naive_bayes_by_ratios, protocol, random_words
-from sfumato.survey import leakage
+from sfumato.survey import Survey, leakage
 from sfumato.survey.classifiers import naive_bayes_from_guided, naive_bayes_from_randomised
-from sfumato.survey.device_checks import capacity_bound, exposures
+from sfumato.survey.device_checks import capacity_bound, exposures, worst_exposures
 from sfumato.survey.guidance import (
     MAX_ANGLE,
     CooccurrenceCounts,
@@ -231,6 +231,42 @@ def test_crafted_guidance(rng: np.random.Generator) -> None:
             any_ = np.linalg.qr(rng.standard_normal((8, level)))[0]
             for floor in (0.0, 0.1):
                 assert capacity_bound(any_, sizes, floor) >= leakage.exact(four, even, sizes, any_, floor)
+
+
+def test_no_answers_disclose_more_than_the_worst_exposure(rng: np.random.Generator) -> None:
+    """By enumeration of all answers and all rows; an average over answers, as a planted fault, is exceeded."""
+    sizes, floor = (2, 3, 2), 0.1
+    codes = np.array(list(np.ndindex(sizes)))
+    sent = (np.arange(2**7)[:, None] >> np.arange(7)) & 1
+    exceeded = 0
+    for level in (1, 2, 3):
+        for _ in range(8):
+            guidance = np.linalg.qr(rng.standard_normal((7, level)))[0]
+            p = bit_probabilities(one_hot(codes, sizes), guidance, floor)
+            rows = np.prod(np.where(sent[None], p[:, None], 1 - p[:, None]), axis=2).reshape(*sizes, -1)
+            bounds, averages = worst_exposures(guidance, sizes, floor), exposures(guidance, sizes, "01234567", floor)
+            for item, size in enumerate(sizes):
+                gains = np.log2(rows / rows.mean(item, keepdims=True))
+                worst = (rows * gains).sum(-1).max() / np.log2(size)
+                assert worst <= bounds[item] + 1e-9
+                exceeded += worst > 1.2 * averages[item]
+    assert exceeded > 30
+
+
+def test_the_papers_own_measures(rng: np.random.Generator) -> None:
+    """The degree of error at k = 14 exceeds the paper's bound on it (E5), and the degree of disclosure grows with k."""
+    _, party = realdata.votes()
+    votes = imputed(rng)
+    names = "".join(f'[questions.v{i}]\noptions = ["no", "yes"]\n' for i in range(16))
+    survey = Survey.loads(
+        'title = "t"\nconsent = "c"\ndeadline = "2030-01-01"\nmode = "guided"\nclass = "party"\n'
+        f'[guided]\nfloor = 0.0\n[questions.party]\noptions = ["d", "r"]\n{names}'
+    )
+    values, directions = spectrum(counts_of(one_hot(votes, SIZES), party).pairs)
+    found = {level: leakage.measures(survey, votes, party, directions[:, :level]) for level in (2, 14)}
+    assert found[14][1] == pytest.approx(0.114, abs=0.02)
+    assert found[14][1] > 2 * values[14] / len(votes)
+    assert found[2][0] < found[14][0] <= 1
 
 
 def test_the_floor_is_corrected_for(rng: np.random.Generator) -> None:

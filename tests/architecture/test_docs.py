@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 import re
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 import sfumato as sf
+from sfumato.cli import main
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -105,7 +106,7 @@ def test_links_lead_somewhere(page: Path) -> None:
             assert (page.parent / target).exists(), target
 
 
-def test_the_console_lines_of_the_readme_work(tmp_path: Path) -> None:
+def test_the_console_lines_of_the_readme_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import numpy as np
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -118,9 +119,16 @@ def test_the_console_lines_of_the_readme_work(tmp_path: Path) -> None:
     ]
     commands = [line for line in lines if line.startswith("sfumato ")]
     assert len(commands) >= 4
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    monkeypatch.chdir(tmp_path)
     for command in commands:
-        run = subprocess.run(
-            command.split(), cwd=tmp_path, capture_output=True, text=True, env={**os.environ, "PATH": path}, check=False
-        )
-        assert run.returncode == 0, f"{command}: {run.stderr}"
+        run = CliRunner().invoke(main, command.split()[1:])
+        assert run.exit_code == 0, f"{command}: {run.output}"
+
+
+def test_every_promise_against_an_adversary_names_its_tests() -> None:
+    rows = [line for line in (ROOT / "docs" / "threats.md").read_text().splitlines() if line.startswith("| ")][1:]
+    assert len(rows) >= 10
+    for row in rows:
+        named = re.findall(r"`([a-z_0-9/]+\.py)`", row.split("|")[-2])
+        assert named, row
+        assert all((ROOT / "tests" / name).is_file() for name in named), named

@@ -18,6 +18,7 @@ import pytest
 from playwright.sync_api import BrowserContext, Page, Request
 from tests.serving import Service
 
+from sfumato.survey.perturbation import seeded_integers
 from sfumato.survey.respondent import Choice, HttpConnection, Respondent
 from sfumato.survey.surveys import Surveys
 
@@ -112,13 +113,11 @@ def begin(service: Service, name: str) -> None:
         assert helper.send()
 
 
-def words(start: int, count: int) -> Array:
-    return (np.arange(start, start + count, dtype=np.uint64) * np.uint64(2654435761)) & np.uint64(0xFFFFFFFF)
-
-
-def integers(start: int, count: int) -> Array:
-    found = words(start, 2 * count).reshape(-1, 2)
-    return ((found[:, 0] >> np.uint64(11)) * np.uint64(2**32) + found[:, 1]).astype(np.int64)
+def known_draws(count: int) -> Array:
+    """The random numbers of the first answer in a browser with known bits."""
+    ticket, sealing = 16, 12  # random words used for the ticket and the first encryption
+    start = 1 + ticket + sealing
+    return seeded_integers(bytes(at * 2654435761 & 255 for at in range(start, start + 32)), count)
 
 
 STORED = """async () => {

@@ -21,7 +21,7 @@ from tests.browser.answering import (
     answer_votes,
     begin,
     guided_survey,
-    integers,
+    known_draws,
     page_of,
 )
 from tests.browser.test_console import SIZES, Scheme, check_page, sign_in
@@ -29,6 +29,7 @@ from tests.serving import Service
 
 from sfumato.survey import Survey
 from sfumato.survey.perturbation import guided_response, one_hot, randomised_response
+from sfumato.survey.rows import Submission
 from sfumato.survey.surveys import Surveys
 
 Array = Any
@@ -38,6 +39,9 @@ def test_what_is_sent_is_what_was_shown_and_what_the_twin_would_send(context: Br
     context.add_init_script(KNOWN_BITS)
     connection = Connection(context)
     page = page_of(context, "commute")
+    expect(page.locator("output")).to_contain_text(
+        "balanced, good protection: your true answer is sent with a probability of"
+    )
     answer_commute(page)
     expect(page.get_by_role("heading", name="What can be learned from your answers")).to_be_visible()
     assert connection.posts == []  # the review sends nothing
@@ -48,8 +52,7 @@ def test_what_is_sent_is_what_was_shown_and_what_the_twin_would_send(context: Br
     connection.check_quiet(service.url)
     known = Surveys(service.vault).get("commute").survey
     codes = known.encode({"car": "yes", "distance": 12, "ways": ["bicycle"], "home": "some days"})
-    ticket, sealing = 16, 12  # random words used for the ticket and the first encryption
-    draws = integers(1 + ticket + sealing, 2 * len(codes))
+    draws = known_draws(2 * len(codes))
     assert shown["row"] == randomised_response(codes, known.sizes, known.retention[1], draws)[0].tolist()
     assert shown["row"] != codes.tolist()
     page.reload()
@@ -63,7 +66,11 @@ def test_guided_answers_follow_checked_guidance(context: BrowserContext, service
     context.add_init_script(KNOWN_BITS)
     connection = Connection(context)
     page = page_of(context, name)
+    expect(page.get_by_text("except the one to “Party”, which is sent unchanged")).to_be_visible()
+    expect(page.get_by_role("group", name="Party")).to_contain_text("This answer is sent unchanged.")
     answer_votes(page)
+    expect(page.get_by_text("Your answer to “Party” is sent unchanged.")).to_be_visible()
+    expect(page.locator("tbody")).to_contain_text("whatever you answered")
     expect(page.get_by_text("bits of your 8")).to_be_visible()
     shown = json.loads(page.locator("pre").inner_text())
     page.get_by_role("button", name="Send this").click()
@@ -76,7 +83,7 @@ def test_guided_answers_follow_checked_guidance(context: BrowserContext, service
     assert guidance is not None
     votes = {f"v{i}": f"{'yes' if i % 3 else 'no'}{i}" for i in range(8)}
     bits = one_hot(known.survey.encode(votes), known.survey.sizes)
-    expected = guided_response(bits, guidance.matrix[:, :3], 0.1, integers(1 + 16 + 12 + 4, 16))
+    expected = guided_response(bits, guidance.matrix[:, :3], 0.1, known_draws(16))
     assert shown["row"] == expected[0].tolist()
     assert surveys.status(name).answers == 1
 
@@ -113,7 +120,7 @@ def test_more_than_is_allowed_waits_or_is_cut(context: BrowserContext, service: 
     assert connection.posts == []
     page.get_by_role("button", name="Delete my answers").click()
     expect(page.get_by_role("button", name="Show me")).to_be_visible()
-    assert page.evaluate(STORED) == []
+    assert page.evaluate(STORED) == [{"state": "none", "sealed": True}]  # the ticket, but no answers
     page.get_by_label("send only what I allow").check()
     answer_votes(page, allowed=1)
     shown = json.loads(page.locator("pre").inner_text())
@@ -128,7 +135,7 @@ def test_offline_and_back(context: BrowserContext, service: Service) -> None:
     shown = json.loads(page.locator("pre").inner_text())
     context.set_offline(True)
     page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("You seem to be offline")).to_be_visible()
+    expect(page.get_by_text("or you are offline")).to_be_visible()
     expect(page.get_by_role("button", name="Change my answers")).to_have_count(0)  # it may have been sent
     assert page.evaluate(STORED) == [{"state": "tried", "sealed": True}]
     context.set_offline(False)
@@ -160,7 +167,7 @@ def test_wiped_storage(context: BrowserContext, service: Service) -> None:
     surveys.open(name)
     [ticket] = surveys.invite(name, 1)
     wipe = "() => new Promise((resolve) => { indexedDB.deleteDatabase('sfumato-survey').onsuccess = resolve; })"
-    for said in ("Your answers were deleted from this device", "It had arrived before, and counts once"):
+    for said in ("Your answers were deleted here", "It had arrived before, and counts once"):
         page = page_of(context, f"{name}#ticket={ticket}")
         answer_commute(page)
         expect(page.get_by_role("button", name="Send this")).to_be_visible()
@@ -204,7 +211,7 @@ def test_a_row_that_may_have_been_sent_is_never_drawn_again(context: BrowserCont
     page = page_of(context, "commute")
     answer_commute(page)
     page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("You seem to be offline")).to_be_visible()
+    expect(page.get_by_text("or you are offline")).to_be_visible()
     code = """async (what) => {
       const { Respondent } = await import("/survey/sfumato-survey.js");
       const one = await new Respondent({ server: location.origin, survey: "commute" }).load();
@@ -236,10 +243,10 @@ def test_nothing_is_sent_before_it_was_seen(context: BrowserContext, service: Se
     assert connection.posts == []
     begin(service, name)  # meanwhile it has started: it needs no more unperturbed answers
     page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("bits of your 8 bits of information can be learned")).to_be_visible()
+    expect(page.get_by_text("bits of your 8 bits of information about these questions")).to_be_visible()
     expect(page.get_by_text("“no0” is sent unchanged")).to_have_count(0)
     page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("only the randomly changed version was sent")).to_be_visible()
+    expect(page.get_by_text("Your unchanged answers left this device, as you chose")).to_be_visible()
 
 
 def test_waiting_answers_are_sent_while_the_page_is_open(context: BrowserContext, service: Service) -> None:
@@ -281,7 +288,9 @@ def test_another_site_may_embed_the_survey(browser: Browser, service: Service, t
 
 @pytest.mark.parametrize("size", ["desktop", "phone"])
 def test_pages_look_right_and_are_accessible(browser: Browser, service: Service, size: str) -> None:
-    name = guided_survey(service, begun=True)
+    name, surveys = guided_survey(service, begun=True), Surveys(service.vault)
+    answer = Submission(secrets.token_hex(16), 1, 0, (0, 1, 0, 1, 0, 0, 2))
+    surveys.collector.store("commute", surveys.get("commute").survey, [answer], invited=False)
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         context = browser.new_context(
@@ -300,6 +309,20 @@ def test_pages_look_right_and_are_accessible(browser: Browser, service: Service,
         expect(page.locator("svg.share").first).to_be_visible()
         check_page(page, "survey-live", size, scheme)
         context.close()
+
+
+def test_the_console_shows_alarms(context: BrowserContext, service: Service) -> None:
+    """Forged rows of a survey, at the most careful level."""
+    surveys, name = Surveys(service.vault), f"forged-{secrets.token_hex(4)}"
+    surveys.new(name, surveys.get("commute").survey)
+    surveys.open(name)
+    forged = [Submission(f"{number:032x}", 0, 0, (0, 0, 0, 0, 0, 0, 0)) for number in range(60)]
+    surveys.collector.store(name, surveys.get(name).survey, forged, invited=False)
+    page = context.new_page()
+    sign_in(page)
+    page.goto(f"/console/surveys/{name}")
+    expect(page.get_by_text("60 of 60 answers at the level 'careful' are the same").first).to_be_visible()
+    expect(page.get_by_text("One forged answer changes a share by up to 26.7 points")).to_be_visible()
 
 
 def test_a_form_waits_for_its_script(context: BrowserContext, service: Service) -> None:

@@ -67,7 +67,7 @@ def test_all_attacks_are_listed(workspace: Path) -> None:
     assert set(as_json("attack", "--list")) == {
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
         *("average", "difference", "collusion", "vote", "learned"),
-        *("known-input", "known-sample", "ica"),
+        *("known-input", "known-sample", "known-rows", "regression", "ica"),
     }
     assert "li2012, section 4.2.2" in ok("attack", "--list")
 
@@ -137,6 +137,16 @@ def test_an_audit_of_the_vault_with_its_report(workspace: Path) -> None:
     assert found["passed"]
     assert found["soundness"]["alarms"] == []
     assert [score["attack"] for score in found["all_copies"]["scores"]] == ["bayes", "collusion"]
+
+
+def test_an_audit_that_recovers_columns_fails_and_names_them_first(workspace: Path) -> None:
+    table = pq.read_table("ward.parquet")
+    policy = sf.Policy.loads(wards.POLICY.replace("0.8", "0.97"))
+    pq.write_table(policy.fit(table).release(table, "internal", sf.Key.generate()), "bare.parquet")
+    done = run("audit", "--original", "ward.parquet", "bare.parquet", "--attack", "llse")
+    assert done.exit_code == 1
+    assert done.stdout.split("\n\n")[1].startswith("DISCLOSED: an attack recovers more than 90% of 2 columns: ")
+    assert "Sound" not in done.stdout
 
 
 def test_an_audit_of_files(workspace: Path) -> None:

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from tests.serving import serving, sqlite_vault
 
 from sfumato.cli import main
+from sfumato.survey.respondent import HttpConnection
 
 Run = Callable[..., Result]
 _START = 'title = "t"\nconsent = "c"\ndeadline = "2030-01-01"\n'
@@ -40,7 +41,10 @@ def test_from_a_definition_to_models(run: Run, tmp_path: Path) -> None:
         url = ("--url", service.url)
         example = run("survey", "new", "trip", "--example").output
         (tmp_path / "trip.toml").write_text(example)
-        assert "careful ε 0.5 per question, 2 in total" in run("survey", "new", "trip", "trip.toml", *at).output
+        assert (
+            "careful ε 0.5 per question, 2 in total (strong protection)"
+            in run("survey", "new", "trip", "trip.toml", *at).output
+        )
         run("survey", "open", "trip", *at)
         answered = run("survey", "simulate", service.url, "trip", "--people", "60", "--json").output
         assert json.loads(answered)["counted"] == 60
@@ -56,9 +60,48 @@ def test_from_a_definition_to_models(run: Run, tmp_path: Path) -> None:
         for name in ("answers.csv", "answers.parquet"):
             run("survey", "export", "trip", name, *at)
         assert pyarrow.csv.read_csv("answers.csv").num_rows == pyarrow.parquet.read_table("answers.parquet").num_rows
+        _check_guided(run, tmp_path, service.url, at)
+        _check_forged(run, service.url, at)
         run("survey", "close", "trip", *at)
         assert "closed" in run("survey", "list", *at).output
         assert "no survey" in run("survey", "status", "nowhere", *at, code=1).output
+
+
+def _check_guided(run: Run, folder: Path, url: str, at: tuple[str, ...]) -> None:
+    """People with default answers are counted, and the measures of zhang2005 are printed."""
+    text = (folder / "trip.toml").read_text().replace('mode = "randomised"', 'mode = "guided"')
+    (folder / "guided.toml").write_text(text + "[guided]\nbootstrap = 24\n")
+    run("survey", "new", "guided", "guided.toml", *at)
+    run("survey", "open", "guided", *at)
+    answered = json.loads(run("survey", "simulate", url, "guided", "--people", "120", "--json").output)
+    assert answered["counted"] > 40
+    assert answered["clear"] == 24
+    found = json.loads(run("survey", "status", "guided", "--json", *at).output)
+    assert 0 < found["disclosure"] < 1
+    assert 0 < found["error"] < 1
+    assert "disclosure l_p" in run("survey", "status", "guided", *at).output
+
+
+def _check_forged(run: Run, url: str, at: tuple[str, ...]) -> None:
+    """Sixty forged rows at the most careful level raise an alarm; no share is a single point."""
+    assert json.loads(run("survey", "status", "trip", "--json", *at).output)["alarms"] == []
+    line = HttpConnection(url)
+    version = line.request("GET", "/api/v1/respond/trip")[1]["version"]
+    for number in range(60):
+        body = {
+            "ticket": f"{number:032x}",
+            "version": version,
+            "level": 0,
+            "row": [0, number % 4, 0, 0, 0, 0, number % 3],
+        }
+        assert line.request("POST", "/api/v1/respond/trip/answers", body)[0] == 201
+    found = json.loads(run("survey", "status", "trip", "--json", *at).output)
+    assert any(one.startswith("ways: bicycle: ") for one in found["alarms"])
+    assert all(one["high"] - one["low"] > 0.05 for one in found["shares"])
+    lines = run("survey", "status", "trip", *at).output.splitlines()
+    assert lines[1].startswith("ALARM ")  # before any number
+    assert any(line.startswith("One forged answer changes a share by up to 13.4 points") for line in lines)
+    assert run("survey", "model", "trip", *at).output.startswith("ALARM ")
 
 
 def test_the_operator_of_a_guided_survey_is_warned(run: Run, tmp_path: Path) -> None:
@@ -86,6 +129,10 @@ def test_the_operator_of_a_guided_survey_is_warned(run: Run, tmp_path: Path) -> 
         (
             _START + "[levels]\na = -1\n" + _ASKED,
             "epsilon of level a",
+        ),
+        (
+            _START + "[levels]\na = 20\n" + _ASKED,
+            "would be sent unchanged",
         ),
         (
             _START + 'class = "z"\n' + _ASKED,

@@ -41,7 +41,6 @@ def test_a_scheme_makes_the_same_copy(name: str) -> None:
     whole = pyarrow.parquet.read_table(MADE / "table.parquet")
     table = whole.select([column for column in whole.column_names if column in policy.columns])
     assert policy.digest() == scheme.policy.digest()
-    assert policy.fit(table).digest() == scheme.digest()
     assert _digest(scheme.release(table, "partner", OWNER)) == _digest(MADE / f"{name}.parquet")
 
 
@@ -87,7 +86,9 @@ def test_a_vault_goes_on(vault: sf.Vault, tmp_path: Path) -> None:
     vault.recipient("auditor")
     vault.grant("auditor", "ward", "public")
     vault.release("auditor", "ward", tmp_path / "auditor.parquet")
-    vault.update("ward", pyarrow.parquet.read_table(MADE / "table.parquet"))
+    vault.update(
+        "ward", pyarrow.parquet.read_table(MADE / "table.parquet"), accept_overlap="both datasets were in the vault"
+    )
     assert vault.dataset("ward").version == 3
     assert vault.verify(contains=FACTS["head"]).sound
 

@@ -15,8 +15,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv
 import pytest
+from tests.planted_faults import plant_independent_noise
 
-from sfumato.experiments import EXPERIMENTS, PAPERS, VERDICTS
+from sfumato.experiments import EXPERIMENTS, FAILS, PAPERS, VERDICTS, Job
+from sfumato.experiments._data import MissingData
 from sfumato.experiments._runner import experiment, load, names, reproduce
 
 ROOT = Path(__file__).parents[2]
@@ -121,6 +123,39 @@ def _faults(table: pa.Table) -> Iterator[pa.Table]:
             for change in changes:
                 yield table.set_column(index, field.name, pa.array(change(values)))
     yield table.slice(0, 9 * len(table) // 10)
+
+
+class SmallJob(Job):
+    """A run at a quarter of the small size."""
+
+    def size(self, full: Any, quick: Any) -> Any:
+        return quick // 4 if isinstance(quick, int) else quick
+
+
+@pytest.mark.parametrize(
+    ("name", "failing"),
+    [
+        ("li2012/fig2", ["drops only when", "overlaps with", "matches Theorem 4"]),
+        ("li2012/fig3", ["approach 1 much slower", "almost identical"]),
+        ("xiao2009/fig1", ["nothing more than Alice"]),
+        ("xiao2009/fig7", ["around 30 %", "gain nothing more"]),
+        ("beyond/composition", ["compose by the maximum"]),
+        ("beyond/nonlinear", ["considers only linear attacks"]),
+    ],
+)
+def test_claims_fail_if_the_noise_of_copies_is_independent(
+    name: str, failing: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A fault in the mechanism, with manifests that still state one path, must show in the verdicts."""
+    plant_independent_noise(monkeypatch)
+    chosen = experiment(name)
+    try:
+        claims = chosen.claims(chosen.run(SmallJob(True, chosen.seed)))
+    except MissingData as error:
+        pytest.skip(str(error))
+    for words in failing:
+        [found] = [claim for claim in claims if words in claim.statement]
+        assert found.verdict == FAILS, found
 
 
 def test_a_stored_result_is_reused(tmp_path: Path) -> None:

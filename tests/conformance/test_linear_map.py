@@ -141,4 +141,4 @@ def test_policies_that_make_no_sense() -> None:
     with pytest.raises(PolicyError, match="there is none"):
         sf.Policy.loads('dataset="d"\n[levels]\na=0.5\n[rotation]\nnoise=true\n[columns]\na="gaussian"\n')
     with pytest.raises(PolicyError, match="this role has none"):
-        sf.Policy.loads('dataset="d"\n[levels]\na=0.5\n[gaussian]\nnoise=true\n[columns]\na="gaussian"\n')
+        sf.Policy.loads('dataset="d"\n[levels]\na=0.5\n[uniform]\nnoise=true\n[columns]\na="uniform"\n')

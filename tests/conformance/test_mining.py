@@ -53,7 +53,22 @@ def test_it_refuses_a_copy_that_does_not_match_its_manifest(name: str, tmp_path:
         fit(MINERS[name](**MINERS[name].example), target)
 
 
-SUPERVISED = [made() for made in MINERS.members().values() if issubclass(made, ClassifierMixin | RegressorMixin)]
+@pytest.mark.parametrize("name", MINERS)
+def test_it_refuses_records_without_a_manifest(name: str) -> None:
+    """A data frame loses the manifest of its copy, and its records must not be taken as unperturbed."""
+    table = offices.table(500)
+    frame = offices.policy().fit(table).release(table, "far", offices.key()).to_pandas()
+    supervised = issubclass(MINERS[name], ClassifierMixin | RegressorMixin)
+    arguments = (frame[["age"]], frame["income"] > 0) if supervised else (frame,)
+    with pytest.raises(ManifestError, match="manifest"):
+        MINERS[name](**MINERS[name].example).fit(*arguments)
+
+
+SUPERVISED = [
+    made(manifest="original")
+    for made in MINERS.members().values()
+    if issubclass(made, ClassifierMixin | RegressorMixin)
+]
 
 
 @parametrize_with_checks(SUPERVISED)  # type: ignore[untyped-decorator]

@@ -39,7 +39,19 @@ PROPERTIES = [name for name in _members(VaultProtocol) if name not in METHODS]
 
 def test_the_protocol_has_the_operations_of_a_vault() -> None:
     assert set(METHODS) == {
-        *("add", "update", "dataset", "recipient", "recipients", "disable", "enable", "grant", "revoke", "grants"),
+        *(
+            "add",
+            "update",
+            "append",
+            "dataset",
+            "recipient",
+            "recipients",
+            "disable",
+            "enable",
+            "grant",
+            "revoke",
+            "grants",
+        ),
         *("release", "audit", "trace", "verify", "log", "overview", "token", "tokens", "withdraw"),
     }
     assert set(PROPERTIES) == {"public_key", "release_unit"}

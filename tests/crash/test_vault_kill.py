@@ -21,7 +21,7 @@ import sfumato as sf
 from sfumato.errors import VaultError
 
 ROOT = Path(__file__).parents[2]
-TOUCHES_FILES = {"add", "update", "release", "release-csv", "backup", "restore"}
+TOUCHES_FILES = {"add", "update", "append", "release", "release-csv", "backup", "restore"}
 
 
 _OFTEN = {("grant", "sqlite")}

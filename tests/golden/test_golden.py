@@ -23,7 +23,7 @@ from sfumato.keys.path import PathTree, ancestry
 from sfumato.keys.signature import public_key, sign
 from sfumato.keys.stream import Stream
 from sfumato.ledger.chain import START, Authenticator, Entry
-from sfumato.ledger.ledger import Generation, Head
+from sfumato.ledger.reader import Generation, Head
 from sfumato.tables.record_ids import record_ids
 from sfumato.vault.fingerprints import fingerprinted
 
@@ -79,7 +79,7 @@ def _chain() -> list[list[str]]:
     second = Entry(2, first.at, "b", "registered", "recipient", "", "lab", {"note": ""}, 1).chained(
         first.hash, authenticator
     )
-    head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "")
+    head = Head("name", ".", 1, 2, second.hash, {"recipient": 1}, "", "")
     return [
         [first.hash, first.mac],
         [second.hash, second.mac],

@@ -80,7 +80,7 @@ TABLES = st.lists(
     max_size=30,
 )
 POLICY = sf.Policy.loads(
-    'dataset = "properties"\n[levels]\na = 0.7\nb = 0.3\n[columns]\nid = "id"\nn = "gaussian"\n'
+    'dataset = "properties"\norder = "keep"\n[levels]\na = 0.7\nb = 0.3\n[columns]\nid = "id"\nn = "gaussian"\n'
     'c = { role = "uniform", domain = ["a", "b", "c", "d"] }'
 )
 

@@ -20,14 +20,14 @@ from tests.postgres import Server
 
 import sfumato as sf
 from sfumato.errors import GrantError, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 RECIPIENTS = st.sampled_from(["clinic", "lab", "press"])
 LEVELS = st.sampled_from(["internal", "partner", "public", 0.35])
 SECRETS = [sf.Key.from_bytes(bytes([n]) * 32) for n in range(3)]
 COLUMNS = st.sampled_from([None, ("age",), ("id", "income", "region")])
 
-VERSIONS = [wards.table(60), wards.changed(wards.table(60), "age", slice(0, 5), 1.0), wards.table(60).slice(7)]
+VERSIONS = [wards.table(60), wards.changed(wards.table(60), "age", slice(0, 5), 1.0), wards.table(60).slice(3)]
 
 
 class VaultMachine(RuleBasedStateMachine):

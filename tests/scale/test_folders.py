@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import signal
 import subprocess
 import sys
 import time
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
@@ -18,9 +18,12 @@ import pyarrow.csv
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner, Result
 from tests import lakes
 
 import sfumato as sf
+from sfumato.cli import main
+from sfumato.engines import Secret
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError, PolicyError, ReleaseError, SourceError
 from sfumato.mining import Frequencies, Moments, NaiveBayes
@@ -70,6 +73,27 @@ def test_a_copy_has_the_files_of_its_source(key: sf.Key, tmp_path: Path) -> None
     assert pa.dataset.dataset(tmp_path / "copy", partitioning="hive").count_rows() == lakes.ROWS
 
 
+class _Recording(Local):
+    """An engine that keeps the key that its workers get."""
+
+    shared: sf.Key | None = None
+
+    def shared_key(self, key: sf.Key) -> AbstractContextManager[Secret]:
+        self.shared = key
+        return super().shared_key(key)
+
+
+def test_workers_get_the_key_of_the_dataset_alone(key: sf.Key, tmp_path: Path) -> None:
+    """With it they make the same files, under the names of the master key and the scheme."""
+    folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
+    scheme, engine = lakes.POLICIES["gaussian"].fit(folder), _Recording(1)
+    manifest = release_folder(scheme, folder, tmp_path / "copy", "high", key, engine=engine)
+    assert engine.shared == scheme.dataset_key(key) != key
+    part = Manifest.of(next((tmp_path / "copy").rglob("*.parquet")))
+    assert (part.key, part.scheme) == (manifest.key, manifest.scheme)
+    assert manifest.key == key.fingerprint()
+
+
 def test_a_changed_copy_is_found_out(key: sf.Key, tmp_path: Path) -> None:
     folder = lakes.lay(WHOLE, tmp_path / "lake", "many")
     scheme = lakes.POLICIES["gaussian"].fit(folder)
@@ -88,7 +112,7 @@ def test_a_changed_copy_is_found_out(key: sf.Key, tmp_path: Path) -> None:
 
 def test_row_numbers_identify_records_without_an_id(key: sf.Key, tmp_path: Path) -> None:
     """The documented rule: SHA-256 of the file's name, and the row; other files may come and go."""
-    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
+    policy = sf.Policy.loads('dataset = "d"\norder = "keep"\n[levels]\na = 0.5\n[columns]\nincome = "gaussian"')
     whole = WHOLE.select(["income"])
     folder = lakes.lay(whole, tmp_path / "lake", "many")
     scheme = policy.fit(folder)
@@ -267,26 +291,26 @@ def test_a_folder_can_become_one_file(key: sf.Key, tmp_path: Path) -> None:
     assert lakes.rows_of(tmp_path / "copy.parquet").equals(lakes.ordered(scheme.release(WHOLE, "high", key)))
 
 
-def test_the_command_makes_folders(tmp_path: Path) -> None:
+def test_the_command_makes_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
     folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
     (tmp_path / "policy.toml").write_text(lakes.POLICIES["together"].dumps())
     sf.Key.generate().save(tmp_path / "key")
     said = ["--policy", "policy.toml", "--key-file", "key", "--level", "high"]
 
-    def run(*words: str) -> subprocess.CompletedProcess[str]:
-        whole = [sys.executable, "-m", "sfumato", *words]
-        return subprocess.run(whole, cwd=tmp_path, capture_output=True, text=True, check=False, env=os.environ)
+    def run(*words: str) -> Result:
+        return CliRunner().invoke(main, list(words))
 
     done = run("release", "lake", "copy", *said)
-    assert "Wrote copy: 3,000 rows" in done.stdout, done.stderr
+    assert "Wrote copy: 3,000 rows" in done.stdout, done.output
     assert "3,000 rows, 5 columns, unaltered" in run("show", "copy").stdout
     assert "records of lake" in run("mine", "copy").stdout
     assert json.loads(run("attack", "llse", "copy", "--truth", "lake", "--json").stdout)["rows"] == lakes.ROWS
     refused = run("release", "lake", "copy.parquet", *said, "--engine", "dask")
-    assert refused.returncode == 2
+    assert refused.exit_code == 2
     assert "releases a folder to a folder" in refused.stderr
     for words in (["--engine", "dask", "--master", "x"], ["--scheduler", "tcp://x"], ["--format", "delta"]):
-        assert run("release", "lake", "other", *said, *words).returncode == 2
+        assert run("release", "lake", "other", *said, *words).exit_code == 2
     assert folder.exists()
     assert not (tmp_path / "other").exists()
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 from moto.server import ThreadedMotoServer
-from tests import lakes
+from tests import lakes, wards
 
 import sfumato as sf
 from sfumato.engines.local import Local
-from sfumato.errors import ManifestError, ReleaseError, SourceError
+from sfumato.errors import ManifestError, ReleaseError, SourceError, VaultError
 from sfumato.mining import Moments, with_engine
 from sfumato.release import partitioned as folders
 from sfumato.release.manifest import FOLDER, Manifest
@@ -117,3 +117,21 @@ def test_a_file_is_whole_or_not_there(bucket: str, key: sf.Key) -> None:
     with pytest.raises(SourceError, match="a file or a folder that exists"):
         lakes.POLICIES["gaussian"].fit(f"{bucket}/nothing")
     assert FOLDER not in [Path(name).name for name in files.find("lake/foreign")]
+
+
+def test_a_vault_stores_only_encrypted_files_there(bucket: str, tmp_path: Path) -> None:
+    vault = sf.Vault.create(tmp_path / "vault", store=f"{bucket}/vault")
+    vault.add(wards.policy(), wards.table())
+    vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
+    with vault.dataset("ward").source() as source:
+        assert source.rows == wards.table().num_rows
+    files, _ = filesystem_of(bucket)
+    names = files.find("lake/vault")
+    assert len(names) == 8
+    assert all(name.endswith(".encrypted") for name in names)
+    assert not [name for name in names if b"PAR1" in files.cat_file(name) or b"gaussian" in files.cat_file(name)]
+    assert vault.verify().sound
+    [scheme] = [name for name in names if "scheme-" in name]
+    files.pipe_file(scheme, files.cat_file(scheme)[:-1])
+    with pytest.raises(VaultError, match="was altered"):
+        _ = vault.dataset("ward").scheme

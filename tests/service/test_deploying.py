@@ -15,9 +15,14 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from click.testing import CliRunner
 from tests.debian import installed
-from tests.postgres import free_port
+from tests.postgres import Server, free_port
 from tests.serving import PASSWORD, Service, serving, sqlite_vault
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.vault import operators
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/deploying.md").read_text()
@@ -52,13 +57,19 @@ def test_the_options_in_the_systemd_unit_exist() -> None:
     assert set(re.findall(r"--[a-z-]+", _block("ini"))) <= known
 
 
-@contextmanager
-def proxied(service: Service, folder: Path) -> Iterator[str]:
-    """Run nginx with the server block of the guide, on a free port with a self-signed certificate."""
-    certificate, key, port = folder / "cert.pem", folder / "key.pem", free_port()
+def _certificate(folder: Path) -> tuple[Path, Path]:
+    """A self-signed certificate for the loopback address, and its key."""
+    certificate, key = folder / "cert.pem", folder / "key.pem"
     names = ["-subj", "/CN=127.0.0.1", "-addext", "subjectAltName=IP:127.0.0.1"]
     openssl = [_program("openssl", "openssl"), "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", *names]
     subprocess.run([*openssl, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    return certificate, key
+
+
+@contextmanager
+def proxied(service: Service, folder: Path) -> Iterator[str]:
+    """Run nginx with the server block of the guide, on a free port with a self-signed certificate."""
+    port, (certificate, key) = free_port(), _certificate(folder)
     block = _block("nginx").replace("/etc/ssl/certs/copies.example.org.pem", str(certificate))
     block = block.replace("/etc/ssl/private/copies.example.org.key", str(key))
     block = block.replace("443", str(port)).replace("http://127.0.0.1:8080", service.url)
@@ -104,6 +115,74 @@ def test_the_service_behind_the_proxy(tmp_path: Path) -> None:
             wrong = {"name": "anna", "password": "x"}
             statuses = [client.post("/signin", data=wrong, headers=forged).status_code for _ in range(5)]
             assert statuses == [401] * 3 + [429] * 2
+
+
+def test_a_service_with_its_own_certificate_on_a_full_disk(tmp_path: Path, postgres: Server) -> None:
+    """No password of the database is logged; `/readyz` fails while the disk for temporary files is full."""
+    word = "hidden-word"
+    (tmp_path / "site").mkdir()
+    location = postgres.database().replace("owner@", f"owner:{word}@") + f"?password={word}"
+    vault = sf.Vault.create(location, store=str(tmp_path / "site"), secret=sf.Key.from_bytes(bytes(range(32))))
+    operators.enrol(vault, "anna", PASSWORD)
+    certificate, key = _certificate(tmp_path)
+    options = ("--tls-certificate", str(certificate), "--tls-key", str(key))
+    trusted = ssl.create_default_context(cafile=str(certificate))
+    with (
+        small_disk(tmp_path / "small") as disk,
+        serving(vault, tmp_path, *options, insecure=False, env={**os.environ, "TMPDIR": str(disk)}) as service,
+        httpx2.Client(base_url=service.url, verify=trusted) as client,
+    ):
+        form = {"name": "anna", "password": PASSWORD}
+        assert client.post("/signin", data=form, headers={"Origin": service.url}).status_code == 303
+        assert client.get("/console").status_code == 200
+        assert [cookie.name for cookie in client.cookies.jar] == ["__Host-sfumato_session"]
+        with pytest.raises(httpx2.HTTPError):
+            httpx2.get(service.url.replace("https", "http") + "/healthz")
+        (disk / "large").write_bytes(bytes(40 << 20))
+        assert client.get("/readyz").status_code == 503
+        (disk / "large").unlink()
+        assert client.get("/readyz").status_code == 200
+        log = service.log.read_text()
+    assert "Serving postgresql" in log
+    assert word not in log
+    assert word not in repr(vault)
+
+
+@contextmanager
+def small_disk(folder: Path) -> Iterator[Path]:
+    """A file system of 80 MB."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", "size=80m", "tmpfs", str(folder)]
+    if subprocess.run(command, capture_output=True, check=False).returncode:
+        pytest.skip("only root can mount a small file system")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "--lazy", str(folder)], check=True)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (("--host", "192.0.2.1"), 1, "plain HTTP on 192.0.2.1 can be read by others: give --tls-certificate"),
+        (("--host", "::"), 1, "plain HTTP on :: can be read by others"),
+        (("--host", "192.0.2.1", "--insecure"), 1, "can be read by others"),
+        (("--host", "192.0.2.1", "--proxied"), 0, "for a TLS proxy elsewhere"),
+        (("--host", "127.0.0.2", "--insecure"), 0, "on this machine only"),
+        (("--tls-certificate", "broken.pem", "--tls-key", "broken.pem"), 1, "must have its private key"),
+        (("--tls-certificate", "broken.pem"), 2, "must be given together"),
+        (("--insecure", "--tls-certificate", "broken.pem", "--tls-key", "broken.pem"), 2, "give one of them"),
+    ],
+)
+def test_a_public_address_needs_tls(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], code: int, message: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("broken.pem").write_text("nothing")
+    sf.Vault.create("vault")
+    done = CliRunner().invoke(main, ["serve", "--check", *options])
+    assert done.exit_code == code, done.output
+    assert message in done.output
 
 
 @pytest.mark.slow

@@ -9,18 +9,33 @@ import pyarrow.parquet as pq
 import pytest
 from tests import wards
 from tests.conftest import Site
-from tests.serving import Service, populated_vault, serving, sqlite_vault
+from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, UnknownSubject
+from sfumato.keys.encrypted_file import Spill
 from sfumato.service import uploads
 from sfumato.service.settings import Settings
 from sfumato.service.state import JOBS, State
+from sfumato.tables.readers import TableFile
+from sfumato.tables.source import Source
+from sfumato.vault.store import FolderStore
 
 
 @pytest.fixture
 def vault(site: Site) -> sf.Vault:
     return populated_vault(site)
+
+
+def _put(vault: sf.Vault, upload: str, number: int, content: bytes) -> None:
+    with Spill() as spill:
+        spill.writer.write(content)
+        uploads.put_part(vault.store, upload, number, spill)
+
+
+def _files(vault: sf.Vault) -> list[Path]:
+    assert isinstance(vault.store.files, FolderStore)
+    return [path for path in vault.store.files.root.rglob("*") if path.is_file()]
 
 
 def test_parts_can_arrive_in_any_order_and_be_replaced(vault: sf.Vault, tmp_path: Path) -> None:
@@ -29,14 +44,16 @@ def test_parts_can_arrive_in_any_order_and_be_replaced(vault: sf.Vault, tmp_path
     upload = uploads.create(vault.store, "t.parquet")
     pieces = [content[:1000], content[1000:5000], content[5000:]]
     for number in (3, 1, 2, 1):
-        (tmp_path / "part").write_bytes(pieces[number - 1])
-        uploads.put_part(vault.store, upload, number, tmp_path / "part")
-    with uploads.open_table(vault.store, Settings(), upload, None) as path:
-        assert path.read_bytes() == content
-    (tmp_path / "part").write_bytes(b"another")
-    uploads.put_part(vault.store, upload, 2, tmp_path / "part")
-    with uploads.open_table(vault.store, Settings(), upload, None) as path:
-        assert path.read_bytes() == pieces[0] + b"another" + pieces[2]
+        _put(vault, upload, number, pieces[number - 1])
+    with uploads.open_table(vault.store, Settings(), upload, None) as table:
+        assert isinstance(table, TableFile)
+        assert table.open().read() == content
+        assert Source.of(table).schema.names == wards.table().column_names
+    assert content[5000:5100] not in b"".join(path.read_bytes() for path in _files(vault))
+    _put(vault, upload, 2, b"another")
+    with uploads.open_table(vault.store, Settings(), upload, None) as table:
+        assert isinstance(table, TableFile)
+        assert table.open().read() == pieces[0] + b"another" + pieces[2]
     assert vault.verify().sound
     uploads.delete(vault.store, upload)
     with (
@@ -46,11 +63,10 @@ def test_parts_can_arrive_in_any_order_and_be_replaced(vault: sf.Vault, tmp_path
         pass
 
 
-def test_a_missing_part_is_detected(vault: sf.Vault, tmp_path: Path) -> None:
+def test_a_missing_part_is_detected(vault: sf.Vault) -> None:
     upload = uploads.create(vault.store, "t.csv")
-    (tmp_path / "part").write_bytes(b"a\n1\n")
     for number in (1, 3):
-        uploads.put_part(vault.store, upload, number, tmp_path / "part")
+        _put(vault, upload, number, b"a\n1\n")
     with (
         pytest.raises(UnknownSubject, match="all its parts"),
         uploads.open_table(vault.store, Settings(), upload, None),
@@ -59,17 +75,16 @@ def test_a_missing_part_is_detected(vault: sf.Vault, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["../x", "x", "20260101-x.csv", "20260101-000000000000000000000000.csv/../../x"])
-def test_upload_ids_are_validated(vault: sf.Vault, tmp_path: Path, name: str) -> None:
+def test_upload_ids_are_validated(vault: sf.Vault, name: str) -> None:
     with pytest.raises(UnknownSubject, match="no such upload"):
-        uploads.put_part(vault.store, name, 1, tmp_path)
+        _put(vault, name, 1, b"")
 
 
-def test_expired_uploads_are_deleted(vault: sf.Vault, tmp_path: Path) -> None:
-    (tmp_path / "part").write_bytes(b"a\n1\n")
+def test_expired_uploads_are_deleted(vault: sf.Vault) -> None:
     old = "20200101-" + "0" * 24 + ".csv"
-    uploads.put_part(vault.store, old, 1, tmp_path / "part")
+    _put(vault, old, 1, b"a\n1\n")
     fresh = uploads.create(vault.store, "t.csv")
-    uploads.put_part(vault.store, fresh, 1, tmp_path / "part")
+    _put(vault, fresh, 1, b"a\n1\n")
     uploads.create(vault.store, "t.csv")
     assert [name.split("/")[1] for name in vault.store.names("uploads")] == [fresh]
 
@@ -94,7 +109,28 @@ def test_a_job_reports_its_progress(tmp_path: Path) -> None:
             assert client.get(f"/api/v1/jobs/{job['id']}").json()["result"]["passed"] is True
             assert client.get(f"/api/v1/jobs/{'0' * 16}/report").status_code == 404
         assert "sandbox" in page.headers["content-security-policy"]
-        assert (job["stage"], job["result"]) == ("no alarm", {})
+        assert job["stage"].startswith("The column at the highest risk: ")
+        assert job["result"] == {}
+
+
+def test_a_disclosed_column_is_named_first_wherever_the_verdict_is_shown(sqlite_service: Service) -> None:
+    vault = sqlite_service.vault
+    vault.add(sf.Policy.loads(wards.POLICY.replace('"ward"', '"bare"').replace("0.8", "0.97")), wards.table(seed=78))
+    found = sqlite_service.remote("owner").audit("bare", attacks=["llse"])
+    assert not found.passed
+    assert found.summary()["verdict"].startswith("DISCLOSED: an attack recovers more than 90% of 2 columns: ")
+    with sqlite_service.client("owner") as client:
+        [job] = client.get("/api/v1/jobs", params={"dataset": "bare"}).json()
+    with sqlite_service.client() as client:
+        client.post("/signin", data={"name": "anna", "password": PASSWORD})
+        pages = [client.get(path).text for path in (f"/console/jobs/{job['id']}", "/console/datasets/bare/levels")]
+        pages.append(client.get(f"/api/v1/jobs/{job['id']}/report").text)
+    for page in (*pages, found.text()):
+        assert "DISCLOSED: an attack recovers more than 90% of 2 columns" in page
+        assert "No alarm" not in page
+        assert "Sound" not in page
+    assert "<pre" not in pages[0]
+    assert '<p class="verdict bad">DISCLOSED' in pages[0]
 
 
 def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:

@@ -68,18 +68,25 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         _owner(202),
     ),
     (
+        "POST",
+        "/api/v1/datasets/{dataset}/rows",
+        "/api/v1/datasets/ward/rows",
+        {"json": {"upload": "x"}},
+        _owner(202),
+    ),
+    (
         "GET",
         "/api/v1/datasets/{dataset}/preview",
         "/api/v1/datasets/ward/preview?fidelity=0.4",
         _NO_BODY,
-        _owner(200, 200),
+        _owner(200),
     ),
     (
         "GET",
         "/api/v1/datasets/{dataset}/collusion",
         "/api/v1/datasets/ward/collusion?recipient=clinic&recipient=insurer",
         _NO_BODY,
-        _owner(200, 200),
+        _owner(200),
     ),
     (
         "POST",

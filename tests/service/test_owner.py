@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from tests import wards
 from tests.conftest import Site
 from tests.serving import Service, populated_vault, serving
 
 import sfumato as sf
+from sfumato.cli import main
 from sfumato.errors import SfumatoError, UnknownSubject, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 
 @pytest.fixture
@@ -27,11 +26,12 @@ def any_service(site: Site, tmp_path: Path) -> Any:
     yield from _running(site, tmp_path)
 
 
-@pytest.fixture
-def own(tmp_path: Path) -> Any:
-    """A service for one test, on SQLite."""
-    (tmp_path / "site").mkdir()
-    yield from _running(Site("sqlite", tmp_path / "site", None), tmp_path)
+@pytest.fixture(scope="module")
+def own(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """A service on SQLite, for tests that do not depend on the database."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "site").mkdir()
+    yield from _running(Site("sqlite", folder / "site", None), folder)
 
 
 def _running(site: Site, folder: Path) -> Any:
@@ -45,13 +45,24 @@ def test_all_tasks_with_the_client(any_service: Service, tmp_path: Path) -> None
     own = any_service
     remote = own.remote("owner")
     rows: list[int] = []
-    entry = remote.add(wards.policy("new"), wards.table(), progress=rows.append)
+    entry = remote.add(wards.policy("new"), wards.table(seed=8), progress=rows.append)
     assert (entry.action, entry.dataset, entry.body["rows"]) == ("added", "new", wards.ROWS)
     assert entry.actor.startswith("owner token ")
-    assert remote.add(wards.policy("new"), wards.table()) == entry
-    later = wards.changed(wards.table(), "age", slice(0, 5), 1.0)
+    assert remote.add(wards.policy("new"), wards.table(seed=8)) == entry
+    later = wards.changed(wards.table(seed=8), "age", slice(0, 5), 1.0)
     assert remote.update("new", later).body["changes"]["changed"] == 5
-    assert remote.dataset("new").version == 2
+    more = wards.table(400, seed=8).slice(wards.ROWS)
+    assert remote.append("new", more).body["changes"] == {
+        "appended": 100,
+        "deleted": 0,
+        "changed": 0,
+        "redrawn": 0,
+        "unchanged": wards.ROWS,
+    }
+    assert remote.dataset("new").version == 3
+    with pytest.raises(VaultError, match=r"at least 95% of the records, and this table lacks 300 of the 400"):
+        remote.update("new", more)
+    assert remote.update("new", wards.table(seed=8), replace=True).body["changes"]["deleted"] == 100
     remote.recipient("office", note="a statistics office")
     remote.grant("office", "new", "partner", columns=["id", "age"], until="2099-12-31")
     handed = remote.token("office", days=3, note="its programs")
@@ -103,15 +114,13 @@ def test_a_table_that_does_not_match_its_policy_is_refused(own: Service) -> None
 
 
 def run(service: Service, *arguments: str, who: str = "owner", code: int = 0) -> str:
-    environment = {**os.environ, "SFUMATO_TOKEN": service.tokens[who]}
-    command = [sys.executable, "-m", "sfumato", *arguments]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == code, done.stderr
+    done = CliRunner().invoke(main, list(arguments), env={"SFUMATO_TOKEN": service.tokens[who]})
+    assert done.exit_code == code, done.output
     return done.stdout if code == 0 else done.stderr
 
 
 def test_all_tasks_on_the_command_line(own: Service, tmp_path: Path) -> None:
-    pq.write_table(wards.table(), tmp_path / "new.parquet")
+    pq.write_table(wards.table(seed=8), tmp_path / "new.parquet")
     (tmp_path / "policy.toml").write_text(wards.policy("new").dumps())
     url = ["--url", own.url]
     added = run(own, "add", str(tmp_path / "new.parquet"), "--policy", str(tmp_path / "policy.toml"), *url)

@@ -14,7 +14,7 @@ from tests.serving import PASSWORD, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
 from sfumato.errors import TamperedError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.service.state import State, hash_of
 from sfumato.service.worker_pool import CopyChanged, CopyRequest, _CopyStreams
 from sfumato.vault import operators, tokens
@@ -59,7 +59,7 @@ def test_an_entry_under_an_unknown_key_is_rejected(vault: sf.Vault) -> None:
         grant = vault.log(Query(kind="grant", recipient="clinic"))[0].number
         connection.execute("UPDATE sfumato_entries SET generation = 99 WHERE number = ?", [grant])
     for read in (lambda: tokens.authenticate(vault, text), lambda: Delivery.of(vault, "clinic", "ward")):
-        with pytest.raises(TamperedError, match="somebody else wrote it"):
+        with pytest.raises(TamperedError, match=r"was altered|somebody else wrote it"):
             read()
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import httpx2
 import pytest
+from tests import wards
 from tests.conftest import Site
 from tests.serving import PASSWORD, Service, issue_tokens, populated_vault, serving, sqlite_vault
 
@@ -64,6 +65,9 @@ def test_session_cookie_attributes(tmp_path: Path, insecure: bool) -> None:
     with serving(vault, tmp_path, insecure=insecure) as service, service.client() as client:
         answer = client.post("/signin", data={"name": "anna", "password": PASSWORD})
         cookie = answer.headers["set-cookie"].lower()
+        assert cookie.startswith("sfumato_session=" if insecure else "__host-sfumato_session=")
+        assert "path=/" in cookie
+        assert "domain" not in cookie
         assert "httponly" in cookie
         assert "samesite=strict" in cookie
         assert ("secure" in cookie.replace("samesite", "")) is not insecure
@@ -157,6 +161,126 @@ def test_failed_sign_ins_and_requests_are_rate_limited(tmp_path: Path) -> None:
             statuses = [client.get("/api/v1/me").status_code for _ in range(70)]
         assert statuses[:50] == [200] * 50
         assert statuses[-1] == 429
+
+
+def test_anonymous_requests_do_not_block_sign_ins(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path)
+    with serving(vault, tmp_path, "--tries", "4", "--proxied") as service, service.client() as client:
+
+        def sign_in(password: str, address: str) -> int:
+            form = {"name": "anna", "password": password}
+            return client.post("/signin", data=form, headers={"X-Forwarded-For": address}).status_code
+
+        assert [client.get("/api/v1/me").status_code for _ in range(6)] == [401] * 4 + [429] * 2
+        client.cookies.clear()
+        right = client.post("/signin", data={"name": "anna", "password": PASSWORD})
+        assert right.status_code == 303
+        assert sign_in(PASSWORD, "10.0.0.1") == 303
+        # guesses from many addresses share the limit of the account, and do not lock out an address that has signed in
+        statuses = [sign_in("wrong", f"10.0.1.{i}") for i in range(6)]
+        assert statuses == [401] * 4 + [429] * 2
+        form, headers = {"name": "anna", "password": PASSWORD}, {"X-Forwarded-For": "10.0.2.1", "Accept": "text/html"}
+        refused = client.post("/signin", data=form, headers=headers)
+        assert (refused.status_code, int(refused.headers["retry-after"]) >= 1) == (429, True)
+        assert "<h1>Too Many Requests</h1>" in refused.text
+        assert sign_in(PASSWORD, "10.0.0.1") == 303
+
+
+def test_people_get_pages_and_programs_get_problem_details(sqlite_service: Service) -> None:
+    html = {"Accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    paths = {"/nowhere": 404, "/api/v1/nowhere": 404, "/api/v1/copies/ward": 401, "/answer/x%20y": 422}
+    with sqlite_service.client() as client:
+        for path, status in paths.items():
+            page, problem = client.get(path, headers=html), client.get(path)
+            assert (path, page.status_code, problem.status_code) == (path, status, status)
+            assert page.headers["content-type"].startswith("text/html")
+            assert page.headers["x-request-id"] in page.text
+            assert problem.headers["content-type"] == "application/problem+json"
+        form = {"name": "anna", "password": PASSWORD}
+        refused = client.post("/signin", data=form, headers=html | {"Origin": "https://evil.example"})
+        assert "<h1>Forbidden</h1>" in refused.text
+
+
+def test_read_only_tokens_get_no_original_records(sqlite_service: Service) -> None:
+    secrets = [str(value) for value in wards.table().column("id").to_pylist()[:50]]
+    with sqlite_service.client("owner") as owner:
+        paths = owner.get("/api/v1/openapi.json").json()["paths"]
+    with sqlite_service.client("reader") as client:
+        for path in (path for path, methods in paths.items() if "get" in methods):
+            url = path.format(dataset="ward", recipient="clinic", survey="commute", job="0" * 16)
+            text = client.get(url, params={"fidelity": 0.5, "recipient": "clinic"}).text
+            assert (path, [one for one in secrets if f'"{one}"' in text]) == (path, [])
+
+
+@pytest.mark.parametrize("name", ["nul\0name", "x" * 300])
+def test_unusable_names_are_refused_on_every_database(service: Service, name: str) -> None:
+    policy = wards.POLICY.replace('"ward"', json.dumps(name))
+    encoded = name.replace("\0", "%00")
+    with service.client("owner") as client:
+        requests = [
+            client.post("/api/v1/datasets", json={"policy": policy, "upload": "x"}),
+            client.post("/api/v1/recipients", json={"recipient": name}),
+            client.put(f"/api/v1/grants/ward/{encoded}", json={"level": 0.3}),
+            client.get(f"/api/v1/datasets/{encoded}"),
+            client.get(f"/api/v1/copies/ward?level={encoded}&recipient=clinic"),
+            client.get(f"/api/v1/jobs?kind={encoded}"),
+            client.get(f"/api/v1/ledger?action={encoded}"),
+            client.get(f"/api/v1/datasets/ward/collusion?recipient={encoded}"),
+            client.delete(f"/api/v1/tokens/{encoded}"),
+            client.post("/signin", data={"name": name, "password": PASSWORD}),
+        ]
+        assert [answer.status_code for answer in requests if not 400 <= answer.status_code < 500] == []
+    with signed_in(service) as client:
+        for path in (
+            f"/console/ledger?dataset={encoded}",
+            f"/console/jobs/{encoded}",
+            f"/console/recipients/{encoded}",
+        ):
+            assert client.get(path).status_code < 500
+    assert not [line for line in service.lines() if line["level"] == "error"]
+
+
+def test_recipients_get_no_advice_for_owners_and_no_paths(sqlite_service: Service) -> None:
+    vault = sqlite_service.vault
+    vault.recipient("former")
+    vault.grant("former", "ward", "public")
+    token = vault.token("former")["token"]
+    vault.revoke("former", "ward")
+    with sqlite_service.client(token) as client:
+        detail = client.get("/api/v1/copies/ward").json()["detail"]
+    assert "was revoked on" in detail
+    assert "sfumato grant" not in detail
+    with sqlite_service.client("owner") as client:  # the owner gets the advice
+        detail = client.get("/api/v1/copies/ward", params={"recipient": "former"}).json()["detail"]
+    assert "sfumato grant" in detail
+
+
+def test_a_damaged_table_is_described_to_its_owner_only(sqlite_service: Service) -> None:
+    vault = sqlite_service.vault
+    vault.add(wards.policy("torn"), wards.table(seed=77))
+    vault.grant("clinic", "torn", "public")
+    [stored] = Path(vault.location, "datasets", "torn").glob("*.parquet.encrypted")
+    content = stored.read_bytes()
+    stored.write_bytes(b"damaged")
+    try:
+        with sqlite_service.client("clinic") as client:
+            answer = client.get("/api/v1/copies/torn")
+    finally:
+        stored.write_bytes(content)
+        vault.revoke("clinic", "torn")
+    assert answer.status_code >= 400
+    assert "Ask the data owner" in answer.json()["detail"]
+    assert vault.location not in answer.text
+    [line] = [line for line in sqlite_service.lines() if line["event"] == "refused" and "torn" in line["reason"]]
+    assert line["request"] == answer.headers["x-request-id"]
+
+
+def test_operation_ids_are_unique(sqlite_service: Service) -> None:
+    with sqlite_service.client() as client:
+        paths = client.get("/api/v1/openapi.json").json()["paths"]
+    ids = [operation["operationId"] for methods in paths.values() for operation in methods.values()]
+    assert len(ids) == len(set(ids))
+    assert "Duplicate Operation ID" not in sqlite_service.log.read_text()
 
 
 def test_large_bodies_are_refused(sqlite_service: Service) -> None:

@@ -34,7 +34,7 @@ def policy(columns: int) -> sf.Policy:
     columns_ += "".join(
         f'{n} = {{ role = "uniform", domain = {{ min = 0, max = {most} }} }}\n' for n, most in SIZES.items()
     )
-    return sf.Policy.loads(f'dataset = "d"\n[levels]\n{levels}[columns]\n{columns_}')
+    return sf.Policy.loads(f'dataset = "d"\norder = "keep"\n[levels]\n{levels}[columns]\n{columns_}')
 
 
 def swapped(original: Array, noise: list[Array], times: list[float], rng: np.random.Generator) -> list[Array]:

@@ -58,6 +58,7 @@ def test_the_checks_hold_on_awkward_tables(verdict: Verdict, rng: np.random.Gene
     )
     policy = sf.Policy.loads("""
 dataset = "awkward"
+order = "keep"
 [levels]
 a = 0.8
 b = 0.6

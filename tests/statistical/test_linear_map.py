@@ -171,7 +171,7 @@ def test_checks_of_noise_before_a_turn_raise_no_false_alarm(verdict: Verdict, rn
     """Thirty keys, five columns; and noise that is five per cent larger than stated."""
     real = rng.gamma(2.0, size=(4000, 5)) @ rng.normal(size=(5, 5))
     table = pa.table({f"c{i}": real[:, i] for i in range(5)})
-    scheme = policy("a = 0.8\nb = 0.4\n", "noise = true\nshuffle = false\n", 5).fit(table)
+    scheme = policy("a = 0.8\nb = 0.4\n", 'noise = true\nshuffle = false\naccept = "this is a test"\n', 5).fit(table)
     for turn in range(30):
         copy = scheme.release(table, "a", sf.Key.from_bytes(rng.bytes(32)))
         [part] = copy_evidence(copy, sf.Manifest.of(copy)).linear_maps

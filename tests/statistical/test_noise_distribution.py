@@ -42,7 +42,8 @@ def test_the_published_covariance_is_that_of_the_table(rng: np.random.Generator,
     assert isinstance(model, GaussianNoise)
     expected = 4 * np.cov(worlds.matrix(table).T)
     for i, line in enumerate(model.covariance):
-        np.testing.assert_allclose(line, expected[i, : i + 1], rtol=1e-3)  # published to about three digits
+        np.testing.assert_allclose(line, expected[i, : i + 1], rtol=5e-3)  # rounded, and no variance down
+        assert line[i] >= expected[i, i]
 
 
 @pytest.mark.statistical(checks=3 * 3)
@@ -83,7 +84,7 @@ def test_options_change_the_noise_as_they_say(verdict: Verdict, rng: np.random.G
     verdict.reject(p.rate_p(kept, N, 0.5 + 0.5 / 10), "scale ignored")
     pair = worlds.categories(rng, N, 4).append_column("y", worlds.categories(rng, N, 5).column("x"))
     policy = sf.Policy.loads(
-        'dataset = "j"\n[levels]\na = 0.5\n[columns]\n'
+        'dataset = "j"\norder = "keep"\n[levels]\na = 0.5\n[columns]\n'
         'x = { role = "uniform", joint = "g" }\ny = { role = "uniform", joint = "g" }'
     )
     joint = policy.fit(pair).release(pair, "a", key)

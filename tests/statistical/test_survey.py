@@ -9,7 +9,8 @@ import pytest
 from scipy.stats import binom, norm
 from tests.statistical.conftest import Verdict
 
-from sfumato.survey import Survey
+from sfumato.survey import Survey, plausibility
+from sfumato.survey.example import EXAMPLE
 from sfumato.survey.frequencies import frequencies, unbiased_indicators
 from sfumato.survey.perturbation import randomised_response
 
@@ -60,6 +61,25 @@ def test_shares_are_unbiased_and_covered(rng: np.random.Generator, verdict: Verd
     error = pooled[:, 2].std(ddof=1) / np.sqrt(RUNS)
     verdict.reject(2 * norm.sf(abs(pooled[:, 2].mean() - DISTRIBUTION[2]) / error), "precision weights")
     verdict.reject(binom.cdf(0.9 * RUNS, RUNS, 0.93), "intervals that cover nine in ten")
+
+
+@pytest.mark.statistical(checks=1)
+def test_honest_answers_raise_no_alarm_and_forged_ones_do(rng: np.random.Generator, verdict: Verdict) -> None:
+    """Honest people who all answer alike, which is the hardest case, against a tenth of forged answers at one level."""
+    survey, runs, people = Survey.loads(EXAMPLE), 60, 200
+    size, alarms = np.array(survey.sizes), {False: 0, True: 0}
+    for _ in range(runs):
+        levels = rng.integers(0, 3, people)
+        draws = rng.integers(0, 2**53, (people, len(size), 2))
+        kept = draws[..., 0] / 2**53 < np.array(survey.retention)[levels]
+        rows = np.where(kept, 0, draws[..., 1] % size)
+        alarms[False] += bool(plausibility.alarms(survey, levels, rows))
+        forged = rng.permutation(np.flatnonzero(levels == 0))[: people // 10]
+        rows[forged] = size - 1
+        alarms[True] += bool(plausibility.alarms(survey, levels, rows))
+    rate = plausibility.FALSE_ALARM_RATE
+    verdict.accept(binom.sf(alarms[False] - 1, runs, rate), "alarms about honest answers")
+    verdict.reject(binom.sf(alarms[True] - 1, runs, rate), "alarms about forged answers")
 
 
 @pytest.mark.statistical(checks=3)

@@ -31,12 +31,14 @@ def categories(rng: np.random.Generator, rows: int, size: int) -> pa.Table:
 
 def gaussian(columns: int, levels: str = LADDER, role: str = '"gaussian"') -> sf.Policy:
     lines = "".join(f"c{i} = {role}\n" for i in range(columns))
-    return sf.Policy.loads(f'dataset = "s"\n[levels]\n{levels}[columns]\n{lines}')
+    return sf.Policy.loads(f'dataset = "s"\norder = "keep"\n[levels]\n{levels}[columns]\n{lines}')
 
 
 def uniform(size: int, levels: str = LADDER, extra: str = "") -> sf.Policy:
     domain = f"domain = {{ min = 0, max = {size - 1} }}"
-    return sf.Policy.loads(f'dataset = "s"\n[levels]\n{levels}[columns.x]\nrole = "uniform"\n{domain}\n{extra}')
+    return sf.Policy.loads(
+        f'dataset = "s"\norder = "keep"\n[levels]\n{levels}[columns.x]\nrole = "uniform"\n{domain}\n{extra}'
+    )
 
 
 def matrix(table: pa.Table) -> Array:

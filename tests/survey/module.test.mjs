@@ -23,6 +23,8 @@ test("the checks agree", async () => {
   for (const one of cases) {
     assert.equal(await module.digestOf("schema", 3, one.matrix), one.digest);
     assert.deepEqual(Array.from(module.uniformStream(one.digest, 5)), one.stream);
+    module.worstExposures(one.matrix, one.sizes, one.floor).forEach((found, i) => near(found, one.worst_exposures[i]));
+    assert.deepEqual(Array.from(await module.seededIntegers(one.digest, 5)), one.seeded);
     module.exposures(one.matrix, one.sizes, one.digest, one.floor).forEach((found, i) => near(found, one.exposures[i]));
     near(module.capacityBound(one.matrix, one.sizes, one.floor), one.bound);
   }
@@ -42,8 +44,9 @@ test("an event of probability 0 never happens, and one of probability 1 always d
   assert.deepEqual(module.guidedResponse([1, 0], [[1], [0]], 0, [module.UNIT - 1, 0]), [1, 0]);
 });
 
-test("the device's own draws are integers below 2^53 that use all their bits", () => {
-  const draws = module.randomIntegers(20_000);
+test("the device's own draws are integers below 2^53 that use all their bits", async () => {
+  const seed = Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString("hex");
+  const draws = await module.seededIntegers(seed, 20_000);
   assert.ok(draws.every((one) => Number.isSafeInteger(one) && one >= 0 && one < module.UNIT));
   for (let bit = 0; bit < 53; bit++) {
     const ones = draws.reduce((sum, one) => sum + (Math.floor(one / 2 ** bit) % 2), 0);
@@ -58,6 +61,7 @@ test("guidance that asks for too much is refused", () => {
   const refuses = (matrix, message, more = {}) => assert.throws(() => module.inspectGuidance(matrix, [2, 2, 2, 2], { ...limits, ...more }), { message });
   const root = Math.sqrt(1 / 8), flat = Array.from({ length: 8 }, () => [root]);
   assert.deepEqual(module.inspectGuidance(flat, [2, 2, 2, 2], limits).exposure.map(Math.round), [0, 0, 0, 0]);
+  assert.ok(module.worstExposures(axis(0), [2, 2, 2, 2], 0)[0] > 0.999);
   refuses(axis(0), /single answer/);
   refuses(axis(0).slice(1), /shape/);
   refuses([], /shape/);

@@ -14,7 +14,7 @@ import pytest
 from tests.debian import installed
 from tests.survey import vectors
 
-from sfumato.survey.perturbation import random_integers
+from sfumato.survey.perturbation import seeded_integers
 
 
 def _node(file: Path) -> subprocess.CompletedProcess[str]:
@@ -28,8 +28,9 @@ def test_both_agree_on_the_committed_vectors() -> None:
     committed = json.loads(vectors.VECTORS.read_text())
     for one in committed["cases"]:
         other = vectors.results(one)
-        for name in ("randomised", "bits", "bit_probabilities", "guided", "stream", "digest"):
+        for name in ("randomised", "bits", "bit_probabilities", "guided", "stream", "seeded", "digest"):
             assert one[name] == other[name]
+        assert one["worst_exposures"] == pytest.approx(other["worst_exposures"], abs=1e-12)
         assert one["exposures"] == pytest.approx(other["exposures"], abs=1e-12)
         assert one["bound"] == pytest.approx(other["bound"], abs=1e-12)
     assert committed["survey"] == vectors.answers()
@@ -45,15 +46,17 @@ def test_both_agree_on_new_vectors(tmp_path: Path) -> None:
     assert result.returncode == 0, f"seed {seed}\n{result.stdout}"
 
 
-@pytest.mark.parametrize("field", ["randomised", "bit_probabilities", "digest", "bound", "exposures"])
+@pytest.mark.parametrize(
+    "field", ["randomised", "bit_probabilities", "digest", "bound", "exposures", "worst_exposures", "seeded"]
+)
 def test_a_twin_that_differs_is_found(tmp_path: Path, field: str) -> None:
     planted = vectors.generate(1, 2)
     one = planted["cases"][1]
-    if field == "randomised":
-        one[field][0] = (one[field][0] + 1) % one["sizes"][0]
+    if field in ("randomised", "seeded"):
+        one[field][0] = (one[field][0] + 1) % (one["sizes"][0] if field == "randomised" else 2**53)
     elif field == "bit_probabilities":
         one[field][0] = float(np.nextafter(one[field][0], 2))
-    elif field == "exposures":
+    elif field in ("exposures", "worst_exposures"):
         one[field][0] += 1e-6
     else:
         one[field] = one[field] + 1e-6 if field == "bound" else "0" * 64
@@ -63,7 +66,7 @@ def test_a_twin_that_differs_is_found(tmp_path: Path, field: str) -> None:
 
 
 def test_the_twins_own_draws_use_all_their_bits() -> None:
-    draws = random_integers(20_000)
+    draws = seeded_integers(secrets.token_bytes(32), 20_000)
     assert draws.min() >= 0
     assert draws.max() < 2**53
     ones = [int(((draws >> bit) & 1).sum()) for bit in range(53)]

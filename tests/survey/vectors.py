@@ -9,9 +9,15 @@ from typing import Any
 import numpy as np
 
 from sfumato.survey import Survey
-from sfumato.survey.device_checks import capacity_bound, exposures, uniform_stream
+from sfumato.survey.device_checks import capacity_bound, exposures, uniform_stream, worst_exposures
 from sfumato.survey.guidance import Guidance
-from sfumato.survey.perturbation import bit_probabilities, guided_response, one_hot, randomised_response
+from sfumato.survey.perturbation import (
+    bit_probabilities,
+    guided_response,
+    one_hot,
+    randomised_response,
+    seeded_integers,
+)
 
 VECTORS = Path(__file__).with_name("vectors.json")
 
@@ -66,6 +72,8 @@ def results(inputs: dict[str, Any]) -> dict[str, Any]:
         "bit_probabilities": bit_probabilities(bits, matrix, floor)[0].tolist(),
         "guided": guided_response(bits, matrix, floor, draws[:width])[0].tolist(),
         "stream": uniform_stream(digest, 5).tolist(),
+        "seeded": seeded_integers(bytes.fromhex(digest), 5).tolist(),
+        "worst_exposures": list(worst_exposures(matrix, sizes, floor)),
         "exposures": list(exposures(matrix, sizes, digest, floor)),
         "bound": capacity_bound(matrix, sizes, floor),
     }

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
 from importlib.metadata import EntryPoint
 
+import pyarrow as pa
 import pytest
+from click.testing import CliRunner
 
+import sfumato as sf
 from sfumato.attacks import ATTACKS
+from sfumato.audit.audit import audit
+from sfumato.cli import main
 from sfumato.engines import ENGINES
 from sfumato.errors import UnknownMember
 from sfumato.experiments import EXPERIMENTS
@@ -70,3 +76,18 @@ def test_a_faulty_plugin_is_named_and_left_out(value: str, reason: str, monkeypa
     with pytest.warns(FaultyPlugin, match="'broken'"):
         members = family.members()
     assert set(members) == {*BUILT_IN, "fine"}
+
+
+def test_commands_survive_a_faulty_plugin_in_every_family(
+    monkeypatch: pytest.MonkeyPatch, table: pa.Table, copies: dict[str, pa.Table]
+) -> None:
+    for family in FAMILIES:
+        monkeypatch.setitem(family._installed, "bro-ken", EntryPoint("bro-ken", "nowhere.at_all", family.package))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FaultyPlugin)
+        listed = CliRunner().invoke(main, ["attack", "--list"])
+        assert listed.exit_code == 0, listed.output
+        assert "llse" in listed.output
+        assert "bro-ken" not in listed.stdout
+        sf.Policy.suggest(table.slice(0, 100))
+        assert audit(table, copies, rows=300).soundness.alarms == ()

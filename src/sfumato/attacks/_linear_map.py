@@ -29,6 +29,8 @@ class TrainingSet:
     """The released rows without missing values."""
     records: Floats
     """Standardised original records, known ones or a sample, without missing values."""
+    images: Floats | None = None
+    """The rows of the known records, where the attacker knows which ones they are."""
 
     @property
     def model(self) -> Rotation:
@@ -60,17 +62,21 @@ class LinearMapAttack(Attack):
         known = self.training_records(evidence)
         if known is None:
             raise self.lacks_known_records()
-        records = complete_records(copy.standardised(known.numbers(copy.model.sources)))
-        rows = complete_records(copy.values)
+        records, images = copy.standardised(known.numbers(copy.model.sources)), None
+        if known is evidence.knowledge.known and evidence.knowledge.known_rows is not None:
+            images = copy.values[evidence.knowledge.known_rows]
+            both = complete_records(np.hstack([records, images]))
+            records, images = both[:, : records.shape[1]], both[:, records.shape[1] :]
+        records, rows = complete_records(records), complete_records(copy.values)
         if len(rows) < 2 or not len(records):
             raise AttackError(f"the attack {self.name!r} needs records without missing numbers, and there are none")
-        inverse, explanation = self.fit_inverse(TrainingSet(copy, rows, records))
+        inverse, explanation = self.fit_inverse(TrainingSet(copy, rows, records, images))
 
         def estimate(some: Evidence) -> Estimate:
             part = some.linear_maps[best]
             missing = np.isnan(part.values).any(axis=1)
             values = np.full((some.rows, len(part.model.sources)), np.nan)
             values[~missing] = part.original_units(inverse(part.values[~missing]))
-            return Estimate(self.name, part.model.sources, values, explanation=explanation)
+            return Estimate(self.name, part.model.sources, values, models=(part.model,), explanation=explanation)
 
         return estimate

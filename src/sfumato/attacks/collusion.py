@@ -12,7 +12,7 @@ from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.kernels import Floats, Rows
 from sfumato.models.uniform_replacement import UniformReplacement
 
-_MAX_LOG = 600.0
+MAX_LOG = 600.0
 """The largest logarithm of a likelihood ratio, so that its exponential is finite."""
 
 
@@ -32,7 +32,7 @@ class Collusion(Attack):
 
         def estimate(some: Evidence) -> Estimate:
             attributes = some.attributes().items()
-            posteriors = [_posterior(best_of_each_path(parts), priors[name]) for name, parts in attributes]
+            posteriors = [_stated_posterior(best_of_each_path(parts), priors[name]) for name, parts in attributes]
             return Estimate(self.name, (), np.empty((some.rows, 0)), tuple(posteriors))
 
         return estimate
@@ -46,17 +46,20 @@ def best_of_each_path(parts: Sequence[Categories]) -> list[Categories]:
     return list(best.values())
 
 
-def _posterior(parts: Sequence[Categories], prior: Floats) -> Posterior:
+def _stated_posterior(parts: Sequence[Categories], prior: Floats) -> Posterior:
     """Bayes' rule: the likelihood ratio of a category is `Π(1 + p·s/(1-p))` over the copies that show it (eq. 1)."""
-    size = parts[0].size
-    log_ratios = [np.log1p(part.model.retention * size / (1 - part.model.retention)) for part in parts]
+    retentions = np.array([part.model.retention for part in parts])
+    return joint_posterior(parts, prior, np.log1p(retentions * parts[0].size / (1 - retentions)))
+
+
+def joint_posterior(parts: Sequence[Categories], prior: Floats, log_ratios: Floats) -> Posterior:
+    """The posterior where a copy that shows a category adds its logarithm to that of the likelihood ratio."""
     values: Rows = np.column_stack([part.codes for part in parts])
     logs = np.zeros(values.shape)
     for i in range(len(parts)):
         for j, log_ratio in enumerate(log_ratios):
-            same = values[:, i] == values[:, j]
-            logs[:, i] += log_ratio * same
+            logs[:, i] += log_ratio * (values[:, i] == values[:, j])
     for i in range(len(parts) - 1, 0, -1):  # a category that two copies show is counted once
         values[(values[:, :i] == values[:, i : i + 1]).any(axis=1), i] = -1
-    ratios = np.where(values >= 0, np.exp(np.minimum(logs, _MAX_LOG)), 1.0)
+    ratios = np.where(values >= 0, np.exp(np.minimum(logs, MAX_LOG)), 1.0)
     return Posterior(parts[0].model, prior, values, ratios)

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior, Records
+from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior
 from sfumato.attacks._parameters import require_at_least
-from sfumato.attacks.evidence.simulation import simulate_copies
+from sfumato.attacks.evidence.simulation import training_set
 from sfumato.kernels import Floats, Mask, Rows
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
@@ -40,7 +40,9 @@ class Learned(Attack):
 
     def fit(self, evidence: Evidence) -> FittedAttack:
         """Train one model per column."""
-        training, truth = self._training_set(evidence)
+        if (found := training_set(evidence)) is None:
+            raise self.lacks_known_records()
+        training, truth = found
         inputs = _features(training)
         columns = evidence.columns
         attributes = [parts[0] for parts in evidence.attributes().values() if parts[0].size <= _LARGEST_DOMAIN]
@@ -58,15 +60,6 @@ class Learned(Attack):
             return Estimate(self.name, columns, stacked, tuple(posteriors))
 
         return estimate
-
-    def _training_set(self, evidence: Evidence) -> tuple[Evidence, Records]:
-        """Evidence about records whose original is known, and that original; a sample has no public columns."""
-        knowledge = evidence.knowledge
-        if knowledge.known is not None and knowledge.known_rows is not None:
-            return evidence.take(knowledge.known_rows), knowledge.known
-        if knowledge.sample is None:
-            raise self.lacks_known_records()
-        return simulate_copies(evidence, knowledge.sample), knowledge.sample
 
 
 def _features(evidence: Evidence) -> Floats:

@@ -8,11 +8,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from sfumato.errors import AttackError
-from sfumato.models import Model, of_type
-from sfumato.models.rotation import Rotation
 from sfumato.release.evidence import identifiers_of
 from sfumato.release.manifest import Manifest
-from sfumato.tables.row_order import is_arranged
+from sfumato.tables.row_order import SECRET, WITHIN_FILES, is_arranged
 
 
 def shared_identifiers(manifests: Sequence[Manifest]) -> list[str]:
@@ -32,9 +30,14 @@ def require_identifiers(columns: Sequence[str], ids: list[str]) -> list[str]:
     return ids
 
 
-def require_aligned(original: pa.Table, models: Iterable[Model]) -> pa.Table:
+def in_secret_order(manifests: Iterable[Manifest]) -> bool:
+    """Whether the rows of some copies are in an order that only the key tells."""
+    return any(manifest.order in (SECRET, WITHIN_FILES) for manifest in manifests)
+
+
+def require_aligned(original: pa.Table, *, in_secret_order: bool) -> pa.Table:
     """Return the original, or refuse it if the copies' rows are in a secret order that it is not in."""
-    if any(model.shuffled for model in of_type(models, Rotation)) and not is_arranged(original):
+    if in_secret_order and not is_arranged(original):
         raise AttackError(
             "the original must be in the secret row order of these copies; the owner of the key can sort it with "
             "`scheme.arranged(table, key)` or `sfumato attack --arrange`; an audit in a vault needs neither"

@@ -13,7 +13,13 @@ import pyarrow as pa
 
 from sfumato import attacks
 from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, concatenate
-from sfumato.audit.alignment import match_records, require_aligned, require_identifiers, shared_identifiers
+from sfumato.audit.alignment import (
+    in_secret_order,
+    match_records,
+    require_aligned,
+    require_identifiers,
+    shared_identifiers,
+)
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
 from sfumato.models import Model, of_type
@@ -59,6 +65,11 @@ class CopySet:
     def rows(self) -> int:
         """The number of records."""
         return min(self._counts)
+
+    @property
+    def in_secret_order(self) -> bool:
+        """Whether only the key tells which row is which record."""
+        return not self.ids and in_secret_order(self.manifests)
 
     @property
     def models(self) -> list[Model]:
@@ -166,7 +177,9 @@ def attack(
         if progress:
             progress(batch.rows)
     identifiers = opened.identifiers() if opened.ids else None
-    return replace(concatenate(estimates), records=identifiers, models=tuple(opened.models))
+    return replace(
+        concatenate(estimates), records=identifiers, in_secret_order=opened.in_secret_order, models=tuple(opened.models)
+    )
 
 
 def make_attack(name: str, options: Mapping[str, Any]) -> Attack:
@@ -191,7 +204,7 @@ def choose_known_records(copies: Sequence[Any], original: Any, share: float) -> 
         )
     count = max(int(share if share >= 1 else share * rows), 1)
     known_rows = np.unique(np.linspace(0, rows - 1, count).astype(np.int64))
-    table = require_aligned(_table(original), opened.models)
+    table = require_aligned(_table(original), in_secret_order=opened.in_secret_order)
     if opened.ids:
         identifiers = opened.identifiers(rows)
         table = match_records([identifiers, table], require_identifiers(table.column_names, opened.ids))[1]
@@ -212,7 +225,7 @@ def score(
         leave_out: the row indices of records that the attacker knew.
 
     """
-    original = require_aligned(_original(estimate, _table(truth)), estimate.models)
+    original = require_aligned(_original(estimate, _table(truth)), in_secret_order=estimate.in_secret_order)
     real = original_records(original, estimate.models)
     if leave_out is not None:
         scored = np.delete(np.arange(len(estimate)), leave_out)

@@ -9,7 +9,13 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import Evidence, Knowledge, Records, simulate_copies
-from sfumato.audit.alignment import match_records, require_aligned, require_identifiers, shared_identifiers
+from sfumato.audit.alignment import (
+    in_secret_order,
+    match_records,
+    require_aligned,
+    require_identifiers,
+    shared_identifiers,
+)
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
@@ -40,7 +46,8 @@ class AuditInput:
         manifests = [Manifest.of(copy) for copy in copies.values()]
         ids = require_identifiers(original.column_names, shared_identifiers(manifests))
         models = [model for manifest in manifests for model in manifest.models]
-        table, *matched = match_records([require_aligned(original, models), *copies.values()], ids)
+        aligned = require_aligned(original, in_secret_order=not ids and in_secret_order(manifests))
+        table, *matched = match_records([aligned, *copies.values()], ids)
         if table.num_rows < 2:
             raise AttackError(
                 "an audit needs at least two records that all copies have, and there are fewer; audit copies of the "

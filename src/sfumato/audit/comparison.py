@@ -7,9 +7,10 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from sfumato.attacks import ATTACKS, record_errors
+from sfumato.attacks import ATTACKS, Estimate, Records, record_errors
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.result import AttackRun, CollusionCurve, ColumnRisk, ErrorDistribution
+from sfumato.kernels import Floats
 
 _NONE = (math.nan, "")
 """The result where no attack estimates a column."""
@@ -77,21 +78,42 @@ def collusion_curves(released: AuditInput, independent: AuditInput) -> list[Coll
 
 def _errors(copies: AuditInput) -> list[float]:
     """The mean residual error of the best linear attack, for a growing number of copies."""
-    out = []
-    for count in range(1, len(copies.copies) + 1):
-        estimate = ATTACKS["llse"]().estimate(copies.combined(count, known_records=False))
-        errors = record_errors(estimate.values, copies.truth.numbers(estimate.columns))
-        out.append(float(np.nanmean(errors**2)))
-    return out
+    counts = range(1, len(copies.copies) + 1)
+    return [float(np.nanmean(_linear_attack_errors(copies, count) ** 2)) for count in counts]
+
+
+def _linear_attack_errors(copies: AuditInput, count: int | None = None) -> Floats:
+    """The errors of the better of two linear attacks on the first copies, or on all, in records it does not know.
+
+    One believes the manifests about how the copies depend on each other, the other estimates it from known records.
+    """
+    found = []
+    for estimate, truth in _joint_estimates(copies, "llse", count):
+        found.append(record_errors(estimate.values, truth.numbers(estimate.columns)))
+    return min(found, key=lambda errors: np.nan_to_num(np.nanmean(errors**2), nan=np.inf))
 
 
 def _reconstructions(copies: AuditInput) -> list[float]:
-    """The mean posterior probability of the true category, for a growing number of copies (xiao2009, eq. 25)."""
+    """The mean posterior probability of the true category, for a growing number of copies (xiao2009, eq. 25).
+
+    It is that of the better of two attacks, as for numbers.
+    """
     out = []
     for count in range(1, len(copies.copies) + 1):
-        posteriors = ATTACKS["collusion"]().estimate(copies.combined(count, known_records=False)).posteriors
-        out.append(float(np.mean([np.nanmean(b.probability(copies.truth.codes[b.columns])) for b in posteriors])))
+        found = []
+        for estimate, truth in _joint_estimates(copies, "collusion", count):
+            probabilities = [np.nanmean(one.probability(truth.codes[one.columns])) for one in estimate.posteriors]
+            found.append(float(np.mean(probabilities)))
+        out.append(max(found))
     return out
+
+
+def _joint_estimates(copies: AuditInput, stated: str, count: int | None) -> Iterator[tuple[Estimate, Records]]:
+    """The estimates by an attack that believes the manifests and by `regression`, and the truth of unknown records."""
+    unknown = np.delete(np.arange(len(copies.truth)), copies.known_rows())
+    evidence, truth = copies.combined(count), copies.truth.take(unknown)
+    for name in (stated, "regression"):
+        yield ATTACKS[name]().estimate(evidence).take(unknown), truth
 
 
 def error_distribution(released: AuditInput, independent: AuditInput) -> ErrorDistribution | None:
@@ -100,8 +122,7 @@ def error_distribution(released: AuditInput, independent: AuditInput) -> ErrorDi
         return None
     shares = []
     for copies in (released, independent):
-        estimate = ATTACKS["llse"]().estimate(copies.combined(known_records=False))
-        errors = record_errors(estimate.values, released.truth.numbers(estimate.columns))
+        errors = _linear_attack_errors(copies)
         counts = np.histogram(np.minimum(errors[~np.isnan(errors)], _BIN_EDGES[-1]), _BIN_EDGES)[0]
         shares.append(tuple(map(float, counts / max(counts.sum(), 1))))
     return ErrorDistribution(tuple(map(float, _BIN_EDGES)), *shares)

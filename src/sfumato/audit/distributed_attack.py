@@ -237,7 +237,7 @@ class _FileAttack:
             raise AttackError(
                 f"the truth must hold {copies.rows:,} records, as the copy of {part.name}, got {len(table):,}"
             )
-        return require_aligned(table, copies.models)
+        return require_aligned(table, in_secret_order=copies.in_secret_order)
 
 
 def _error_sums(estimate: Estimate, real: Records) -> _ErrorSums:

@@ -106,29 +106,23 @@ def outlier_bars(audit: Audit) -> str:
 
 
 def breach_curves(risk: LinearMapRisk) -> str:
-    """The breach probability of a rotated or projected copy against the number of known records, or of a sample."""
+    """The breach probability of a rotated or projected copy against the number of known records."""
 
     def draw(axis: Any) -> None:
         for j, (epsilon, colour) in enumerate(zip(EPSILONS, (BLUE, ORANGE), strict=True)):
             label = f"share of records, ε = {epsilon:g}"
-            if risk.known_records is not None:
-                curve = risk.known_records.curve
-                counts = [point.known_records for point in curve]
-                probabilities = [point.max_probability[j] for point in curve]
-                shares = [point.breached_share[j] for point in curve]
-                most = f"ρ of the record most at risk, ε = {epsilon:g}"
-                axis.plot(counts, probabilities, "--", color=colour, label=most)
-                axis.plot(counts, shares, "o-", color=colour, markersize=3.5, label=label)
-            else:
-                sizes = [sample.size for sample in risk.samples]
-                shares = [sample.breached_share[j] for sample in risk.samples]
-                axis.semilogx(sizes, shares, "s-", color=colour, label=label)
-        axis.set_xlabel("number of known records" if risk.known_records else "size of a sample of the population")
+            curve = risk.known_records.curve
+            counts = [point.known_records for point in curve]
+            probabilities = [point.max_probability[j] for point in curve]
+            shares = [point.breached_share[j] for point in curve]
+            most = f"ρ of the record most at risk, ε = {epsilon:g}"
+            axis.plot(counts, probabilities, "--", color=colour, label=most)
+            axis.plot(counts, shares, "o-", color=colour, markersize=3.5, label=label)
+        axis.set_xlabel("number of known records")
         axis.set_ylabel("estimated within ε of their norm")
         axis.set_ylim(-0.03, 1.05)
-        if risk.known_records is not None:
-            axis.xaxis.get_major_locator().set_params(integer=True)
-            axis.axvline(risk.withstand, color=PALE, linewidth=1.2, linestyle=":", label="a copy must withstand")
+        axis.xaxis.get_major_locator().set_params(integer=True)
+        axis.axvline(risk.withstand, color=PALE, linewidth=1.2, linestyle=":", label="a copy must withstand")
         axis.legend(frameon=False, fontsize=8, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=2)
 
     return svg(draw, (6.4, 4.2))

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.audit.outliers import MIN_NEIGHBOURS, ColumnOutliers
-from sfumato.audit.result import Audit, ColumnRisk
+from sfumato.audit.result import RECOVERED, Audit, ColumnRisk
 
-RECOVERED = 0.9
-"""A verdict names the columns of which an attack recovers more than this."""
+_NAMED = 5
+"""The most disclosed columns that a verdict names."""
 
 MEASURES = {"error": "residual error", "success": "accuracy"}
 """The measures of a column's risk, as a reader knows them."""
@@ -23,50 +23,98 @@ TEXT_COLUMNS = 3
 
 def verdict(audit: Audit) -> str:
     """The verdict of an audit in a few sentences, what is bad before what is good."""
-    checks = f"{len(audit.soundness.checks):,} checks"
-    rate = f"false-alarm rate {false_alarm_rate(audit)}"
+    closing = "Membership is not protected; the risk of each column is below."
+    return " ".join([*_problems(audit), *_worst_column(audit), *_assurance(audit), closing])
+
+
+def headline(audit: Audit) -> str:
+    """The verdict of an audit in one sentence: the first thing that is bad, else the column at the highest risk."""
+    return next(iter([*_problems(audit), *_worst_column(audit), *_assurance(audit), "There is nothing to attack."]))
+
+
+def _problems(audit: Audit) -> list[str]:
+    """All that is bad about the copies, in sentences, the worst first."""
+    return [*_unsoundness(audit), *_violations(audit), *_disclosures(audit)]
+
+
+def _unsoundness(audit: Audit) -> list[str]:
+    """The failed checks, the copies that could not be checked, and the paths on which copies add information."""
+    out = []
     if audit.soundness.alarms:
         first = audit.soundness.alarms[0]
-        return (
-            f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {checks} failed ({rate}). The smallest p-value: "
-            f"{first.fault} ({first.subject}). Either these copies do not match their manifests, or this is not their "
-            "original."
+        out.append(
+            f"DO NOT RELEASE: {len(audit.soundness.alarms)} of {_checks(audit)} failed (false-alarm rate "
+            f"{false_alarm_rate(audit)}). The smallest p-value: {first.fault} ({first.subject}). Either these copies "
+            "do not match their manifests, or this is not their original."
         )
     if audit.soundness.unchecked:
         names = ", ".join(audit.soundness.unchecked)
-        return f"NOT CHECKED: there are too few records to test the noise of {names}; see the results of the attacks."
+        out.append(f"NOT CHECKED: there are too few records to test the noise of {names}.")
     if audit.paths > 1:
-        return (
+        out.append(
             f"COLLUSION GAINS: these copies lie on {audit.paths} paths with independent noise, so that each of them "
             "adds information to the others. Copies of one scheme and key lie on one path."
         )
+    return out
+
+
+def _violations(audit: Audit) -> list[str]:
+    """The thresholds of the policy that an attack breaks, or that were not tested."""
+    out = []
     violated = [result for result in audit.thresholds if not result.met]
     if violated:
         reasons = "; ".join(f"{result}, and the policy requires {result.target.requirement()}" for result in violated)
-        return f"BELOW THE POLICY'S THRESHOLDS: {reasons}."
+        out.append(f"BELOW THE POLICY'S THRESHOLDS: {reasons}.")
     if audit.thresholds and audit.partial:
-        return "THRESHOLDS NOT TESTED: only some attacks were run; leave out --attack to run them all."
-    if len(audit.copies) == 1:
-        good = f"Sound: the copy matches its manifest ({checks} passed; {rate})."
-    else:
-        good = (
-            "Collusion-resistant: combining these copies adds no information to the best of them (all "
-            f"{checks} passed; {rate})."
-        )
-    return " ".join([*_open_risks(audit), good, "Membership is not protected; the risk of each column is below."])
+        out.append("THRESHOLDS NOT TESTED: only some attacks were run; leave out --attack to run them all.")
+    return out
 
 
-def _open_risks(audit: Audit) -> list[str]:
-    """The disclosure risks of sound copies, in sentences."""
-    risks = []
-    open_columns = [risk.column for risk in audit.column_risks if risk.recovered > RECOVERED]
-    if open_columns:
-        names = f"{', '.join(open_columns[:5])}{', and more' if len(open_columns) > 5 else ''}"
-        risks.append(f"AT RISK: an attack recovers more than {RECOVERED:.0%} of {len(open_columns)} columns: {names}.")
+def _disclosures(audit: Audit) -> list[str]:
+    """The columns that an attack recovers, and the outliers."""
+    out = []
+    disclosed = audit.disclosed_columns
+    if disclosed:
+        named = "; ".join(_recovery(risk) for risk in disclosed[:_NAMED])
+        more = f"; and {len(disclosed) - _NAMED} more" if len(disclosed) > _NAMED else ""
+        count = counted(len(disclosed), "column")
+        out.append(f"DISCLOSED: an attack recovers more than {RECOVERED:.0%} of {count}: {named}{more}.")
     outliers = sum(column.records for column in audit.singling_out.columns) if audit.singling_out else 0
     if outliers:
-        risks.append(f"AT RISK: {outliers:,} values are outliers that the noise does not protect from singling out.")
-    return risks
+        subject = "one value is an outlier" if outliers == 1 else f"{outliers:,} values are outliers"
+        out.append(f"AT RISK: {subject} that the noise does not protect from singling out.")
+    return out
+
+
+def _worst_column(audit: Audit) -> list[str]:
+    """The column at the highest risk, where none is disclosed."""
+    if audit.disclosed_columns or not audit.column_risks:
+        return []
+    return [f"The column at the highest risk: {_recovery(audit.worst_columns[0])}."]
+
+
+def _recovery(risk: ColumnRisk) -> str:
+    """The share of a column that the best attack recovers, such as `income 98 % (mixture)`."""
+    return f"{risk.column} {max(risk.recovered, 0):.0%} ({risk.attack})"
+
+
+def _assurance(audit: Audit) -> list[str]:
+    """What the checks of sound copies on one path have shown."""
+    if not audit.soundness.sound or audit.paths > 1:
+        return []
+    passed = f"{_checks(audit)} passed; false-alarm rate {false_alarm_rate(audit)}"
+    if len(audit.copies) == 1:
+        return [f"The noise matches the manifest ({passed})."]
+    return [f"Collusion-resistant: combining these copies adds no information to the best of them (all {passed})."]
+
+
+def _checks(audit: Audit) -> str:
+    return counted(len(audit.soundness.checks), "check")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number with its noun in the singular or plural."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def false_alarm_rate(audit: Audit) -> str:
@@ -83,8 +131,8 @@ def risk_headings() -> list[str]:
 
 
 def risk_rows(audit: Audit) -> list[list[str]]:
-    """The table of risks, one row per column of the dataset."""
-    return [_risk_row(risk) for risk in audit.column_risks]
+    """The table of risks, one row per column of the dataset, the worst first."""
+    return [_risk_row(risk) for risk in audit.worst_columns]
 
 
 def _risk_row(risk: ColumnRisk) -> list[str]:

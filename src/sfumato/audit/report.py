@@ -16,6 +16,7 @@ from sfumato.audit.result import AttackRun, Audit, ColumnRisk
 def page(audit: Audit) -> str:
     """The report of an audit as HTML."""
     copies = ", ".join(f"{copy.name} (fidelity {copy.fidelity:.4g})" for copy in audit.copies)
+    count = "one copy" if len(audit.copies) == 1 else f"{len(audit.copies)} copies"
     today = f"{datetime.now(UTC):%d %B %Y}"
     sections = [
         _alarms(audit),
@@ -29,7 +30,7 @@ def page(audit: Audit) -> str:
     ]
     return pages.page(
         title=f"Audit of {audit.dataset}",
-        subtitle=f"{today}. {audit.rows:,} records, {len(audit.copies)} copies: {copies}.",
+        subtitle=f"{today}. {audit.rows:,} records, {count}: {copies}.",
         verdict=messages.verdict(audit),
         failed=not audit.passed,
         body="\n".join(section for section in sections if section),

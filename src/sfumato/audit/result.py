@@ -11,6 +11,9 @@ from sfumato.audit.checks import Soundness
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.risk.thresholds import ThresholdResult
 
+RECOVERED = 0.9
+"""A column of which an attack recovers more than this counts as disclosed."""
+
 
 @dataclass(frozen=True)
 class HeldCopy:
@@ -85,8 +88,8 @@ class ColumnRisk:
         It is R² for numbers, and for categories Goodman and Kruskal's lambda.
         """
         if self.measure == "error":
-            return 1 - self.all_copies
-        return (self.all_copies - self.baseline) / (1 - self.baseline) if self.baseline < 1 else 0.0
+            return max(1 - self.all_copies, 0.0)
+        return max((self.all_copies - self.baseline) / (1 - self.baseline), 0.0) if self.baseline < 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -145,10 +148,25 @@ class Audit:
         return self.paths > 1 or bool(self.soundness.alarms)
 
     @property
+    def worst_columns(self) -> tuple[ColumnRisk, ...]:
+        """The risks of all columns, the largest share recovered first."""
+        return tuple(sorted(self.column_risks, key=lambda risk: -risk.recovered))
+
+    @property
+    def disclosed_columns(self) -> tuple[ColumnRisk, ...]:
+        """The columns of which an attack recovers nearly everything, the worst first."""
+        return tuple(risk for risk in self.worst_columns if risk.recovered > RECOVERED)
+
+    @property
     def passed(self) -> bool:
-        """Whether the copies are sound, lie on one path, and meet the policy's thresholds under all attacks."""
+        """Whether the copies are sound, lie on one path, meet the policy's thresholds, and disclose no column.
+
+        A column for which the policy states a threshold is judged by that one: its owner has decided what is enough.
+        """
         within = all(result.met for result in self.thresholds) and not (self.thresholds and self.partial)
-        return self.soundness.sound and self.paths == 1 and within
+        decided = {result.target.column for result in self.thresholds}
+        disclosed = any(decided.isdisjoint(risk.columns) for risk in self.disclosed_columns)
+        return self.soundness.sound and self.paths == 1 and within and not disclosed
 
     def summary(self) -> dict[str, Any]:
         """The result as JSON."""
@@ -162,6 +180,7 @@ class Audit:
                 "unchecked": self.soundness.unchecked,
             },
             "column_risks": [{**asdict(risk), "recovered": risk.recovered} for risk in self.column_risks],
+            "disclosed_columns": [risk.column for risk in self.disclosed_columns],
             "thresholds": [
                 {**asdict(result), "target": str(result.target), "met": result.met} for result in self.thresholds
             ],

@@ -143,26 +143,30 @@ def _refuse_shuffled(copies: Sequence[Path]) -> None:
     """Refuse copies in a secret row order before the attack, since its estimate could not be scored."""
     import pyarrow as pa
 
-    from sfumato.audit.alignment import require_aligned
+    from sfumato.audit.alignment import in_secret_order, require_aligned, shared_identifiers
     from sfumato.release.manifest import Manifest
 
-    require_aligned(pa.table({}), [model for copy in copies for model in Manifest.of(copy).models])
+    manifests = [Manifest.of(copy) for copy in copies]
+    secret = not shared_identifiers(manifests) and in_secret_order(manifests)
+    require_aligned(pa.table({}), in_secret_order=secret)
 
 
 def _arranged(truth: Path, copies: Sequence[Path], key: Path, policy_path: Path) -> Any:
     """The original in the secret row order of the copies."""
+    from sfumato.audit.alignment import in_secret_order
     from sfumato.keys.key import Key
     from sfumato.release.manifest import Manifest
     from sfumato.release.policy import Policy
     from sfumato.tables.row_order import arranged
     from sfumato.tables.source import Source
 
-    policy, secret = Policy.load(policy_path), Key.load(key)
-    for manifest in map(Manifest.of, copies):
+    policy, secret, manifests = Policy.load(policy_path), Key.load(key), [Manifest.of(copy) for copy in copies]
+    for manifest in manifests:
         if manifest.key != secret.fingerprint() or manifest.policy != policy.digest():
             what = "key" if manifest.key != secret.fingerprint() else "policy"
             raise AttackError(f"--arrange needs the {what} that the copies were made with, and this is another one")
-    return arranged(Source.of(truth), tuple(policy.options("id")), secret.derive("dataset", policy.dataset))
+    ids, dataset_key = tuple(policy.options("id")), secret.derive("dataset", policy.dataset)
+    return arranged(Source.of(truth), ids, dataset_key, shuffle=in_secret_order(manifests))
 
 
 def _attack(

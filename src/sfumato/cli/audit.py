@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
-from sfumato.cli.vault_options import location_option, open_for_reading, open_vault, vault_options
+from sfumato.cli.vault_options import is_service, location_option, open_for_reading, open_vault, vault_options
+from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
     from sfumato.vault.protocol import AuditReport
@@ -139,6 +140,8 @@ def audit(
 
     if output is not None:
         check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
+        if original is not None or not is_service(location):
+            figure_class()  # refused before the work, not after it
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
             found: AuditReport = _audit_files(original, subjects, attacks, rows, stage)

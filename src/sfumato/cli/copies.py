@@ -62,13 +62,15 @@ def show(copy: Path, as_json: bool) -> None:
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path))
 @click.option("--signer", help="The public key of the vault that must have signed the copy, or a file with that key.")
+@click.option("--succession", help="The signature with which that key named the one that replaced it (`rekey`).")
 @as_json_option
-def check(copy: Path, signer: str | None, as_json: bool) -> None:
+def check(copy: Path, signer: str | None, succession: str | None, as_json: bool) -> None:
     """Verify the certificate of a copy, and describe its guarantees. No secret is needed."""
     from sfumato.release.certificate import check as check_certificate
 
-    manifest = check_certificate(str(copy), signer)
-    key = "the key that you named" if signer else "the key"
+    manifest = check_certificate(str(copy), signer, succession)
+    named = "the key that you named" if succession is None else "the key that you named, or its successor"
+    key = "the key" if signer is None else named
     text = [f"The certificate is valid: unaltered since {key} {manifest.signer} signed it"]
     text[0] += f" for {manifest.recipient}, from version {manifest.version}." if manifest.recipient else "."
     if signer is None:

@@ -35,6 +35,7 @@ for command in (
     vault.init,
     vault.add,
     vault.update,
+    vault.append,
     vault.status,
     recipients.recipient,
     recipients.grant,
@@ -57,6 +58,7 @@ for command in (
     reproduce.reproduce,
     vault.backup,
     vault.restore,
+    vault.encrypt,
     vault.passphrase,
     vault.rekey,
 ):

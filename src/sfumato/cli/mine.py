@@ -9,6 +9,7 @@ import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.pages.svg import figure_class
 
 
 @click.command()
@@ -77,6 +78,8 @@ def _describe(copy: Any, confidence: float, output: Path | None, stage: Any) -> 
     from sfumato.mining.report.page import page, text
     from sfumato.tables.atomic import write_text
 
+    if output is not None:
+        figure_class()  # refused before the work, not after it
     found = profile(copy, confidence=confidence, densities=output is not None, stage=stage)
     if output is not None:
         stage("writing the report")

@@ -69,8 +69,7 @@ def release(
         return
     if level is None:
         raise click.UsageError("a release with --policy or --scheme needs --level.")
-    if key_path is None:
-        raise click.UsageError("a release without a vault, with --policy or --scheme, needs --key-file.")
+    secret = _key(key_path)
     if out is not None:
         raise click.UsageError("a release without a vault is written to its second argument, not to --out.")
     if policy_path is None and (scheme_path is None or not scheme_path.exists()):
@@ -78,7 +77,21 @@ def release(
     if form is not None and engine_choice.engine != "spark":
         raise click.UsageError("--format needs --engine spark, whose readers it names.")
     with engine_choice.open() as engine:
-        _of_table(first, second, form, level, key_path, policy_path, scheme_path, engine, as_json)
+        _of_table(first, second, form, level, secret, policy_path, scheme_path, engine, as_json)
+
+
+def _key(key_path: Path | None) -> Key:
+    """The key of a release without a vault: from a file, or from the environment."""
+    from sfumato.keys.key import Key
+    from sfumato.vault.unlocking import key_from_environment
+
+    found = key_from_environment() if key_path is None else Key.load(key_path)
+    if found is None:
+        raise click.UsageError(
+            "a release without a vault, with --policy or --scheme, needs a key: --key-file, SFUMATO_KEY_FILE or "
+            "SFUMATO_KEY."
+        )
+    return found
 
 
 def _from_vault(
@@ -106,16 +119,14 @@ def _of_table(
     out: str,
     form: str | None,
     level: str,
-    key_path: Path,
+    secret: Key,
     policy_path: Path | None,
     scheme_path: Path | None,
     engine: Engine,
     as_json: bool,
 ) -> None:
-    from sfumato.keys.key import Key
     from sfumato.tables.source import Source
 
-    secret = Key.load(key_path)
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting")
         if form is None:

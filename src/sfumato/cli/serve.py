@@ -11,10 +11,12 @@ import click
 
 from sfumato.cli.output import as_json_option, print_result
 from sfumato.cli.vault_options import key_option, local_vault, open_vault, vault_options
-from sfumato.errors import ServiceError, VaultError
+from sfumato.errors import ServiceError, VaultError, install_hint
 
 if TYPE_CHECKING:
     from sfumato.service.deployment_check import Finding
+
+_PEM_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 
 @click.command()
@@ -33,12 +35,10 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder whose tables may be registered by their path.",
 )
-@click.option(
-    "--insecure",
-    is_flag=True,
-    help="Plain HTTP, for a trial on this machine; without it, a TLS proxy is needed.",
-)
-@click.option("--proxied", is_flag=True, help="Trust the client address that the proxy in front reports.")
+@click.option("--tls-certificate", type=_PEM_FILE, help="Serve HTTPS with this certificate chain, a PEM file.")
+@click.option("--tls-key", type=_PEM_FILE, help="The private key of the certificate, a PEM file.")
+@click.option("--insecure", is_flag=True, help="Plain HTTP without a TLS proxy, for a trial on this machine only.")
+@click.option("--proxied", is_flag=True, help="A TLS proxy is in front; trust the client address that it reports.")
 @click.option("--rate", type=click.IntRange(1), default=1200, show_default=True, help="Requests per minute and caller.")
 @click.option(
     "--tries", type=click.IntRange(1), default=20, show_default=True, help="Failed sign-ins per minute and address."
@@ -52,6 +52,8 @@ def serve(
     port: int,
     workers: int,
     tables: Path | None,
+    tls_certificate: Path | None,
+    tls_key: Path | None,
     insecure: bool,
     proxied: bool,
     rate: int,
@@ -60,27 +62,50 @@ def serve(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Serve a VAULT over HTTP, with copies for recipients and a console for its owner."""
-    from sfumato.service.deployment_check import check
-    from sfumato.service.server import serve
-    from sfumato.service.settings import Settings
+    """Serve a VAULT over HTTP, with copies for recipients and a console for its owner.
+
+    It needs TLS: its own, with a certificate, or that of a proxy on this machine, or elsewhere with --proxied.
+    """
+    try:
+        from sfumato.service.deployment_check import check
+        from sfumato.service.server import serve
+        from sfumato.service.settings import Settings
+    except ModuleNotFoundError as error:
+        raise ServiceError(f"the service needs {error.name}; {install_hint('serve')}") from None
 
     settings = Settings(
-        secure=not insecure, tables=tables, proxied=proxied, requests_per_minute=rate, failures_per_minute=tries
+        secure=not insecure,
+        tls=_tls_files(tls_certificate, tls_key, insecure=insecure),
+        tables=tables,
+        proxied=proxied,
+        requests_per_minute=rate,
+        failures_per_minute=tries,
     )
     vault = local_vault(location, key_path)
+    name = vault.ledger.database.name  # without a password
     findings = list(check(vault, settings, host, workers))
     failed = [one for one in findings if not one.good and one.needed]
     if only_check:
         text = "\n".join(f"{_sign(one)} {one.text}" for one in findings)
         data = {"ready": not failed, "findings": [one.__dict__ for one in findings]}
-        print_result(data, as_json, text, f"sfumato serve {location}" if not failed else "fix the findings with !")
+        print_result(data, as_json, text, f"sfumato serve {name}" if not failed else "fix the findings with !")
         raise click.exceptions.Exit(1 if failed else 0)
     if failed:
         raise ServiceError(f"the service cannot start: {failed[0].text}")
-    address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-    click.echo(f"Serving {location} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
+    address = f"{'http' if settings.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
+    click.echo(f"Serving {name} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
     serve(vault.pooled, settings, host, port, workers)
+
+
+def _tls_files(certificate: Path | None, key: Path | None, *, insecure: bool) -> tuple[Path, Path] | None:
+    """The files for HTTPS, if they were given."""
+    if certificate is None and key is None:
+        return None
+    if certificate is None or key is None:
+        raise click.UsageError("--tls-certificate and --tls-key must be given together.")
+    if insecure:
+        raise click.UsageError("--insecure is plain HTTP, and --tls-certificate is HTTPS; give one of them.")
+    return certificate, key
 
 
 def _sign(finding: Finding) -> str:

@@ -18,8 +18,9 @@ if TYPE_CHECKING:
     from sfumato.survey import Survey
 
 _ADVICE = (
-    "\n\nFor the same accuracy of classifiers, guided mode discloses more than randomised mode; it also needs "
-    "unperturbed answers to start, and its guarantee relies on checks in each browser. "
+    "\n\nFor the same accuracy of classifiers, guided mode discloses more than randomised mode; it sends the answer to "
+    "the class question unperturbed, needs some fully unperturbed answers to start, and its guarantee relies on checks "
+    "in each browser. "
     'Prefer `mode = "randomised"` unless you reproduce zhang2005 (docs/survey.md compares both).'
 )
 
@@ -66,11 +67,11 @@ def new(
         text = definition.read_text(encoding="utf-8")
     except UnicodeDecodeError:
         raise SurveyError(f"a survey must be written in TOML, as UTF-8 text, and {definition} is not") from None
-    draft = Survey.loads(text)
+    draft = Survey.loads(text).check_protection()
     entry = _surveys(location, key_path).new(name, text, invited=invited)
     levels = ", ".join(
-        f"{level} ε {epsilon:g} per question, {total:g} in total"
-        for (level, epsilon), total in zip(draft.levels, draft.totals, strict=True)
+        f"{level} ε {epsilon:g} per question, {total:g} in total ({protection} protection)"
+        for (level, epsilon), total, protection in zip(draft.levels, draft.totals, draft.protections, strict=True)
     )
     message = f"Drafted {name}: {len(draft.questions)} questions, {draft.mode}"
     message += "." + _ADVICE if draft.mode == "guided" else f"; {levels}."
@@ -145,8 +146,19 @@ def status(name: str, location: str, key_path: Path | None, as_json: bool) -> No
     lines += [f"{found.answers:,} perturbed answers ({levels})."]
     if found.mode == "guided":
         lines += [f"{found.clear:,} unperturbed answers to start with; guidance {found.epoch}."]
+    if found.disclosure is not None:
+        lines += [
+            f"Degree of privacy disclosure l_p {found.disclosure:.2f} (share of a respondent's information in a row), "
+            f"degree of error l_e {found.error:.2f} (of differences between classes), for respondents like those who "
+            "answered unperturbed; every class answer is sent unperturbed."
+        ]
+    if found.influence is not None:
+        lines += [
+            f"One forged answer changes a share by up to {100 * found.influence:.1f} points; the intervals assume that "
+            "all answers are honest."
+        ]
     lines += [f"Fingerprint {found.fingerprint}: everybody who is asked in the same way sees the same one."]
-    lines += [f"ALARM {text}" for text in found.alarms] + [""]
+    lines = [lines[0], *(f"ALARM {text}." for text in found.alarms), *lines[1:], ""]
     width = max([len(f"{one.item}: {one.answer}") for one in found.shares], default=0)
     for one in found.shares:
         interval = f"({one.share.low:.1%} to {one.share.high:.1%})"
@@ -181,12 +193,18 @@ def model(
         qualities = found.qualities
         if out is not None:
             _dump(found, out)
+    alarms = surveys.status(name).alarms
     lines = [
         f"{one.model:<12} {one.accuracy.estimate:6.1%}  ({one.accuracy.low:.1%} to {one.accuracy.high:.1%})"
         for one in qualities
     ]
-    text = f"Accuracy on {qualities[0].evaluated_on}:\n" + "\n".join(lines)
-    data = {"survey": name, "qualities": [one.as_dict() for one in qualities], "file": out and str(out)}
+    text = "\n".join([*(f"ALARM {one}." for one in alarms), f"Accuracy on {qualities[0].evaluated_on}:", *lines])
+    data = {
+        "survey": name,
+        "alarms": list(alarms),
+        "qualities": [one.as_dict() for one in qualities],
+        "file": out and str(out),
+    }
     print_result(
         data, as_json, text, f"joblib.load({str(out)!r})" if out else f"sfumato survey model {name} --out {name}.joblib"
     )
@@ -252,7 +270,8 @@ def export(name: str, out: Path, location: str, key_path: Path | None, as_json: 
     "--answers",
     "path",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="True answers to sample people from (CSV, one column per question); random answers without it.",
+    help="True answers to sample people from (CSV, one column per question); without it they are random, and depend on "
+    "the class.",
 )
 @click.option("--seed", type=int, default=1, show_default=True, help="The seed of the simulation.")
 @as_json_option

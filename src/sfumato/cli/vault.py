@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -11,17 +11,22 @@ from sfumato.cli.output import as_json_option, print_result, progress
 from sfumato.cli.vault_options import (
     key_option,
     local_vault,
-    location_option,
     new_secret,
     open_for_reading,
     open_vault,
     vault_options,
 )
 
+if TYPE_CHECKING:
+    from sfumato.ledger.chain import Entry
+
 _STORE = click.option(
     "--store", help="The store of tables: a path, or a URL that fsspec supports; by default the folder."
 )
 _FILE = click.Path(path_type=Path)
+_ACCEPT_OVERLAP = click.option(
+    "--accept-overlap", metavar="REASON", help="Why records of TABLE may also be in another dataset, with other noise."
+)
 
 
 @click.command()
@@ -47,8 +52,8 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
     lock = "a passphrase" if isinstance(secret, str) else f"the key file {path}" if path else "a key"
     text = (
         f"Created the vault {vault.ledger.database.name}, locked with {lock}. Keep that safe, apart from the vault:\n"
-        "without it, no more copies with the same noise can be made. Recipients verify copies with the public key\n"
-        f"{vault.public_key}"
+        "without it, nobody can read the tables, nor make copies with the same noise.\n"
+        f"Recipients verify copies with the public key {vault.public_key}"
     )
     result = {"vault": vault.ledger.database.name, "public key": vault.public_key, "opens with": vault.opens_with}
     print_result(
@@ -62,16 +67,25 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 @click.option(
     "--trace", "traced", is_flag=True, help="Fingerprint the copies of each recipient, so that a leak can be traced."
 )
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: Path | None, as_json: bool) -> None:
+def add(
+    table: Path,
+    policy_path: Path,
+    traced: bool,
+    accept_overlap: str | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
     """Add TABLE with its policy to the vault, under the name in the policy."""
     from sfumato.vault.messages import sentence
 
     vault = open_vault(location, key_path)
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting and storing")
-        entry = vault.add(policy_path, table, traced=traced, progress=advance)
+        entry = vault.add(policy_path, table, traced=traced, accept_overlap=accept_overlap, progress=advance)
     level = entry.body["levels"][0][0]
     next_step = f"sfumato recipient add NAME, then sfumato grant NAME {entry.dataset} --level {level}"
     print_result(entry.__dict__, as_json, sentence(entry), next_step)
@@ -80,33 +94,68 @@ def add(table: Path, policy_path: Path, traced: bool, location: str, key_path: P
 @click.command()
 @click.argument("dataset")
 @click.argument("table", type=_FILE)
+@click.option(
+    "--replace", is_flag=True, help="Accept a TABLE that lacks, or without an id column moves, over 5 % of the records."
+)
+@_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
-def update(dataset: str, table: Path, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Add the next version of a DATASET, and show how many records changed."""
-    from sfumato.vault.messages import drift_warning, sentence
-
+def update(
+    dataset: str,
+    table: Path,
+    replace: bool,
+    accept_overlap: str | None,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Add the next version of a DATASET: the whole TABLE, old records and new ones. To add rows only, see append."""
     vault = open_vault(location, key_path)
     before = vault.dataset(dataset).version
     with progress(quiet=as_json) as (stage, advance):
         stage("comparing and storing")
-        entry = vault.update(dataset, table, progress=advance)
-    if entry.body["version"] == before:
-        text = f"No released value has changed: {dataset} stays at version {before}."
-    else:
-        text = "\n".join([sentence(entry), *drift_warning(entry)])
-    print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {dataset}")
+        entry = vault.update(dataset, table, replace=replace, accept_overlap=accept_overlap, progress=advance)
+    unchanged = f"No released value has changed: {dataset} stays at version {before}."
+    _print_version(entry, before, unchanged, as_json)
+
+
+@click.command()
+@click.argument("dataset")
+@click.argument("table", type=_FILE)
+@_ACCEPT_OVERLAP
+@vault_options
+@as_json_option
+def append(
+    dataset: str, table: Path, accept_overlap: str | None, location: str, key_path: Path | None, as_json: bool
+) -> None:
+    """Add the next version of a DATASET: its current records and the rows of TABLE, which are new ones."""
+    vault = open_vault(location, key_path)
+    before = vault.dataset(dataset).version
+    with progress(quiet=as_json) as (stage, advance):
+        stage("comparing and storing")
+        entry = vault.append(dataset, table, accept_overlap=accept_overlap, progress=advance)
+    unchanged = f"These rows were the last that were appended: {dataset} stays at version {before}."
+    _print_version(entry, before, unchanged, as_json)
+
+
+def _print_version(entry: Entry, before: int, unchanged: str, as_json: bool) -> None:
+    """Print how a version differs from the one before, or that there is no new one."""
+    from sfumato.vault.messages import drift_warning, sentence
+
+    is_new = entry.body["version"] != before
+    text = "\n".join([sentence(entry), *drift_warning(entry)]) if is_new else unchanged
+    print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {entry.dataset}")
 
 
 @click.command()
 @click.argument("dataset", required=False)
-@location_option
+@vault_options
 @as_json_option
-def status(dataset: str | None, location: str, as_json: bool) -> None:
-    """Show the vault, or the recipients of one DATASET with their levels and residual errors."""
+def status(dataset: str | None, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Show the vault, or the recipients of one DATASET with their levels and residual errors (needs the secret)."""
     from sfumato.vault.overview import overview_text
 
-    found = open_for_reading(location).overview(dataset)
+    found = (open_vault(location, key_path) if dataset else open_for_reading(location)).overview(dataset)
     next_step = "sfumato log" if dataset else "sfumato status DATASET, or sfumato log"
     print_result(found, as_json, overview_text(found), next_step)
 
@@ -145,6 +194,19 @@ def restore(file: Path, location: str, store: str | None, key_path: Path | None,
 
 
 @click.command()
+@vault_options
+@as_json_option
+def encrypt(location: str, key_path: Path | None, as_json: bool) -> None:
+    """Encrypt the tables that an earlier version of sfumato stored in plain; stop a running service first."""
+    from sfumato.vault.messages import sentence
+
+    entries = local_vault(location, key_path).encrypt()
+    text = "\n".join(map(sentence, entries)) or "All files of the vault are encrypted."
+    result = {"entries": [entry.__dict__ for entry in entries]}
+    print_result(result, as_json, text, "sfumato verify, then sfumato backup: older backups hold the tables in plain")
+
+
+@click.command()
 @click.option(
     "--new-key-file", type=_FILE, help="Lock the vault with this key file, which is created if it does not exist."
 )
@@ -178,7 +240,7 @@ def rekey(
     from sfumato.vault.messages import rekey_cost_text, sentence
 
     vault = Vault.open(location) if lost else local_vault(location, key_path)
-    cost = vault.rekey_cost()
+    cost = vault.rekey_cost(lost=lost)
     click.echo(rekey_cost_text(cost, lost=lost), err=True)
     if not yes:
         click.confirm("Replace the master key?", abort=True, err=True)
@@ -187,8 +249,21 @@ def rekey(
     print_result(
         {"entry": entry.__dict__, "cost": cost},
         as_json,
-        sentence(entry),
+        sentence(entry) + _succession_text(entry),
         "sfumato verify, and send recipients the new public key",
+    )
+
+
+def _succession_text(entry: Entry) -> str:
+    """What recipients who know the old public key need to trust the new one."""
+    signature = entry.body.get("succession")
+    return (
+        ""
+        if signature is None
+        else (
+            f"\nThe new public key is {entry.body['public']}. Recipients who know the old one verify new copies with\n"
+            f"sfumato check COPY --signer {entry.body['previous public']} --succession {signature}"
+        )
     )
 
 

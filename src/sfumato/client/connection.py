@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import GrantError, ServiceError, SfumatoError, UnknownSubject, VaultError
+from sfumato.errors import GrantError, ServiceError, SfumatoError, UnknownSubject, VaultError, install_hint
 
 _TIMEOUT = 60.0
 """Seconds to wait for a response."""
@@ -31,7 +31,7 @@ class Connection:
         try:
             import httpx2  # noqa: PLC0415 - an extra
         except ImportError:
-            raise ServiceError("connecting to a service needs httpx2; run `pip install 'sfumato[client]'`") from None
+            raise ServiceError(f"connecting to a service needs httpx2; {install_hint('client')}") from None
         token = token or os.environ.get("SFUMATO_TOKEN")
         if not token:
             raise ServiceError("a service needs a token; give one, or set SFUMATO_TOKEN")

@@ -18,7 +18,7 @@ from sfumato.client.connection import Connection, Progress
 from sfumato.client.downloads import download
 from sfumato.errors import ServiceError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.files import read_copy
 from sfumato.release.manifest import Manifest, attach
@@ -141,22 +141,42 @@ class RemoteVault:
     # Methods for owners: `VaultProtocol`
 
     def add(
-        self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
+        self,
+        policy: Policy | str | Path,
+        table: Any,
+        *,
+        traced: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
     ) -> Entry:
         """Add a table with its policy; `progress` counts rows."""
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         with _file(table) as path:
             upload = self._connection.upload(path)
-        body = {"policy": policy.dumps(), "upload": upload, "traced": traced}
+        body = {"policy": policy.dumps(), "upload": upload, "traced": traced, "accept_overlap": accept_overlap}
         return _entry(self._run_job("POST", "/datasets", body, progress=progress)["entry"])
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset."""
+    def update(
+        self,
+        dataset: str,
+        table: Any,
+        *,
+        replace: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
+    ) -> Entry:
+        """Add the next version of a dataset, as a whole table."""
         with _file(table) as path:
-            upload = self._connection.upload(path)
-        return _entry(
-            self._run_job("POST", f"/datasets/{dataset}/versions", {"upload": upload}, progress=progress)["entry"]
-        )
+            body = {"upload": self._connection.upload(path), "replace": replace, "accept_overlap": accept_overlap}
+        return _entry(self._run_job("POST", f"/datasets/{dataset}/versions", body, progress=progress)["entry"])
+
+    def append(
+        self, dataset: str, table: Any, *, accept_overlap: str | None = None, progress: Progress | None = None
+    ) -> Entry:
+        """Add the next version of a dataset: the current one and some more rows."""
+        with _file(table) as path:
+            body = {"upload": self._connection.upload(path), "accept_overlap": accept_overlap}
+        return _entry(self._run_job("POST", f"/datasets/{dataset}/rows", body, progress=progress)["entry"])
 
     def dataset(self, name: str) -> RemoteDataset:
         """The latest version of a dataset."""

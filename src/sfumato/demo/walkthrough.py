@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet
 
@@ -19,7 +20,9 @@ from sfumato.audit.result import Audit
 from sfumato.demo.clinic import POLICY, clinic
 from sfumato.demo.figure import ColumnErrors, FigureData, draw
 from sfumato.errors import ReleaseError
+from sfumato.kernels import Floats
 from sfumato.keys.key import Key
+from sfumato.pages.svg import figure_class
 from sfumato.release.files import release_file
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
@@ -139,6 +142,7 @@ class DemoResult:
 
 def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResult:
     """Fill a folder with the demonstration: table, vault, copies, audit report, leaked file, figure and README."""
+    figure_class()  # refused before the work, not after it
     _prepare(folder)
     stage("generating the clinic's table")
     table = clinic(rows)
@@ -156,8 +160,8 @@ def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResul
     audited = vault.audit("clinic", stage=stage)
     write_text(folder / "audit.html", page(audited))
     estimates = {
-        "all_copies": attack("llse", copies).values,
-        "independent_noise": attack("llse", independent).values,
+        "all_copies": _estimated(copies, table),
+        "independent_noise": _estimated(independent, table),
     }
     stage("tracing a leak")
     pyarrow.csv.write_csv(_leaked(copies[-1]), folder / "leaked.csv")
@@ -169,6 +173,14 @@ def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResul
     return result
 
 
+def _estimated(copies: list[Any], table: pa.Table) -> Floats:
+    """The numbers that an attacker with all copies estimates, in the row order of the table."""
+    estimate = attack("llse", copies)
+    rows = pc.index_in(table.column("patient"), value_set=estimate.records.column("patient"))
+    in_order: Floats = estimate.values[rows.to_numpy()]
+    return in_order
+
+
 def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
     """A vault with the table and one recipient per level; the vault of an earlier demonstration is reused."""
     new = not (folder / "vault.key").exists()
@@ -176,7 +188,7 @@ def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
     if new:
         vault.add(policy, table, traced=True)
     else:
-        vault.update("clinic", table)
+        vault.update("clinic", table, replace=True)  # another number of rows
     for name in policy.ladder.levels:
         vault.recipient(name)
         vault.grant(name, "clinic", name)

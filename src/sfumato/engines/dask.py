@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from sfumato.engines import Engine, In, Out, Secret
 from sfumato.engines._key_broker import key_broker
 from sfumato.engines.local import cores
-from sfumato.errors import EngineError
+from sfumato.errors import EngineError, install_hint
 from sfumato.keys.key import Key
 
 
@@ -30,7 +30,7 @@ class Dask(Engine):
         try:
             import distributed  # noqa: PLC0415 - an extra
         except ImportError:
-            raise EngineError("the Dask engine needs dask; run `pip install 'sfumato[dask]'`") from None
+            raise EngineError(f"the Dask engine needs dask; {install_hint('dask')}") from None
         own: list[Any] = []
         if address is None:
             own = [distributed.LocalCluster(n_workers=threads or cores(), threads_per_worker=1, dashboard_address=None)]

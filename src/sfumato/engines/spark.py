@@ -15,7 +15,7 @@ import pyarrow as pa
 from sfumato.engines import Engine, In, Out, Secret
 from sfumato.engines._key_broker import key_broker
 from sfumato.engines.local import cores
-from sfumato.errors import EngineError, SfumatoError
+from sfumato.errors import EngineError, SfumatoError, install_hint
 from sfumato.keys.key import Key
 
 
@@ -34,7 +34,7 @@ class Spark(Engine):
         try:
             from pyspark.sql import SparkSession  # noqa: PLC0415 - an extra
         except ImportError:
-            raise EngineError("the Spark engine needs pyspark; run `pip install 'sfumato[spark]'`") from None
+            raise EngineError(f"the Spark engine needs pyspark; {install_hint('spark')}") from None
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # unless set otherwise, workers run this Python
         builder = SparkSession.builder.appName("sfumato").master(address or f"local[{threads or cores()}]")
         try:

@@ -94,7 +94,7 @@ def policy_with_noise(original: pa.Table, deviations: dict[str, float]) -> sf.Po
         f'{name} = {{ role = "gaussian", scale = {(relative[name] / base) ** 0.5:.6f}, clip = [{low}, {high}] }}'
         for name, (low, high) in RANGES.items()
     ]
-    head = f'dataset = "people"\n[levels]\nonly = {1 / (1 + base):.9f}\n[columns]'
+    head = f'dataset = "people"\norder = "keep"\n[levels]\nonly = {1 / (1 + base):.9f}\n[columns]'
     text = "\n".join([head, *columns, 'group = "keep"'])
     return sf.Policy.loads(text)
 

@@ -16,5 +16,5 @@ def copies(table: pa.Table, retentions: Any, size: int, key: Key, *, independent
     role = 'role = "independent", of = "uniform"' if independent else 'role = "uniform"'
     ladder = "".join(f"l{i} = {p}\n" for i, p in enumerate(sorted(map(float, retentions), reverse=True)))
     column = f"{table.column_names[0]} = {{ {role}, domain = {{ min = 0, max = {size - 1} }} }}"
-    scheme = Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{column}').fit(table)
+    scheme = Policy.loads(f'dataset = "d"\norder = "keep"\n[levels]\n{ladder}[columns]\n{column}').fit(table)
     return scheme.release_levels(table, [Level(float(p)) for p in retentions], key)

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
+from sfumato.attacks import Score
 from sfumato.audit.attack import attack, score
 from sfumato.experiments import _data
 from sfumato.keys.key import Key
@@ -34,7 +36,7 @@ def scheme(table: pa.Table, noises: Iterable[float], how: str) -> TableScheme:
     """A policy with one level per noise variance σ², relative to the data's, fitted to the table."""
     ladder = "".join(f"l{i} = {1 / (1 + noise)}\n" for i, noise in enumerate(sorted(noises)))
     columns = "".join(f"{name} = {_ROLES[how]}\n" for name in table.column_names)
-    return Policy.loads(f'dataset = "table"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
+    return Policy.loads(f'dataset = "table"\norder = "keep"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
 
 
 def copies(table: pa.Table, noises: Any, how: str, key: Key) -> list[pa.Table]:
@@ -45,5 +47,19 @@ def copies(table: pa.Table, noises: Any, how: str, key: Key) -> list[pa.Table]:
 
 def llse_errors(released: list[pa.Table], table: pa.Table, **knowledge: Any) -> dict[str, float]:
     """The residual error of the joint LLSE attack on each attribute, as a share of its variance."""
-    result = score(attack("llse", released, **knowledge), table)
-    return {name: float(result.number(name).error.attack.estimate) for name in table.column_names}
+    return _shares(score(attack("llse", released, **knowledge), table))
+
+
+def regression_errors(released: list[pa.Table], table: pa.Table) -> dict[str, float]:
+    """The residual error of the best linear combination of all copies, whatever their manifests say about them.
+
+    Its weights are fitted to every other record, and its error is measured on those in between.
+    """
+    known = np.arange(0, len(table), 2)
+    estimate = attack("regression", released, known=(known, table.take(known)))
+    return _shares(score(estimate, table, leave_out=known))
+
+
+def _shares(result: Score) -> dict[str, float]:
+    """The residual error of each attribute, as a share of its variance."""
+    return {number.column: float(number.error.attack.estimate) for number in result.numbers}

@@ -121,7 +121,7 @@ def _perturbed(role: str, levels: Sequence[float], values: Any, labels: Any, key
     table = pa.table({f"c{i}": column for i, column in enumerate(typed.T)})
     ladder = "".join(f"l{i} = {f}\n" for i, f in enumerate(levels))
     columns = "".join(f"c{i} = {{ {OPTIONS[role]} }}\n" for i in range(9))
-    scheme = Policy.loads(f'dataset = "d"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
+    scheme = Policy.loads(f'dataset = "d"\norder = "keep"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
     residual_error = _noise_error if role == "gaussian" else _replacement_error
     for level in levels:
         copy = scheme.release(table, Level(level), key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,9 @@ from sfumato.audit.attack import attack, score
 from sfumato.experiments import Claim, Experiment, Job, _census, claim, distinct, select, to_table
 from sfumato.experiments._census import INDEPENDENT, OURS
 from sfumato.experiments._plotting import bars, legend_above
+from sfumato.models import of_type
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.release.manifest import Manifest, attach
 
 NOISES = (0.5, 0.6, 0.7, 0.85, 1.0)
 ATTACKS: dict[str, dict[str, Any]] = {"llse": {}, "udr": {}, "mixture": {"components": 4}, "learned": {}}
@@ -23,8 +27,10 @@ class Nonlinear(Experiment):
     title = "Beyond: residual error of linear, nonlinear and learned attacks"
     description = (
         "A bimodal and a skewed column, five copies. `llse` is the best linear attack; `udr` estimates "
-        "the density by deconvolution, `mixture` fits a mixture of normal distributions, `learned` trains "
-        "a network on known records. Error divided by variance, mean of both columns."
+        "the density by deconvolution, `mixture` fits a mixture of normal distributions, `learned` learns "
+        "from known records. Five copies are attacked twice, as copies on one path and as independent "
+        "ones, whatever their manifests say, and the better result counts. Error divided by variance, "
+        "mean of both columns."
     )
     data = "synthetic: a bimodal and a skewed column"
     figsize = (7.6, 3.8)
@@ -41,17 +47,13 @@ class Nonlinear(Experiment):
         known = np.arange(0, rows, 20)
         out = []
         for name, options in job.track(ATTACKS.items()):
+            knowledge: dict[str, Any] = {"known": (known, table.take(known))} if name == "learned" else {}
             for case, combined in cases.items():
-                knowledge: dict[str, Any] = {"known": (known, table.take(known))} if name == "learned" else {}
-                estimate = attack(name, combined, **knowledge, **options)
-                result = score(estimate, table, leave_out=known if knowledge else None)
-                out.append(
-                    {
-                        "attack": name,
-                        "case": case,
-                        "error": float(np.mean([n.error.attack.estimate for n in result.numbers])),
-                    }
-                )
+                readings = [combined] if case == BEST else [combined, _read_as_independent(combined)]
+                estimates = [attack(name, reading, **knowledge, **options) for reading in readings]
+                results = [score(one, table, leave_out=known if knowledge else None) for one in estimates]
+                errors = [np.mean([n.error.attack.estimate for n in result.numbers]) for result in results]
+                out.append({"attack": name, "case": case, "error": float(min(errors))})
         return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
@@ -96,3 +98,13 @@ class Nonlinear(Experiment):
                 ratio < 0.8,
             ),
         ]
+
+
+def _read_as_independent(copies: list[pa.Table]) -> list[pa.Table]:
+    """The same copies, for an attacker who does not believe that they lie on one path."""
+    changed = []
+    for copy in copies:
+        manifest = Manifest.of(copy)
+        models = [replace(model, collusion_resistant=False) for model in of_type(manifest.models, GaussianNoise)]
+        changed.append(attach(copy, replace(manifest, models=tuple(models))))
+    return changed

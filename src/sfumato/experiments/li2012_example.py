@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import Knowledge
-from sfumato.attacks.evidence.arrays import noisy_copies, rmse
+from sfumato.attacks import ATTACKS, Knowledge
+from sfumato.attacks.evidence.arrays import noisy_copies, records
 from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
 from sfumato.experiments._plotting import bars, legend
 
@@ -22,7 +22,7 @@ class Example(Experiment):
     title = "li2012, worked example: Alice (σ² = 1) and Bob (σ² = 4) estimate X = [9, 11]"
     description = (
         "The mean square error of the LLSE estimate over many draws of the noise, by the attack "
-        "`llse` with exact statistics."
+        "`regression`, whose weights are fitted to one half of the draws and tested on the other."
     )
     data = "X = [9, 11], mean 10, variance 1"
     figsize = (7.2, 3.4)
@@ -34,17 +34,22 @@ class Example(Experiment):
         one, two = rng.normal(size=(2, count, 1))
         first = original + one
         seconds = {"independent": original + 2 * two, "proposed": first + np.sqrt(3) * two}
-        known = Knowledge(statistics=(("c0",), np.array([10.0]), np.eye(1)))
+        known, tested = np.split(np.arange(count), 2)
+        knowledge = Knowledge(known=records(original[known]), known_rows=known)
 
-        def error(copies: list[Any], scales: list[float], *, collusion_resistant: bool) -> float:
-            evidence = noisy_copies(copies, np.eye(1), scales, collusion_resistant=collusion_resistant, knowledge=known)
-            return rmse("llse", evidence, original) ** 2
+        def error(*copies: Any) -> float:
+            """The error of the best linear estimate; the scales and the path that are stated do not matter to it."""
+            evidence = noisy_copies(
+                copies, np.eye(1), [1.0] * len(copies), collusion_resistant=True, knowledge=knowledge
+            )
+            estimate = ATTACKS["regression"]().estimate(evidence).values
+            return float(np.mean((estimate - original)[tested] ** 2))
 
         errors = {
-            "Alice": error([first], [1.0], collusion_resistant=True),
-            "Bob": error([seconds["independent"]], [4.0], collusion_resistant=True),
-            "both, independent noise": error([first, seconds["independent"]], [1.0, 4.0], collusion_resistant=False),
-            "both, proposed noise": error([first, seconds["proposed"]], [1.0, 4.0], collusion_resistant=True),
+            "Alice": error(first),
+            "Bob": error(seconds["independent"]),
+            "both, independent noise": error(first, seconds["independent"]),
+            "both, proposed noise": error(first, seconds["proposed"]),
         }
         return to_table(
             {"who": who, "whose": whose, "error": value}

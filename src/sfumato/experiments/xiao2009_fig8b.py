@@ -15,7 +15,7 @@ from sfumato.levels import Level
 from sfumato.release.policy import Policy
 
 POLICY = (
-    'dataset = "d"\n[levels]\nmost = 0.5\nleast = 0.001\n[columns]\nsalary = '
+    'dataset = "d"\norder = "keep"\n[levels]\nmost = 0.5\nleast = 0.001\n[columns]\nsalary = '
     '{ role = "uniform", domain = { min = 0, max = 49 } }'
 )
 

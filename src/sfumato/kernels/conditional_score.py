@@ -18,8 +18,19 @@ _NEAR = 0.5
 """The largest relative distance of an accepted root from the initial coefficients; spurious roots lie further out."""
 
 
-def solve(observed: Floats, labels: Floats, error_covariance: Floats, initial: Floats) -> Floats | None:
-    """The coefficients `(α, β)`, for covariates of about unit scale; none if no root is near the initial ones."""
+def solve(
+    observed: Floats, labels: Floats, error_covariance: Floats, initial: Floats, penalty: float = 0.0
+) -> Floats | None:
+    """The coefficients `(α, β)`, for covariates of about unit scale; none if no root is near the initial ones.
+
+    Args:
+        observed: the covariates with their errors, one row per record.
+        labels: 1 for members of the class, else 0.
+        error_covariance: the covariance of the errors.
+        initial: the coefficients to start from.
+        penalty: the weight of the squared coefficients beside the mean loss (ridge regularisation).
+
+    """
     rows = len(observed)
 
     def score(coefficients: Floats) -> Floats:
@@ -28,6 +39,7 @@ def solve(observed: Floats, labels: Floats, error_covariance: Floats, initial: F
         linear = coefficients[0] + sufficient @ coefficients[1:] - coefficients[1:] @ slope / 2
         residuals = labels - expit(linear)
         out: Floats = np.append(residuals.sum(), sufficient.T @ residuals) / rows
+        out[1:] -= penalty * coefficients[1:]
         return out
 
     result = root(score, initial, method="hybr", options={"maxfev": 400 * len(initial)})

@@ -7,8 +7,12 @@ cut-off frequency `T` it does not, and for the part below `T`
 
 is unbiased (the deconvoluting kernel of Stefanski and Carroll 1990, integrated). Given the table, `E[w]` is the share
 of values below `q`, smoothed by a window of width about `1/T`. The cut-off is chosen so that the standard error due to
-noise is `ROUGHNESS` times the smoothing bias for a uniform distribution, whose corners are as rough as common data get:
-a confidence interval from the noise alone then has its coverage.
+noise is `ROUGHNESS` times the smoothing bias for a uniform distribution.
+
+Data may be rougher than that: a spike, whole numbers, or the bulk of a heavy-tailed column can lie within one window,
+and no estimate tells on which side of `q`. But the share of values below `q` is at least the smoothed share at a
+distance `resolution` below it, and at most that above it; between the smallest and the largest estimate within that
+distance, a confidence interval has its coverage for any distribution.
 """
 
 from __future__ import annotations
@@ -21,6 +25,8 @@ import numpy as np
 from sfumato.kernels import Floats
 
 ROUGHNESS = 6.0
+_HALF_WINDOW = 1.25 * math.pi
+"""Half the width of the smoothing window, ringing included, times the cut-off frequency."""
 _FLAT_SHARE = 0.8
 """The share of frequencies at which the window is 1; beyond it tapers, as an abrupt end would cause ringing."""
 _NODES = 256
@@ -63,6 +69,11 @@ def cutoff_frequency(deviation: float, spread: float, rows: int, roughness: floa
         else:
             low = middle
     return high
+
+
+def resolution(cutoff: float) -> float:
+    """The distance beyond which an estimate with this cut-off frequency distinguishes values."""
+    return _HALF_WINDOW / cutoff
 
 
 def reference_standard_error(deviation: float, spread: float, rows: int, cutoff: float) -> float:

@@ -117,4 +117,10 @@ class Key:
         )
 
     def __repr__(self) -> str:
-        return "Key(…)"
+        return f"{type(self).__name__}(…)"
+
+
+class DatasetKey(Key):
+    """The key of one dataset, derived from the master key: all that a worker needs, and of no use for another one."""
+
+    __slots__ = ()

@@ -23,6 +23,12 @@ _SALT, _NONCE = 16, 12
 _COST = {"iterations": 3, "lanes": 4, "memory_cost": 64 * 1024}
 """Parameters of Argon2id: the second recommended option of RFC 9106, with 64 MiB of memory."""
 
+_MAX_COST = {"iterations": 16, "lanes": 16, "memory_cost": 256 * 1024}
+"""The largest parameters that are accepted: an altered lock must not take the machine's memory or hours."""
+
+MIN_LENGTH, _MIN_DISTINCT = 12, 5
+"""The least number of characters of a passphrase, and of distinct ones among them."""
+
 WRONG = "the vault could not be opened with this passphrase or key; give the one it was locked with"
 """The one error message for every wrong secret, so that it reveals nothing about what is wrong."""
 
@@ -32,9 +38,10 @@ def wrap(master: Key, secret: Secret, owner: str) -> dict[str, Any]:
     salt, nonce = secrets.token_bytes(_SALT), secrets.token_bytes(_NONCE)
     lock: dict[str, Any] = {"opens": "key", "salt": salt.hex(), "nonce": nonce.hex()}
     if isinstance(secret, str):
-        if not secret or not secret.isprintable():
+        if len(secret) < MIN_LENGTH or len(set(secret)) < _MIN_DISTINCT or not secret.isprintable():
             raise CustodyError(
-                "a passphrase must be printable text and not empty; choose a long one that is hard to guess"
+                f"a passphrase must be printable text of at least {MIN_LENGTH} characters, {_MIN_DISTINCT} of them "
+                "distinct, since somebody with the vault can try as many as they like; choose four words at random, say"
             )
         lock |= {"opens": "passphrase", "argon2id": _COST}
     sealed = AESGCM(_wrapping(lock, secret)).encrypt(nonce, master.expose(), owner.encode())
@@ -48,7 +55,7 @@ def unwrap(lock: dict[str, Any], secret: Secret, owner: str) -> Key:
     try:
         cipher = AESGCM(_wrapping(lock, secret))
         return Key(cipher.decrypt(bytes.fromhex(lock["nonce"]), bytes.fromhex(lock["sealed"]), owner.encode()))
-    except (InvalidTag, ValueError, KeyError):  # a passphrase that cannot be encoded is a ValueError too
+    except (InvalidTag, ValueError, KeyError, TypeError):  # a passphrase that cannot be encoded is a ValueError too
         raise CustodyError(WRONG) from None
 
 
@@ -57,4 +64,7 @@ def _wrapping(lock: dict[str, Any], secret: Secret) -> bytes:
     salt = bytes.fromhex(lock["salt"])
     if isinstance(secret, Key):
         return secret.derive("lock", salt).expose()
-    return Argon2id(salt=salt, length=BYTES, **lock["argon2id"]).derive(secret.encode())
+    cost = {name: lock["argon2id"][name] for name in _MAX_COST}
+    if any(type(value) is not int or not 0 < value <= _MAX_COST[name] for name, value in cost.items()):
+        raise ValueError("parameters that no vault has")
+    return Argon2id(salt=salt, length=BYTES, **cost).derive(secret.encode())

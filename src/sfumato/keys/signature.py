@@ -27,5 +27,10 @@ def is_signed(content: bytes, signature: str, public: str) -> bool:
     return True
 
 
+def succession(old: str, new: str) -> bytes:
+    """What the holder of an old public key signs to name the one that replaces it."""
+    return f"sfumato-key-succession-1 {old} {new}".encode()
+
+
 def _private(master: Key) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(master.derive("signature").expose())

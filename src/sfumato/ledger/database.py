@@ -14,17 +14,17 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy import event
 from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from sfumato.errors import Unavailable, VaultError
-from sfumato.ledger.tables import REVISION, VERSIONS
+from sfumato.errors import Unavailable, VaultError, install_hint
+from sfumato.ledger.tables import EARLIER, REVISION, VERSIONS
 
 FILE = "ledger.sqlite"
 _TIMEOUT = 60
 """Seconds to wait for other writers."""
 _CREATION_LOCK = 7_363_061
-"""The number of the advisory lock under which a vault is created in PostgreSQL."""
+"""The number of the advisory lock under which the tables of a vault are created or migrated in PostgreSQL."""
 
 
 def is_url(location: str | Path) -> bool:
@@ -37,12 +37,13 @@ class Database:
 
     def __init__(self, location: str | Path, *, pooled: bool = False) -> None:
         url = _url(location)
-        self.name = url.render_as_string(hide_password=True) if is_url(location) else str(location)
+        self.name = _without_secrets(url) if is_url(location) else str(location)
         self.is_file = url.get_backend_name() == "sqlite"
         if self.is_file:
             self.engine = _sqlite(url, pooled=pooled)
         else:
             self.engine = sa.create_engine(url, **_pool(pooled=pooled), pool_pre_ping=pooled)
+        event.listen(self.engine, "before_cursor_execute", _refuse_null_characters)
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
@@ -87,9 +88,11 @@ class Database:
             connection.cursor().execute("PRAGMA journal_mode = WAL")
 
     def check(self) -> None:
-        """Refuse a database that holds no vault, or one of another schema."""
+        """Refuse a database that holds no vault, or one of an unknown schema; migrate one of an earlier schema."""
         with self.transaction(writes=False) as connection:
             found = revision(connection)
+        if found in EARLIER:
+            found = self._migrated()
         if found is None:
             raise VaultError(f"there is no vault in {self.name}; create one with `sfumato init`")
         if found != REVISION:
@@ -98,11 +101,22 @@ class Database:
                 "use the version that created it"
             )
 
+    def _migrated(self) -> str | None:
+        """Migrate the tables of an earlier version, which can then no longer use them, and return the revision."""
+        with self.transaction(writes=True) as connection:
+            if not self.is_file:
+                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            migrate(connection)
+            return revision(connection)
+
     @contextlib.contextmanager
     def _translated(self) -> Iterator[None]:
         """Raises the errors of a driver as one sentence, without passwords or the values of a statement."""
         try:
             yield
+        except DataError as error:  # the values are at fault, not the ledger
+            reason = str(error.orig).strip().splitlines()[0]
+            raise VaultError(f"all values must fit the ledger, and one does not: {reason}; change it") from None
         except (DBAPIError, sqlite3.Error) as error:
             message = str(error.orig if isinstance(error, DBAPIError) else error).strip()
             reason = message.splitlines()[0] if message else "the connection was lost"
@@ -147,7 +161,22 @@ def _url(location: str | Path) -> URL:
         import psycopg  # noqa: F401, PLC0415 - an extra
 
         return url.set(drivername="postgresql+psycopg")
-    raise VaultError("a vault on PostgreSQL needs its driver; run `pip install 'sfumato[postgres]'`")
+    raise VaultError(f"a vault on PostgreSQL needs its driver; {install_hint('postgres')}")
+
+
+def _without_secrets(url: URL) -> str:
+    """The URL of a database for messages, without the passwords in it."""
+    hidden = {name: "***" for name in url.query if "pass" in name}
+    return url.update_query_dict(hidden).render_as_string(hide_password=True)
+
+
+def _refuse_null_characters(_: Connection, __: Any, ___: str, parameters: Any, *____: Any) -> None:
+    """Refuse text that PostgreSQL cannot store, in SQLite too."""
+    rows = parameters if isinstance(parameters, list) else [parameters]
+    for row in rows:
+        values = row.values() if isinstance(row, dict) else row
+        if any(isinstance(value, str) and "\0" in value for value in values):
+            raise VaultError("names and texts must have no null characters, and one has; remove it")
 
 
 def _pool(*, pooled: bool) -> dict[str, Any]:

@@ -7,8 +7,11 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
-REVISION = "0001"
-"""The revision of the migration that creates these tables."""
+REVISION = "0003"
+"""The revision of the last migration that leads to these tables."""
+
+EARLIER = ("0001",)
+"""The revisions that can be migrated."""
 
 VERSIONS = "sfumato_schema"
 """The name of the table in which Alembic stores the revision."""
@@ -25,6 +28,7 @@ VAULT = Table(
     Column("entries", Integer, nullable=False),
     Column("head", String(64), nullable=False),
     Column("counts", Text, nullable=False),
+    Column("root", String(64), nullable=False),  # of the tree over the subjects; empty before there was one
     Column("seal", String(64), nullable=False),
 )
 
@@ -65,9 +69,30 @@ SUBJECTS = Table(
     Column("dataset", String(100), nullable=False),
     Column("recipient", String(100), nullable=False),
     Column("entry", Integer, ForeignKey("sfumato_entries.number"), nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("entries", Integer, nullable=False),
+    Column("subjects", Integer, nullable=False),
+    Column("digest", String(64), nullable=False),
+    Column("bucket", Integer, nullable=False),
     PrimaryKeyConstraint("kind", "dataset", "recipient"),
     Index("sfumato_subjects_by_recipient", "recipient", "kind"),
+    Index("sfumato_subjects_by_bucket", "bucket"),
 )
+
+NODES = Table(
+    "sfumato_subject_nodes",
+    METADATA,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("hash", String(64), nullable=False),
+)
+
+DATA_KEYS = Table(
+    "sfumato_data_keys",
+    METADATA,
+    Column("scope", String(120), primary_key=True),
+    Column("wrapped", Text, nullable=False),
+)
+"""The keys under which stored files are encrypted, wrapped with the current master key."""
 
 SURVEYS = MetaData()
 """The tables of survey answers, created with a vault's first survey.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
@@ -24,6 +23,7 @@ from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.models import Model
+from sfumato.tables.numeric import MAX_MAGNITUDE
 
 MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
 
@@ -184,10 +184,13 @@ def path_name(*content: Any) -> str:
 
 def number(column: str, option: str, value: Any, *, above: float | None = None) -> float:
     """An option that must be a number."""
-    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < math.inf
+    fits = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= MAX_MAGNITUDE
     if not fits or (above is not None and not value > above):
         more = "" if above is None else f" above {above:g}"
-        raise PolicyError(f"`{option}` of column {column!r} must be a finite number{more}, got {value!r}")
+        raise PolicyError(
+            f"`{option}` of column {column!r} must be a number{more}, of magnitude at most {MAX_MAGNITUDE:g}, got "
+            f"{value!r}"
+        )
     return float(value)
 
 

@@ -19,8 +19,15 @@ from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
+from sfumato.mechanisms._published_statistics import coarse
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.tables import numeric
+
+ROUNDED = "rounded"
+"""The key of a scheme's state that says that its statistics were rounded when it was fitted."""
+
+EPSILON = "epsilon"
+"""The key of the differential privacy with which they were measured."""
 
 FEWEST_STEPS = 4
 """Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
@@ -55,11 +62,10 @@ class GaussianScheme(Scheme):
 
     is_shaped = True
 
-    def __init__(
-        self, specs: Sequence[Spec], spread: list[float], step: list[float], root: list[list[float]], tree: PathTree
-    ) -> None:
+    def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree) -> None:
         self._specs, self._tree = tuple(specs), tree
-        self._state = {"spread": spread, "step": step, "root": root}
+        self._state = state
+        spread, step, root = state["spread"], state["step"], state["root"]
         self.columns = tuple(spec.name for spec in specs)
         self._check()
         self.step = np.array(step)
@@ -78,8 +84,7 @@ class GaussianScheme(Scheme):
 
     def _check(self) -> None:
         """Refuse a state that no fit can have given: with it, noise would be missing."""
-        state: dict[str, Any] = self._state
-        spread, step, root = state["spread"], state["step"], state["root"]
+        spread, step, root = (self._state[name] for name in ("spread", "step", "root"))
         fits = len(spread) == len(step) == len(root) == len(self.columns) and all(
             len(line) == i + 1 and abs(math.fsum(x * x for x in line) - 1) < 1e-6 for i, line in enumerate(root)
         )
@@ -88,21 +93,34 @@ class GaussianScheme(Scheme):
 
     def model(self, level: Level) -> GaussianNoise:
         point = self._locate(level)
-        covariance = point.node.time * gram(self.factor)
-        apart = math.sqrt(self._tree.distance_to_nearest(point.node.time))
+        shape = self._published_shape
+        time, apart = point.node.time, math.sqrt(self._tree.distance_to_nearest(point.node.time))
         return GaussianNoise(
             columns=self.columns,
-            covariance=tuple(tuple(coarse(x) for x in line[: i + 1].tolist()) for i, line in enumerate(covariance)),
-            noise=point.node.time,
+            covariance=tuple(tuple((time * line[: i + 1]).tolist()) for i, line in enumerate(shape)),
+            noise=time,
             scale=tuple(spec.scale for spec in self._specs),
             step=tuple(self.step.tolist()),
             clip=tuple(None if spec.clip is None else encoded_clip(spec.clip) for spec in self._specs),
             rounding=tuple(
-                lattice.rounding_correlation(step, size * math.sqrt(point.node.time), size * apart)
-                for step, size in zip(self.step.tolist(), self._sizes.tolist(), strict=True)
+                lattice.rounding_correlation(step, size * math.sqrt(time), size * apart)
+                for step, size in zip(self.step.tolist(), np.sqrt(np.diag(shape)).tolist(), strict=True)
             ),
             collusion_resistant=True,
+            epsilon=self._state.get(EPSILON),
         )
+
+    @property
+    def _published_shape(self) -> Floats:
+        """The covariance of the noise at time 1, rounded once for all levels: many of them disclose no more than one.
+
+        A fit has rounded it; schemes that were fitted before it did so have it rounded here.
+        """
+        shape = gram(self.factor)
+        if self._state.get(ROUNDED):
+            return shape
+        legacy: Floats = np.vectorize(coarse, otypes=[float])(shape)
+        return legacy
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
@@ -240,16 +258,6 @@ def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, 
         more = partial(stream.bits, f"{lane}/{word}")
         path[node.slot] = bridge(left, right, node.weight, node.size, bits[lane], word, addresses, more)
     return path
-
-
-def coarse(number: float) -> float:
-    """A published statistic, to about three digits.
-
-    More would help no analyst of a copy, but comparing two of them, before and after a record was added, would
-    disclose the record.
-    """
-    fraction, exponent = math.frexp(number)
-    return math.ldexp(round(fraction * 2**11) / 2**11, exponent)
 
 
 def encoded_clip(clip: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -12,6 +12,7 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask
 from sfumato.kernels.exact_moments import Integers, covariance, cross_products, means, resolution, to_integers
 from sfumato.mechanisms import Summary
+from sfumato.tables.numeric import MAX_MAGNITUDE
 
 
 @dataclass(frozen=True)
@@ -21,17 +22,23 @@ class Extent(Summary):
     low: tuple[float, ...]
     high: tuple[float, ...]
     temporal: tuple[bool, ...]
+    counts: tuple[tuple[int, int], ...]
+    """For each column, the number of values, and of those that its clip moves."""
 
     @classmethod
-    def of(cls, columns: list[tuple[Floats, Mask]], temporal: tuple[bool, ...]) -> Extent:
-        """The extent of some rows."""
+    def of(cls, columns: list[tuple[Floats, Mask]], temporal: tuple[bool, ...], moved: tuple[int, ...]) -> Extent:
+        """The extent of some rows, and the number of values in each column that a clip has moved."""
         present = [values[~null] if null.size else values for values, null in columns]
         low = tuple(float(values.min()) if values.size else math.inf for values in present)
         high = tuple(float(values.max()) if values.size else -math.inf for values in present)
-        return cls(low, high, temporal)
+        return cls(
+            low, high, temporal, tuple((len(values), count) for values, count in zip(present, moved, strict=True))
+        )
 
     def merge(self, other: Self) -> Self:
-        return type(self)(tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high)), self.temporal)
+        counts = tuple((a + c, b + d) for (a, b), (c, d) in zip(self.counts, other.counts, strict=True))
+        low, high = tuple(map(min, self.low, other.low)), tuple(map(max, self.high, other.high))
+        return type(self)(low, high, self.temporal, counts)
 
     def ends(self, column: int) -> tuple[float, float]:
         """The lowest and highest value of a column; zero for both where it has none."""
@@ -70,11 +77,27 @@ class Moments(Summary):
         """The means, in the columns' units."""
         return means(self.sums, [self.extent.ends(i) for i in range(len(self.extent.low))])
 
+    @property
+    def rows(self) -> int:
+        """The least number of rows over which a covariance is taken."""
+        count = len(self.extent.low)
+        return int(self.sums[count:, count:].min())
+
     def mismatch(self) -> float:
         """How much the covariances may fail to fit each other, because nulls made them use different rows."""
         count = len(self.extent.low)
         pairs = self.sums[count:, count:]
-        return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(int(pairs.min()), 1))
+        return 0.0 if (pairs == pairs[0, 0]).all() else min(1.0, 64 / max(self.rows, 1))
+
+
+def in_range(values: Floats, column: str) -> None:
+    """Refuse numbers whose squares would overflow; what is under a null is not looked at, since it is zero."""
+    largest = float(np.abs(values).max(initial=0.0))
+    if largest > MAX_MAGNITUDE:
+        raise SourceError(
+            f"column {column!r} must hold numbers of magnitude at most {MAX_MAGNITUDE:g}, got {largest:g}; clip it, or "
+            "state it in a larger unit"
+        )
 
 
 def finite(values: Floats, null: Mask, column: str) -> None:

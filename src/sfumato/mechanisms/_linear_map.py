@@ -21,8 +21,9 @@ from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, path_name
-from sfumato.mechanisms._gaussian_scheme import GaussianScheme, coarse
+from sfumato.mechanisms._gaussian_scheme import ROUNDED, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Moments
+from sfumato.mechanisms._published_statistics import bits, coarse, coarse_covariance
 from sfumato.mechanisms.gaussian import Gaussian
 from sfumato.models.rotation import Rotation
 from sfumato.tables import numeric
@@ -193,7 +194,7 @@ class LinearMapMechanism(Mechanism):
     """All columns of the role, mapped jointly."""
 
     reference = "giannella2010, section III-B"
-    options = frozenset({"clip", "scale"})
+    options = frozenset({"clip", "max_clipped", "scale"})
     settings = frozenset({"standardise", "translation", "shuffle", "noise", "withstand", "accept"})
     is_linear_map = True
     examples: ClassVar[tuple[Example, ...]] = (
@@ -215,13 +216,8 @@ class LinearMapMechanism(Mechanism):
         return self.inner.columns
 
     @property
-    def is_exact(self) -> bool:
-        """Whether as many known records as there are columns recover everything."""
-        return not self.linear_map.noise and (self.linear_map.dimensions or len(self.columns)) >= len(self.columns)
-
-    @property
     def must_withstand(self) -> int | None:
-        return self.linear_map.withstand if self.is_exact and not self.linear_map.accept else None
+        return None if self.linear_map.accept else self.linear_map.withstand
 
     @property
     def accepted_risk(self) -> str | None:
@@ -233,7 +229,10 @@ class LinearMapMechanism(Mechanism):
         linear_map = LinearMapSettings.of(kind.role, settings)
         if len(columns) < 2 and kind.is_orthogonal:
             raise PolicyError(f"the role {kind.role} needs at least two columns, which are mapped jointly; add one")
-        clips = {name: {k: v for k, v in options.items() if k == "clip"} for name, options in columns.items()}
+        clips = {
+            name: {k: v for k, v in options.items() if k in ("clip", "max_clipped")}
+            for name, options in columns.items()
+        }
         scales = tuple(number(name, "scale", options.get("scale", 1.0), above=0) for name, options in columns.items())
         if not all(1e-9 <= scale <= 1e9 for scale in scales):
             raise PolicyError(
@@ -258,11 +257,12 @@ class LinearMapMechanism(Mechanism):
         """Fix centre, unit and step; each has few digits, since all are published."""
         if not isinstance(summary, Moments):
             raise TypeError("a linear map is fitted to the second summary")
-        covariance = summary.covariance()
+        covariance, digits = coarse_covariance(summary.covariance(), summary.rows), bits(summary.rows)
+        self.inner.check_clips(summary.extent)
         own, scales = np.sqrt(np.diag(covariance)), np.array(self.scales)
         if self.linear_map.standardise:
-            unit = np.array([coarse(float(sd or 1.0)) for sd in own]) / scales
-            centre = np.round(np.array(summary.means()) / unit * 2**11) / 2**11 * unit
+            unit = np.array([coarse(float(sd or 1.0), digits) for sd in own]) / scales
+            centre = np.round(np.array(summary.means()) / unit * 2**digits) / 2**digits * unit
         else:
             unit, centre = 1 / scales, np.zeros(len(scales))
         ends = np.array([summary.extent.ends(i) for i in range(len(scales))])
@@ -272,7 +272,7 @@ class LinearMapMechanism(Mechanism):
         size = coarse(float(np.sqrt(np.linalg.eigvalsh(covariance / np.outer(unit, unit))[-1])) * (1 + 2.0**-10) or 1.0)
         steps = [fine_step(size * one, float(np.abs(pair).max())) for one, pair in zip(unit, ends, strict=True)]
         state = {
-            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _identity(len(unit))},
+            "noise": {"spread": (size * unit).tolist(), "step": steps, "root": _identity(len(unit)), ROUNDED: True},
             "size": size,
             "centre": centre.tolist(),
             "unit": unit.tolist(),

@@ -6,6 +6,7 @@ This file fits the covariance of the noise; `_gaussian_scheme.py` draws the nois
 from __future__ import annotations
 
 import math
+import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -21,9 +22,14 @@ from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
-from sfumato.mechanisms._gaussian_scheme import FEWEST_STEPS, GaussianScheme
-from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite
+from sfumato.mechanisms._gaussian_scheme import EPSILON, FEWEST_STEPS, ROUNDED, GaussianScheme
+from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite, in_range
+from sfumato.mechanisms._published_statistics import coarse_covariance, private_covariance
 from sfumato.tables import numeric
+from sfumato.tables.numeric import MAX_MAGNITUDE
+
+MAX_CLIPPED = 0.25
+"""The share of a column's values that its clip may move, unless the policy states another."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +41,8 @@ class Column:
     scale: float = 1.0
     spread: float | None = None
     integer: bool = False
+    max_clipped: float = MAX_CLIPPED
+    """The largest share of the values that the clip may move."""
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> Column:
@@ -46,6 +54,7 @@ class Column:
             scale=number(name, "scale", options.get("scale", 1.0), above=0),
             spread=None if spread is None else number(name, "spread", spread, above=0),
             integer=truth(name, "integer", options.get("integer", False)),
+            max_clipped=_share(name, options.get("max_clipped", MAX_CLIPPED)),
         )
 
     def bounds(self, kind: pa.DataType) -> tuple[float, float]:
@@ -74,6 +83,13 @@ class Column:
         return math.ldexp(1.0, math.ceil(math.frexp(largest)[1] / 4) * 4) if largest else 1.0
 
 
+def _share(name: str, stated: Any) -> float:
+    share = number(name, "max_clipped", stated)
+    if not 0 <= share <= 1:
+        raise PolicyError(f"`max_clipped` of column {name!r} must lie between 0 and 1, got {stated!r}")
+    return share
+
+
 def _clip(name: str, stated: Any) -> tuple[Any, Any]:
     if isinstance(stated, list) and len(stated) == 2:
         moments = all(isinstance(end, date) for end in stated)
@@ -88,20 +104,32 @@ class Gaussian(Mechanism):
     """All `gaussian` columns of a policy, perturbed jointly so that the noise has their correlations."""
 
     reference = "li2012, sections 3.1 and 5, Theorems 4 and 5"
-    options = frozenset({"clip", "scale", "spread", "integer"})
+    options = frozenset({"clip", "max_clipped", "scale", "spread", "integer"})
     measures = frozenset({"rmse", "error"})
     adds_noise = True
     examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))
+    settings = frozenset({EPSILON})
     passes = 2
     specs: tuple[Column, ...]
+    epsilon: float | None = None
+    """The differential privacy of the covariance; without it, the covariance is rounded only."""
 
     @property
     def columns(self) -> tuple[str, ...]:
         return tuple(spec.name for spec in self.specs)
 
     @classmethod
-    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:  # noqa: ARG003
-        return [cls(tuple(Column.of(name, options) for name, options in columns.items()))] if columns else []
+    def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:
+        specs = tuple(Column.of(name, options) for name, options in columns.items())
+        stated = settings.get(EPSILON)
+        epsilon = None if stated is None else number("[gaussian]", EPSILON, stated, above=0)
+        for spec in specs if epsilon is not None else ():
+            if spec.clip is None or isinstance(spec.clip[0], date):
+                raise PolicyError(
+                    f"`epsilon` of [gaussian] needs `clip = [lowest, highest]` on every gaussian column, in numbers, "
+                    f"and {spec.name!r} has none: without limits, one record could change the covariance without limit"
+                )
+        return [cls(specs, epsilon)] if columns else []
 
     def check(self, schema: pa.Schema) -> None:
         for spec in self.specs:
@@ -114,45 +142,93 @@ class Gaussian(Mechanism):
             spec.bounds(kind)
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
-        columns = [self._read(batch, spec, check=earlier is None) for spec in self.specs]
         if isinstance(earlier, Extent):
-            return Moments.of(columns, earlier)
-        return Extent.of(columns, tuple(numeric.is_temporal(batch.column(name).type) for name in self.columns))
-
-    def _read(self, batch: pa.RecordBatch, spec: Column, *, check: bool) -> tuple[Floats, Mask]:
-        array = batch.column(spec.name)
-        values, null = numeric.read(array)
-        if check:
-            finite(values, null, spec.name)
-        return (values if spec.clip is None else np.clip(values, *spec.bounds(array.type))), null
+            return Moments.of([_clipped(batch, spec)[:2] for spec in self.specs], earlier)
+        cells = []
+        for spec in self.specs:
+            finite(*numeric.read(batch.column(spec.name)), spec.name)
+            values, null, moved = _clipped(batch, spec)
+            in_range(np.where(null, 0.0, values) if null.size else values, spec.name)
+            cells.append((values, null, moved))
+        temporal = tuple(numeric.is_temporal(batch.column(name).type) for name in self.columns)
+        return Extent.of([cell[:2] for cell in cells], temporal, tuple(moved for _, _, moved in cells))
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
-        """Fix the shape of the noise: each column's spread and the correlations between them.
+        """Fix the shape of the noise: each column's spread and the correlations between them, rounded for good.
 
         A column without variance of its own (constant, one row, none) is given a spread, so that it is perturbed
         rather than released unchanged.
         """
         if not isinstance(summary, Moments):
             raise TypeError("the gaussian mechanism is fitted to its second summary")
-        extent, covariance = summary.extent, summary.covariance()
+        extent, covariance = summary.extent, self._covariance(summary)
         own = np.sqrt(np.diag(covariance))
+        self._check_deviations(own, extent)
+        self.check_clips(extent)
         spread = [
             spec.spread or float(sd) or max(spec.assumed(*extent.ends(i)), _least(spec, extent.temporal[i], tree))
             for i, (spec, sd) in enumerate(zip(self.specs, own, strict=True))
         ]
         steps = [
-            _step(spread[i], extent.ends(i), whole=spec.integer or extent.temporal[i])
+            _step(spread[i], self._ends(extent, i), whole=spec.integer or extent.temporal[i])
             for i, spec in enumerate(self.specs)
         ]
         sizes = np.array([s * spec.scale for s, spec in zip(spread, self.specs, strict=True)])
         factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
-        return self.restore({"spread": spread, "step": steps, "root": lines}, tree)
+        state = {"spread": spread, "step": steps, "root": lines, ROUNDED: True}
+        return self.restore(state | ({} if self.epsilon is None else {EPSILON: self.epsilon}), tree)
+
+    def _covariance(self, summary: Moments) -> Floats:
+        """The covariance that the noise has, and everybody may know."""
+        if self.epsilon is None:
+            return coarse_covariance(summary.covariance(), summary.rows)
+        limits = np.array([spec.clip for spec in self.specs], np.float64)
+        generator = np.random.default_rng(secrets.randbits(128))
+        private = private_covariance(
+            summary.covariance(), summary.means(), limits, summary.rows, self.epsilon, generator
+        )
+        return coarse_covariance(private, summary.rows)
+
+    def _ends(self, extent: Extent, column: int) -> tuple[float, float]:
+        """The lowest and the highest value that everybody may know."""
+        clip = self.specs[column].clip
+        return extent.ends(column) if self.epsilon is None or clip is None else (float(clip[0]), float(clip[1]))
+
+    def check_clips(self, extent: Extent) -> None:
+        """Refuse a clip that moves more values than it may: it was stated in another unit, or by mistake."""
+        for spec, (count, moved) in zip(self.specs, extent.counts, strict=True):
+            if spec.clip is not None and moved > spec.max_clipped * count:
+                raise PolicyError(
+                    f"`clip` of column {spec.name!r} must move at most {spec.max_clipped:.0%} of its values, and "
+                    f"{spec.clip[0]} to {spec.clip[1]} moves {moved:,} of {count:,}; widen it, or set `max_clipped` to "
+                    "the share that you accept"
+                )
+
+    def _check_deviations(self, own: Floats, extent: Extent) -> None:
+        """Refuse columns that vary so little that the squares of their deviations vanish."""
+        for i, name in enumerate(self.columns):
+            low, high = extent.ends(i)
+            if low < high and own[i] < 1 / MAX_MAGNITUDE:
+                raise SourceError(
+                    f"the values of column {name!r} must vary by at least {1 / MAX_MAGNITUDE:g}, and they lie between "
+                    f"{low:g} and {high:g}; state it in a smaller unit"
+                )
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
-        scheme = GaussianScheme(self.specs, state["spread"], state["step"], state["root"], tree)
+        scheme = GaussianScheme(self.specs, state, tree)
         scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
         return scheme
+
+
+def _clipped(batch: pa.RecordBatch, spec: Column) -> tuple[Floats, Mask, int]:
+    """The values of a column within its clip, the mask of nulls, and the number of values that the clip has moved."""
+    values, null = numeric.read(batch.column(spec.name))
+    if spec.clip is None:
+        return values, null, 0
+    clipped = np.clip(values, *spec.bounds(batch.column(spec.name).type))
+    moved = clipped != values
+    return clipped, null, int((moved & ~null if null.size else moved).sum())
 
 
 def _shape(covariance: Floats, own: Floats, sizes: Floats) -> Floats:

@@ -112,6 +112,8 @@ class Uniform(Mechanism):
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         domains = tuple(Domain.decode(data) for data in state["domains"])
+        if len(domains) != len(self.columns):
+            raise ValueError("each column must have a domain")
         size = 1
         for domain in domains:
             size *= max(domain.count + self.specs[0].perturbs_null, 1)

@@ -9,10 +9,12 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from scipy.ndimage import maximum_filter, minimum_filter
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.kernels.initial_density import InitialDensity
+from sfumato.kernels.kernel_deconvolution import cutoff_frequency, resolution
 from sfumato.kernels.reconstruction import ITERATIONS, Grid, NoiseChannel, reconstruct
 from sfumato.mining import Miner
 from sfumato.mining.copies.confidence import critical_value
@@ -34,8 +36,9 @@ class Density(Miner):
 
     For one column, the initial density is the simplest that fits the copy: a mixture of a few normal components, or a
     uniform density. The iteration departs from it as far as the copy supports, and is regularised so that it does not
-    fit the noise; a discontinuity is therefore resolved only to the width of the noise. The confidence band comes from
-    resampled counts.
+    fit the noise. Features narrower than `resolution_`, such as spikes, whole numbers and abrupt ends, are not
+    resolved: density and confidence band are for the density averaged over that distance. The band comes from resampled
+    counts, and holds wherever within the resolution a feature lies.
     """
 
     reference = "Agrawal and Srikant 2000, section 3; Agrawal and Aggarwal 2001, sections 3 and 4"
@@ -90,7 +93,10 @@ class Density(Miner):
         self.density_ = self.probabilities_ / np.prod(grid.bin_widths)
         inner = tuple(slice(m, m + n) for m, n in zip(grid.margin, grid.bins, strict=True))
         self.copy_histogram_ = counts[inner] / max(counts.sum(), 1.0)
-        self.band_ = self._band(channel, counts, initial) / np.prod(grid.bin_widths)
+        self.resolution_ = _resolution(grid, int(counts.sum()))
+        band = self._band(channel, counts, initial) / np.prod(grid.bin_widths)
+        window = 2 * np.ceil(self.resolution_ / 2 / grid.bin_widths).astype(int) + 1
+        self.band_ = np.stack([minimum_filter(band[0], window), maximum_filter(band[1], window)])
         self.privacy_ = _privacy(grid, self.probabilities_, channel.forward(self.probabilities_))
         return self
 
@@ -117,6 +123,12 @@ class Density(Miner):
         tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]
         band: Floats = np.quantile(probabilities, tails, axis=0)
         return band
+
+
+def _resolution(grid: Grid, rows: int) -> Floats:
+    """The distance, along each column, below which the copy does not distinguish values."""
+    pairs = zip(np.sqrt(np.diag(grid.noise)), grid.deviations, strict=True)
+    return np.array([resolution(cutoff_frequency(float(noise), float(spread), rows)) for noise, spread in pairs])
 
 
 def _grid_counts(copy: Copy, names: list[str], bins: int, *, bin_centres: bool) -> tuple[Grid, Floats]:

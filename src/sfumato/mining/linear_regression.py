@@ -12,7 +12,7 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
 from sfumato.mining.copies.confidence import critical_value
-from sfumato.mining.features.design_matrix import DesignMatrix, corrected_covariance
+from sfumato.mining.features.design_matrix import DesignMatrix
 from sfumato.mining.features.features import regression_set
 from sfumato.release.manifest import Manifest
 
@@ -28,11 +28,12 @@ class LinearRegression(RegressorMixin, Miner):
     reference = "Fuller 1987, section 2.2; li2012, section 3.1"
     example = {"confidence": 0.9}
 
-    def __init__(self, *, manifest: Manifest | None = None, confidence: float = 0.95) -> None:
+    def __init__(self, *, manifest: Manifest | str | None = None, confidence: float = 0.95) -> None:
         """Set the parameters.
 
         Args:
-            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it;
+                `original` for records that were never perturbed.
             confidence: the confidence level of the coefficients' intervals.
 
         """
@@ -51,7 +52,7 @@ class LinearRegression(RegressorMixin, Miner):
         target_errors[design.numeric_positions()] = data.noise_with_target[data.features.numeric]
         rows = len(observed)
         moments = centred.T @ centred / rows
-        corrected = corrected_covariance(moments, errors)
+        corrected = moments - errors
         inverse = np.linalg.pinv(corrected, hermitian=True)
         units = np.sqrt(np.diag(centred.T @ centred) / rows + 1e-300)
         if errors.any() and np.linalg.eigvalsh(corrected / np.outer(units, units))[0] < 1e-6:

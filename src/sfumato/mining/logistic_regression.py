@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression as Plain
 from sklearn.utils.validation import check_is_fitted
 
 from sfumato.errors import MiningError
-from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels import Floats, Mask
 from sfumato.kernels.conditional_score import solve
 from sfumato.mining import Miner
 from sfumato.mining.features.design_matrix import DesignMatrix, corrected_covariance
@@ -23,22 +23,24 @@ class LogisticRegression(ClassifierMixin, Miner):
     """Logistic regression for the original by the conditional score, consistent for any distribution of the columns.
 
     The initial coefficients come from the corrected moments of the classes (linear discriminant analysis). They are
-    final where the score has no root nearby, or where categories are perturbed, whose errors are not normal. Records of
-    the copy are predicted by regression calibration: each is replaced by its expected value in the original.
+    final where categories are perturbed, whose errors are not normal. Where the score has no root nearby, and for
+    predictions of records of the copy, each record is replaced by its expected value in the original (regression
+    calibration), which attenuates large coefficients.
     """
 
     reference = "Stefanski and Carroll 1987; Carroll, Ruppert, Stefanski and Crainiceanu 2006, sections 4.2 and 7.2"
     example = {"C": 2.0}
 
     def __init__(
-        self, *, manifest: Manifest | None = None, on: str = "original", C: float = 1.0, max_iter: int = 1000
+        self, *, manifest: Manifest | str | None = None, on: str = "original", C: float = 1.0, max_iter: int = 1000
     ) -> None:
         """Set the parameters.
 
         Args:
-            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it;
+                `original` for records that were never perturbed.
             on: whether to predict for unperturbed records (`original`) or for records of the copy (`copy`).
-            C: the inverse of the regularisation strength, for columns scaled to unit variance.
+            C: the inverse of the regularisation strength, for columns of the copy scaled to unit variance.
             max_iter: the largest number of iterations.
 
         """
@@ -60,18 +62,23 @@ class LogisticRegression(ClassifierMixin, Miner):
         design = DesignMatrix(training.features)
         observed, errors = design.unbiased(training.values), design.error_covariance(training.values)
         total = np.atleast_2d(np.cov(observed.T))
-        corrected = corrected_covariance(total, errors)
+        corrected = corrected_covariance(total, errors, len(observed))
         reliability = corrected @ np.linalg.pinv(total, hermitian=True) if errors.any() else np.eye(len(total))
         self._centre, self._reliability = observed.mean(axis=0), reliability
-        calibrated = self._calibrated(observed) - self._centre
-        unit = np.where(calibrated.std(axis=0) > 0, calibrated.std(axis=0), 1.0)
-        plain = Plain(C=self.C, max_iter=self.max_iter).fit(calibrated / unit, training.labels)
+        unit = np.where(np.diag(total) > 0, np.sqrt(np.diag(total)), 1.0)
+        calibrated = (self._calibrated(observed) - self._centre) / unit
+        plain = Plain(C=self.C, max_iter=self.max_iter).fit(calibrated, training.labels)
         self._calibrated_coef = plain.coef_ / unit
         self._calibrated_intercept = plain.intercept_ - self._calibrated_coef @ self._centre
         self.coef_, self.intercept_ = self._calibrated_coef, self._calibrated_intercept
         if errors.any():
             normal = all(feature.retention == 1 for feature in training.features.columns)
-            self.coef_, self.intercept_ = _corrected(observed, training.labels, errors, len(plain.coef_), normal=normal)
+            scaled, scaled_errors = (observed - self._centre) / unit, errors / np.outer(unit, unit)
+            members = [training.labels == i for i in (range(len(plain.coef_)) if len(plain.coef_) > 1 else (1,))]
+            found = _corrected(scaled, members, scaled_errors, 1 / (self.C * len(observed)), normal=normal)
+            if found is not None:
+                self.coef_ = found[:, 1:] / unit
+                self.intercept_ = found[:, 0] - self.coef_ @ self._centre
         self.n_iter_ = plain.n_iter_
         self.classes_, self.features_ = training.classes, training.features
         return self
@@ -106,24 +113,25 @@ class LogisticRegression(ClassifierMixin, Miner):
         return self.classes_[most_probable]
 
 
-def _corrected(observed: Floats, labels: Rows, errors: Floats, count: int, *, normal: bool) -> tuple[Floats, Floats]:
-    """The coefficients of each class against the others, by the conditional score from corrected class moments."""
-    centre, unit = observed.mean(axis=0), np.where(observed.std(axis=0) > 0, observed.std(axis=0), 1.0)
-    scaled, scaled_errors = (observed - centre) / unit, errors / np.outer(unit, unit)
-    solutions = []
-    for index in range(count):
-        is_member = (labels == (1 if count == 1 else index)).astype(np.float64)
-        initial = _discriminant(scaled, is_member == 1, scaled_errors)
-        root = solve(scaled, is_member, scaled_errors, initial) if normal else None
-        solutions.append(initial if root is None else root)
-    coefficients = np.array([solution[1:] for solution in solutions]) / unit
-    return coefficients, np.array([solution[0] for solution in solutions]) - coefficients @ centre
+def _corrected(scaled: Floats, members: list[Mask], errors: Floats, penalty: float, *, normal: bool) -> Floats | None:
+    """`(α, β)` of each class against the others; none if the conditional score of one has no root nearby."""
+    found = []
+    for is_member in members:
+        initial = _discriminant(scaled, is_member, errors, penalty)
+        found.append(solve(scaled, is_member.astype(np.float64), errors, initial, penalty) if normal else initial)
+    return None if any(one is None for one in found) else np.array(found)
 
 
-def _discriminant(observed: Floats, is_member: Mask, errors: Floats) -> Floats:
-    """`(α, β)` for normal classes with one covariance: `β = (S - Λ)⁻¹(μ1 - μ0)`, with `S` within the classes."""
+def _discriminant(observed: Floats, is_member: Mask, errors: Floats, penalty: float) -> Floats:
+    """`(α, β)` for normal classes with one covariance: `β = (S - Λ)⁻¹(μ1 - μ0)`, with `S` within the classes.
+
+    Near `β = 0` the loss of logistic regression has the curvature `π(1-π)·(S - Λ)`, to which the penalty is added.
+    """
     one, other = observed[is_member], observed[~is_member]
+    share = len(one) / len(observed)
     within = (np.cov(one.T, ddof=0) * len(one) + np.cov(other.T, ddof=0) * len(other)) / len(observed)
-    slope = np.linalg.solve(corrected_covariance(np.atleast_2d(within), errors), one.mean(axis=0) - other.mean(axis=0))
+    corrected = corrected_covariance(np.atleast_2d(within), errors, len(observed))
+    penalised = corrected + penalty / (share * (1 - share)) * np.eye(len(corrected))
+    slope = np.linalg.solve(penalised, one.mean(axis=0) - other.mean(axis=0))
     intercept = math.log(len(one) / len(other)) - (one.mean(axis=0) + other.mean(axis=0)) @ slope / 2
     return np.append(intercept, slope)

@@ -93,7 +93,7 @@ class Moments(Miner):
         self.correlation_interval_ = np.tanh(_intervals(np.arctanh(inner), reach))
 
     def quantile(self, column: str, probabilities: Sequence[float]) -> list[Interval]:
-        """The quantiles of a column, whose density must be smooth: without heaped values or abrupt ends."""
+        """The quantiles of a column; their intervals include what the resolution of the copy leaves open."""
         if column not in self.columns_:
             raise MiningError(f"{column!r} must be one of the fitted columns; {nearest(column, self.columns_)}")
         if not all(0 < probability < 1 for probability in probabilities):

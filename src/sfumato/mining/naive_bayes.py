@@ -25,11 +25,12 @@ class NaiveBayes(ClassifierMixin, Miner):
     reference = "zhang2005, section 2; distributions as in Agrawal and Srikant 2000"
     example = {"on": "copy"}
 
-    def __init__(self, *, manifest: Manifest | None = None, on: str = "original") -> None:
+    def __init__(self, *, manifest: Manifest | str | None = None, on: str = "original") -> None:
         """Set the parameters.
 
         Args:
-            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it;
+                `original` for records that were never perturbed.
             on: whether to predict for unperturbed records (`original`) or for records of the copy (`copy`).
 
         """

@@ -39,7 +39,7 @@ class DecisionTree(ClassifierMixin, Miner):
     def __init__(
         self,
         *,
-        manifest: Manifest | None = None,
+        manifest: Manifest | str | None = None,
         reconstruction: str = "byclass",
         joint_columns: int = MAX_JOINT_COLUMNS,
         reconstruction_iterations: int = ITERATIONS,
@@ -51,7 +51,8 @@ class DecisionTree(ClassifierMixin, Miner):
         """Set the parameters.
 
         Args:
-            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it.
+            manifest: the manifest of the copy, needed if records are given as a data frame, which does not carry it;
+                `original` for records that were never perturbed.
             reconstruction: `byclass`, `global` or `local`.
             joint_columns: the largest number of columns, up to 3, that `byclass` reconstructs jointly; 1 is the paper's
                 method.

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, Self, TypeVar
 from sfumato.errors import ManifestError, UnknownMember
 from sfumato.family import Family
 from sfumato.levels import Level
+from sfumato.serialization import check_types
 
 Amount = Callable[[float], str]
 """Writes a number in the unit of a column, such as days."""
@@ -131,6 +132,7 @@ def decode(data: dict[str, Any]) -> Model:
         ) from None
     try:
         model = record(**{name: _frozen(value) for name, value in fields.items()})
+        check_types(model)
         model.validate()
     except TypeError:
         raise ManifestError(f"the {kind!r} model of the manifest is malformed; ask for the copy again") from None

@@ -26,11 +26,14 @@ class GaussianNoise(Model):
     scale: tuple[float, ...]
     step: tuple[float, ...]
     """The lattice: every value in the copy is a multiple of its column's step."""
-    clip: tuple[tuple[float, float] | None, ...]
+    clip: tuple[tuple[Any, Any] | None, ...]
+    """The ends in the column's units, or as dates in ISO format."""
     rounding: tuple[float, ...]
     """Largest correlation that rounding leaves between this copy's noise and a neighbour's increment."""
     collusion_resistant: bool
     """Whether copies with the same scheme and key lie on one Markov path; else their noise is independent."""
+    epsilon: float | None = None
+    """The covariance was measured with this ε of differential privacy; none if it was only rounded."""
 
     @property
     def is_collusion_resistant(self) -> bool:
@@ -54,7 +57,8 @@ class GaussianNoise(Model):
             unclipped,
             "An outlier many noise standard deviations from all other records can be singled out.",
         )
-        shape = Limit("The shape of the noise shows how the numeric columns vary together")
+        how = "to few digits" if self.epsilon is None else f"with differential privacy, ε = {self.epsilon:g}"
+        shape = Limit(f"The shape of the noise shows how the numeric columns vary together, {how}")
         missing = Limit("A missing value is released as missing", self.columns)
         return [*([outliers] if unclipped else []), shape, missing]
 
@@ -75,3 +79,5 @@ class GaussianNoise(Model):
     def validate(self) -> None:
         if [len(line) for line in self.covariance] != list(range(1, len(self.columns) + 1)):
             raise TypeError("a covariance is a lower triangle")
+        if any(len(getattr(self, part)) != len(self.columns) for part in _PER_COLUMN):
+            raise TypeError("each column has one value of each kind")

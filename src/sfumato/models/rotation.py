@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
 from sfumato.errors import PolicyError
 from sfumato.levels import Level
@@ -25,7 +25,8 @@ class Rotation(Model):
     """The columns of the original; none of them is a column of the copy."""
     centre: tuple[float, ...]
     unit: tuple[float, ...]
-    clip: tuple[tuple[float, float] | None, ...]
+    clip: tuple[tuple[Any, Any] | None, ...]
+    """The ends in the column's units, or as dates in ISO format."""
     step: float
     """Every value in the copy is a multiple of it."""
     translated: bool
@@ -82,13 +83,14 @@ class Rotation(Model):
         """How the map may be undone."""
         if self.noise:
             return "A sample of the same population may undo the rotation; then only the noise protects."
-        most = "recover all others, and fewer recover much" if self._is_invertible else "recover the others in part"
+        most = "recover all others, and fewer recover much" if self.is_invertible else "recover the others in part"
         known = len(self.sources) + self.translated
         return f"An attacker who knows {known} of the records can {most}; so can one with a sample of the population."
 
     @property
-    def _is_invertible(self) -> bool:
-        return len(self.columns) >= len(self.sources)
+    def is_invertible(self) -> bool:
+        """Whether as many known records as there are columns recover all others: no noise, and no lost dimensions."""
+        return not self.noise and len(self.columns) >= len(self.sources)
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         noise = ", after noise" if self.noise else ""
@@ -104,3 +106,7 @@ class Rotation(Model):
         if kept:
             raise PolicyError("columns that were rotated together are shown together")
         return dataclasses.replace(self, columns=())
+
+    def validate(self) -> None:
+        if {len(self.centre), len(self.unit), len(self.clip)} != {len(self.sources)} or not self.columns:
+            raise TypeError("each original column has one value of each kind")

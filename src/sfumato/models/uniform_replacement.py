@@ -57,3 +57,7 @@ class UniformReplacement(Model):
         kept = self._kept(names)
         columns, domains = tuple(self.columns[i] for i in kept), tuple(self.domains[i] for i in kept)
         return dataclasses.replace(self, columns=columns, domains=domains)
+
+    def validate(self) -> None:
+        if len(self.domains) != len(self.columns) or not all(isinstance(one.get("count"), int) for one in self.domains):
+            raise TypeError("each column has a domain, and a domain has a count")

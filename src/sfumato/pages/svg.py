@@ -6,7 +6,7 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.errors import ReleaseError
+from sfumato.errors import ReleaseError, install_hint
 
 # Okabe and Ito's palette, which remains distinguishable with colour vision deficiency
 INK, BLUE, ORANGE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
@@ -26,9 +26,7 @@ def figure_class() -> Any:
     try:
         from matplotlib.figure import Figure  # noqa: PLC0415
     except ImportError:
-        raise ReleaseError(
-            "figures need matplotlib, which is not installed; run `pip install 'sfumato[plot]'`"
-        ) from None
+        raise ReleaseError(f"figures need matplotlib; {install_hint('plot')}") from None
     return Figure
 
 

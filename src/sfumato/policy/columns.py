@@ -37,9 +37,19 @@ def check_columns(policy: PolicyDocument, schema: pa.Schema) -> None:
     for name, column in policy.columns.items():
         if name not in schema.names and column.role != DROP:
             raise SourceError(f"the table must have the policy's column {name!r}; {nearest(name, schema.names)}")
+    if all(_is_hidden(policy, name) for name in schema.names):
+        raise PolicyError(
+            "a copy must show at least one column, and the policy drops or hides all of them; give one another role"
+        )
     unknown = [name for name in schema.names if name not in policy.columns]
     if unknown and policy.default is None:
         raise PolicyError(
             f"the policy must give every column a role, and does not mention {', '.join(map(repr, unknown))}; give "
             f'each a role, or set `default = "{DROP}"`'
         )
+
+
+def _is_hidden(policy: PolicyDocument, name: str) -> bool:
+    """Whether no copy shows a column: one that is dropped, or an id that is not published."""
+    column = policy.columns.get(name)
+    return policy.default == DROP if column is None else column.role == DROP or column.options.get("publish") is False

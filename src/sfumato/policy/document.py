@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,8 +32,10 @@ from sfumato.models.unchanged import PUBLIC
 from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
+from sfumato.serialization import load_toml
+from sfumato.tables.row_order import KEEP, SECRET
 
-_KEYS = ("dataset", "digits", "default", "levels", "columns", "audit")
+_KEYS = ("dataset", "digits", "default", "order", "levels", "columns", "audit")
 
 
 @dataclass(frozen=True)
@@ -69,6 +70,8 @@ class PolicyDocument:
     """What no attack may achieve; a copy on which one does is refused."""
     settings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """Settings of all columns of a role together, in a table named after the role."""
+    order: str = SECRET
+    """Whether the rows of a copy are in a secret order, or `keep` that of the table, along which noise averages out."""
 
     def __post_init__(self) -> None:
         self._check_head()
@@ -93,6 +96,8 @@ class PolicyDocument:
             raise PolicyError(f"`digits` must be a whole number from 1 to 32, got {self.digits!r}")
         if self.default not in (None, PUBLIC, DROP):
             raise PolicyError(f"`default` must be 'keep' or 'drop', got {self.default!r}")
+        if self.order not in (SECRET, KEEP):
+            raise PolicyError(f"`order` must be {SECRET!r} or {KEEP!r}, got {self.order!r}")
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PolicyDocument) and self.digest() == other.digest()
@@ -102,8 +107,8 @@ class PolicyDocument:
 
     def __reduce__(self) -> tuple[object, ...]:
         settings = {role: dict(keys) for role, keys in self.settings.items()}
-        columns = dict(self.columns)
-        return type(self), (self.dataset, self.ladder, columns, self.digits, self.default, self.targets, settings)
+        head = (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
+        return type(self), (*head, self.targets, settings, self.order)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -121,8 +126,8 @@ class PolicyDocument:
         if not isinstance(text, str):
             raise PolicyError(f"a policy must be TOML text, got {type(text).__name__}; read a file with Policy.load")
         try:
-            content = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as error:
+            content = load_toml(text)
+        except (ValueError, RecursionError) as error:  # also for whole numbers of thousands of digits
             raise PolicyError(f"a policy must be valid TOML: {error}") from None
         groups = [name for name in MECHANISMS if name in content]
         for key in content:
@@ -138,6 +143,7 @@ class PolicyDocument:
             default=content.get("default"),
             targets=tuple(Target.of(name, value) for name, value in _targets(content).items()),
             settings={name: content[name] for name in groups},
+            order=content.get("order", SECRET),
         )
 
     @classmethod
@@ -185,6 +191,8 @@ class PolicyDocument:
         head = {"dataset": self.dataset, "digits": self.digits}
         if self.default:
             head["default"] = self.default
+        if self.order != SECRET:
+            head["order"] = self.order
         columns = {
             name: {"role": column.role, **column.options} if column.options else column.role
             for name, column in self.columns.items()

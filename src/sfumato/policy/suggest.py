@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import tomli_w
 from pyarrow import types
 
+from sfumato.policy.roles import DROP
 from sfumato.policy.targets import Target
 from sfumato.tables import numeric
 from sfumato.tables.domain import observed
@@ -150,6 +151,8 @@ def _numbers(array: pa.Array, what: str) -> Suggestion:
     values = values[np.isfinite(values)]
     if not values.size:
         return "gaussian", {}, f"{what}, all missing."
+    if np.abs(values).max() > numeric.MAX_MAGNITUDE:
+        return DROP, {}, f"{what}, up to {np.abs(values).max():g}: too large for noise; state them in another unit."
     if types.is_integer(array.type) and values.std() >= 8:
         what += "; add `integer = true` to keep them whole"
     least, low, quarter, three, high, most = np.quantile(values, [0, 0.001, 0.25, 0.75, 0.999, 1])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -27,6 +28,7 @@ class CopyStream:
         clearance: Clearance[Source],
         file_format: str,
         *,
+        part_of: Manifest | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> None:
@@ -34,6 +36,8 @@ class CopyStream:
         self._key = clearance.secret()
         layout, schema = clearance.layout, clearance.table.schema
         draft = layout.manifest(schema, clearance.level, self._key)
+        if part_of is not None:  # made by a worker, whose key is that of the dataset alone
+            draft = replace(draft, key=part_of.key, scheme=part_of.scheme)
         self._draft = clearance.issuer.begin(draft) if clearance.issuer else draft
         self._encoder = encoder(file_format, layout.schema(schema), self._draft)
 

@@ -18,6 +18,7 @@ from sfumato.policy.document import PolicyDocument
 from sfumato.release.scheme import TableScheme, tree_and_mechanisms
 from sfumato.release.spark import to_arrow
 from sfumato.tables.partitioned import Part
+from sfumato.tables.row_order import KEEP
 from sfumato.tables.source import Source
 
 Due = list[tuple[Mechanism, Summary | None]]
@@ -68,7 +69,8 @@ def fit_passes(policy: PolicyDocument, schema: pa.Schema, one_pass: Callable[[Du
         for i, summary in zip(due, measured, strict=True):
             summaries[i] = summary
     schemes = [m.fit(s, tree) for m, s in zip(mechanisms, summaries, strict=True) if s is not None]
-    return TableScheme(policy, mechanisms, tuple(schemes), tree)
+    in_order = any(m.is_linear_map and not scheme.shuffles for m, scheme in zip(mechanisms, schemes, strict=True))
+    return TableScheme(policy, mechanisms, tuple(schemes), tree, order=KEEP if in_order else policy.order)
 
 
 def _summarise(

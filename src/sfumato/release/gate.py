@@ -2,8 +2,8 @@
 
 Every path to the outside (one file, a partitioned table, data frames, the vault, HTTP) asks `clear`, and every writer
 takes a `Clearance`, which only `clear` makes. The gate refuses, in this order: a request that no grant allows, a
-table that does not fit its policy, repeated record ids, rotated or projected copies that too few known records undo,
-and levels at which an attack does better than the policy's thresholds allow.
+table that does not fit its policy, repeated record ids, rotated or projected copies that too few known records or a
+sample undo, and levels at which an attack does better than the policy's thresholds allow.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import pyarrow as pa
 
 from sfumato.engines import Secret
 from sfumato.errors import ReleaseError
-from sfumato.kernels import Words
-from sfumato.keys.key import Key
+from sfumato.kernels import Floats, Words
+from sfumato.keys.key import DatasetKey, Key
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme
 from sfumato.models import of_type
@@ -28,7 +28,7 @@ from sfumato.release.evidence import copy_evidence, original_before_map, origina
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import all_ids, numbered_rows, perturb_sample
-from sfumato.risk import breach, thresholds
+from sfumato.risk import breach, sample, thresholds
 from sfumato.tables.partitioned import Part
 from sfumato.tables.sampling import sampled
 from sfumato.tables.source import Source
@@ -84,6 +84,17 @@ class Request(Generic[T]):
     def of(cls, layout: TableLayout, source: Source, key: Key) -> Request[Source]:
         """A request for copies of a table that is read here."""
         return Request(layout, source, source.schema, sampler(layout, source), lambda: check_ids(layout, source, key))
+
+
+@dataclass(frozen=True)
+class DatasetSecret:
+    """Gives a worker the key of a dataset, through what its engine shares."""
+
+    shared: Secret
+
+    def __call__(self) -> DatasetKey:
+        """The key."""
+        return DatasetKey(self.shared().expose())
 
 
 class _Stamp(enum.Enum):
@@ -170,7 +181,7 @@ def clear(
     request.layout.check_schema(request.schema, key)
     request.check_ids()
     if issuer is None or not issuer.was_released:
-        check_linear_maps(request)
+        check_linear_maps(request, max(levels, default=max(request.layout.policy.ladder)))
         _check_thresholds(request, levels, key, () if issuer is None else issuer.other_copies)
     return Clearance(_Stamp.CLEARED, request.layout, request.table, tuple(levels), secret or (lambda: key), issuer)
 
@@ -188,19 +199,21 @@ def check_ids(layout: TableLayout, source: Source, key: Key) -> None:
         ensure_disjoint(source.parts, (part.rows() for part in source.parts))
 
 
-def check_linear_maps(request: Request[T]) -> None:
-    """Refuse rotated copies that too few known records undo, unless the policy accepts the risk or adds noise."""
+def check_linear_maps(request: Request[T], level: Level) -> None:
+    """Refuse rotated or projected copies that known records or a sample undo, unless the policy accepts the risk."""
     for mechanism, scheme in request.layout.fitted:
         required = mechanism.must_withstand
         if required is not None:
-            breach_risk(request, scheme).require_resistance(required, mechanism.role)
+            records, model = _records_before_map(request, scheme, level)
+            breach.assess_known_record_risk(records, model, required).require_resistance(required, mechanism.role)
+            sample.require_sample_resistance(records, model, mechanism.role)
 
 
-def breach_risk(request: Request[T], scheme: Scheme) -> breach.KnownRecordRisk:
-    """What known records would disclose of rotated or projected copies of a table."""
-    [model] = of_type([scheme.model(next(iter(request.layout.policy.ladder)))], Rotation)
+def _records_before_map(request: Request[T], scheme: Scheme, level: Level) -> tuple[Floats, Rotation]:
+    """Complete records as they are before the linear map, and the model of a copy of them."""
+    [model] = of_type([scheme.model(level)], Rotation)
     _, rows = request.sample(breach.ROWS)
-    return breach.assess_known_record_risk(original_before_map(rows, model), model)
+    return original_before_map(rows, model), model
 
 
 def accepted_risks(layout: TableLayout) -> dict[str, str]:

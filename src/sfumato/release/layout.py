@@ -18,7 +18,7 @@ from typing import Self
 import pyarrow as pa
 
 from sfumato.errors import CustodyError, PolicyError, SourceError
-from sfumato.keys.key import Key
+from sfumato.keys.key import DatasetKey, Key
 from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.mechanisms import Mechanism, Scheme
@@ -28,6 +28,7 @@ from sfumato.policy.columns import check_columns, fields_by_source, plain_type
 from sfumato.policy.document import PolicyDocument
 from sfumato.release import statements
 from sfumato.release.manifest import METADATA, Manifest
+from sfumato.tables.row_order import KEEP, SECRET
 from sfumato.tables.view import EVERYTHING, View
 
 SOFTWARE = f"sfumato {version('sfumato')}"
@@ -43,6 +44,8 @@ class TableLayout:
     tree: PathTree
     view: View = EVERYTHING
     """The part of the table that a copy shows; copies of all views lie on the same path."""
+    order: str = SECRET
+    """The order of a copy's rows. A scheme that was fitted before orders were secret keeps that of the table."""
 
     def with_view(self, view: View) -> Self:
         """The same layout, for copies that show a part of the table."""
@@ -65,6 +68,11 @@ class TableLayout:
     @property
     def shuffles(self) -> bool:
         """Whether the rows of a copy are in a secret order."""
+        return self.order == SECRET or self.hides_records
+
+    @property
+    def hides_records(self) -> bool:
+        """Whether nothing may tell which row of a copy is which record: a known one would help to undo a map."""
         return any(scheme.shuffles for scheme in self.schemes)
 
     def is_published(self, name: str) -> bool:
@@ -72,8 +80,8 @@ class TableLayout:
         return bool(self.policy.columns[name].options.get("publish", True))
 
     def dataset_key(self, key: Key) -> Key:
-        """The key from which everything of this dataset is derived."""
-        return key.derive("dataset", self.policy.dataset)
+        """The key from which everything of this dataset is derived; of a worker's key, it is that itself."""
+        return key if isinstance(key, DatasetKey) else DatasetKey(key.derive("dataset", self.policy.dataset).expose())
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, without its metadata."""
@@ -116,8 +124,9 @@ class TableLayout:
             models=models,
             promises=statements.promises(given, models),
             warnings=statements.warnings(models),
-            limits=statements.limits(models, self.view),
+            limits=statements.limits(models, self.view, in_order=not self.shuffles),
             software=SOFTWARE,
+            order=SECRET if self.shuffles else KEEP,
         )
 
     def check_schema(self, schema: pa.Schema, key: Key) -> None:
@@ -132,7 +141,7 @@ class TableLayout:
         for mechanism in self.mechanisms:
             mechanism.check(schema)
         published = [name for name in self.ids if self.is_published(name)]
-        if self.shuffles and published:
+        if self.hides_records and published:
             raise PolicyError(
                 f"rows in a secret order must not be identified, and the id {published[0]!r} identifies them; set "
                 "`publish = false` there, or `shuffle = false`, which lets an attacker find known records"

@@ -23,9 +23,11 @@ from sfumato.engines.local import Local
 from sfumato.errors import ManifestError
 from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
+from sfumato.serialization import check_types
 from sfumato.tables import content_digest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.partitioned import Part
+from sfumato.tables.row_order import KEEP
 from sfumato.tables.source import Source
 
 METADATA = b"sfumato"
@@ -68,6 +70,8 @@ class Manifest:
     """What the owner had to read before the copy left: that it is unsafe, or that nothing is perturbed."""
     limits: tuple[str, ...]
     software: str
+    order: str = KEEP
+    """Whether the rows are in a secret order, in one within each file, or in that of the table."""
     rows: int = 0
     digest: str = ""
     recipient: str = ""
@@ -91,7 +95,10 @@ class Manifest:
         schema = getattr(copy, "schema", copy)
         found = (getattr(schema, "metadata", None) or {}).get(METADATA)
         if found is None:
-            raise ManifestError("a copy must carry its manifest in its metadata, and this table has none; ask for it")
+            raise ManifestError(
+                "a copy must carry its manifest in its metadata, and this table has none; give the file or the pyarrow "
+                "table as it was released (a data frame loses the manifest), or ask for the manifest"
+            )
         return cls.loads(found)
 
     @classmethod
@@ -136,11 +143,13 @@ class Manifest:
             read = cls(**data)
             if written != FORMAT:
                 object.__setattr__(read, "earlier", original)
+            check_types(read)
+            read.signed_content()  # it must be valid Unicode
             shown = {name for model in read.models for name in model.columns}
-            if not isinstance(read.rows, int) or {name for name, _ in read.columns} - shown or not read._types():
-                raise ValueError("rows, columns or types do not fit")
+            if {name for name, _ in read.columns} - shown or not read._types():
+                raise ValueError("columns or types do not fit")
             return read
-        except (ValueError, KeyError, TypeError, AttributeError, pa.ArrowException):
+        except (ValueError, KeyError, TypeError, AttributeError, OSError, RecursionError, pa.ArrowException):
             raise ManifestError("the manifest is malformed; ask for the copy again") from None
 
     def dumps(self) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hmac
 import json
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,13 +21,14 @@ from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.models.unchanged import IDENTIFIER, PUBLIC
 from sfumato.release.copying import CopyStream, Progress
-from sfumato.release.gate import Clearance, Request, clear
+from sfumato.release.gate import Clearance, DatasetSecret, Request, clear
 from sfumato.release.layout import SOFTWARE, TableLayout
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.release.partition_checks import check_partition_ids, partition_sampler
 from sfumato.tables.atomic import atomic_upload, read_text, remove, upload_text
 from sfumato.tables.filesystem import is_file, is_folder, is_remote, join, list_files
 from sfumato.tables.partitioned import Part
+from sfumato.tables.row_order import KEEP, WITHIN_FILES
 from sfumato.tables.source import Source
 from sfumato.tables.view import View
 
@@ -65,24 +66,23 @@ def release_folder(
     requested = scheme.policy.ladder.level(level)
     scheme.check_schema(source.schema, key)
     _check_partition_columns(scheme, source)
-    with where.shared_key(key) as secret:
-        request = Request(
-            scheme,
-            source,
-            source.schema,
-            partition_sampler(scheme, source, where),
-            lambda: check_partition_ids(scheme, source, where, secret),
-        )
+    with where.shared_key(scheme.dataset_key(key)) as shared:
+        secret = DatasetSecret(shared)
+        order = WITHIN_FILES if scheme.shuffles else KEEP
+        draft = replace(scheme.manifest(source.schema, requested, key), order=order)
+        sampler = partition_sampler(scheme, source, where)
+        unique = lambda: check_partition_ids(scheme, source, where, secret)  # noqa: E731
+        request = Request(scheme, source, source.schema, sampler, unique)
         cleared = clear(request, [requested], key, secret=secret)
         _begin(target)
         # one machine shares out the batches of a file, a cluster the files
         outer = where if where.is_distributed else Local(1)
         receipts = []
-        for receipt in outer.map(_CopyFile(cleared.for_workers(), target, where.threads), source.parts):
+        for receipt in outer.map(_CopyFile(cleared.for_workers(), draft, target, where.threads), source.parts):
             receipts.append(receipt)
             if progress:
                 progress(receipt.rows)
-    return _finish(scheme.manifest(source.schema, requested, key), target, receipts)
+    return _finish(draft, target, receipts)
 
 
 @dataclass(frozen=True)
@@ -100,6 +100,8 @@ class _CopyFile:
     """Makes one file of a copy, on whichever worker it is called."""
 
     clearance: Clearance[None]
+    draft: Manifest
+    """The manifest of the whole copy, which has the names of the key and the scheme."""
     target: str
     threads: int
 
@@ -110,7 +112,8 @@ class _CopyFile:
         written = read_text(receipt_uri)
         if written is not None and json.loads(written).get("tag") == tag and is_file(uri):
             return Receipt(**json.loads(written))
-        stream = CopyStream(self.clearance.for_part(part, self._layout(part)), "parquet", threads=self.threads)
+        cleared = self.clearance.for_part(part, self._layout(part))
+        stream = CopyStream(cleared, "parquet", part_of=self.draft, threads=self.threads)
         with atomic_upload(uri) as file:
             file.writelines(stream)
         receipt = Receipt(name, stream.manifest.rows, stream.manifest.digest, tag)
@@ -127,7 +130,7 @@ class _CopyFile:
 
     def _tag(self, part: Part, key: Key) -> str:
         layout, level = self.clearance.layout, self.clearance.level
-        content = [part.name, part.stamp, layout.digest(), str(layout.view), level.fidelity, SOFTWARE]
+        content = [part.name, part.stamp, layout.digest(), layout.order, str(layout.view), level.fidelity, SOFTWARE]
         return hmac.digest(key.derive("receipts").expose(), json.dumps(content).encode(), "sha256").hex()
 
 

@@ -21,7 +21,7 @@ from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest, attach
 from sfumato.tables import content_digest, row_order
 from sfumato.tables.record_ids import hashed, record_ids
-from sfumato.tables.row_order import shuffled
+from sfumato.tables.row_order import BY_OWNER, KEEP, shuffled
 from sfumato.tables.source import Source, rebatched
 
 _ROW = "sfumato.row"
@@ -121,7 +121,8 @@ def perturb_sample(
 def _unshuffled(manifest: Manifest, rows: int) -> Manifest:
     """The manifest of rows that were not shuffled, since the owner asked."""
     models: list[Model] = [model.unshuffled() for model in manifest.models]
-    return replace(manifest, models=tuple(models)).filled(rows, [])
+    order = manifest.order if manifest.order == KEEP else BY_OWNER
+    return replace(manifest, models=tuple(models), order=order).filled(rows, [])
 
 
 def record_digests(layout: TableLayout, source: Source) -> Iterator[Words]:

@@ -20,7 +20,7 @@ from sfumato.release.gate import Request, clear
 from sfumato.release.layout import TableLayout
 from sfumato.release.spark import release_dataframe
 from sfumato.tables.atomic import write_text
-from sfumato.tables.row_order import arranged
+from sfumato.tables.row_order import KEEP, arranged
 from sfumato.tables.source import Source
 
 
@@ -54,7 +54,8 @@ class TableScheme(TableLayout):
 
     def dumps(self) -> str:
         """The scheme as JSON: the policy and what was fitted."""
-        return json.dumps({"policy": self.policy.dumps(), "fitted": [scheme.state() for scheme in self.schemes]})
+        fitted = [scheme.state() for scheme in self.schemes]
+        return json.dumps({"policy": self.policy.dumps(), "order": self.order, "fitted": fitted})
 
     def save(self, path: str | Path) -> None:
         """Write the scheme to a file, so that later versions of the table get noise of the same shape."""
@@ -64,14 +65,25 @@ class TableScheme(TableLayout):
     def load(cls, path: str | Path) -> TableScheme:
         """Read a scheme from a file."""
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
-            policy, states = PolicyDocument.loads(data["policy"]), data["fitted"]
+            text = Path(path).read_text(encoding="utf-8")
+        except (OSError, ValueError) as error:
+            reason = getattr(error, "strerror", None) or "it is no text"
+            raise ReleaseError(f"the scheme {path} could not be used: {reason}; restore it, or fit it again") from None
+        return cls.loads(text, str(path))
+
+    @classmethod
+    def loads(cls, text: str, name: str = "") -> TableScheme:
+        """Parse a scheme; `name` says in errors where the text is from."""
+        try:
+            data = json.loads(text)
+            policy, states, order = PolicyDocument.loads(data["policy"]), data["fitted"], data.get("order", KEEP)
             tree, mechanisms = tree_and_mechanisms(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, SfumatoError) as error:
-            reason = error.strerror if isinstance(error, OSError) else "it is no scheme, or a damaged one"
-            raise ReleaseError(f"the scheme {path} could not be used: {reason}; restore it, or fit it again") from None
-        return cls(policy, mechanisms, schemes, tree)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SfumatoError):
+            raise ReleaseError(
+                f"the scheme {name} could not be used: it is no scheme, or a damaged one; restore it, or fit it again"
+            ) from None
+        return cls(policy, mechanisms, schemes, tree, order=order)
 
 
 def tree_and_mechanisms(policy: PolicyDocument) -> tuple[PathTree, tuple[Mechanism, ...]]:

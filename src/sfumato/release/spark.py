@@ -16,7 +16,7 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.release.gate import Clearance, Request, Sampler, clear, sampler
+from sfumato.release.gate import Clearance, DatasetSecret, Request, Sampler, clear, sampler
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import FOLDER, Manifest, digested_parts
 from sfumato.release.perturbation import numbered_rows, perturb_rows, sort_keys
@@ -43,8 +43,8 @@ def release_dataframe(layout: TableLayout, frame: Any, level: Level | float | st
         )
     request = Request(layout, frame, to_arrow(frame), _sampler(layout, frame), lambda: _check_ids(layout, frame))
     with ExitStack() as stack:  # which takes the key back if the gate refuses
-        secret = stack.enter_context(Spark(frame.sparkSession).shared_key(key))
-        cleared = clear(request, [layout.policy.ladder.level(level)], key, secret=secret)
+        shared = stack.enter_context(Spark(frame.sparkSession).shared_key(layout.dataset_key(key)))
+        cleared = clear(request, [layout.policy.ladder.level(level)], key, secret=DatasetSecret(shared))
         _shared_keys.push(stack.pop_all())
     return _perturbed(cleared)
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sfumato.levels import Level
-from sfumato.models import Limit, Model
+from sfumato.models import Limit, Model, of_type
+from sfumato.models.unchanged import Unchanged
 from sfumato.tables.view import View
 
 _RESISTANT = (
@@ -27,6 +28,10 @@ _CORRELATED = Limit(
     "Correlated columns help an attacker: numbers are perturbed jointly, categories only within a joint group, and a "
     "public column not at all"
 )
+_IN_ORDER = Limit(
+    "The rows are in the order of the table",
+    advice="Where neighbouring rows are alike (by date, by region, by size), averaging them removes the noise.",
+)
 
 
 def promises(level: Level, models: Sequence[Model]) -> tuple[str, ...]:
@@ -44,11 +49,12 @@ def warnings(models: Sequence[Model]) -> tuple[str, ...]:
     return () if all(model.is_collusion_resistant for model in models) else (_UNSAFE,)
 
 
-def limits(models: Sequence[Model], view: View) -> tuple[str, ...]:
+def limits(models: Sequence[Model], view: View, *, in_order: bool) -> tuple[str, ...]:
     """What a copy does not guarantee; limits that several models share are stated once, for all their columns."""
     found = [_MEMBERSHIP, *(limit for model in models for limit in model.limits())]
     if any(model.is_perturbed for model in models):
         found.append(_VERSIONS)
+        found += [_IN_ORDER] if in_order else _orderings(models)
     if len(models) > 1:
         found.append(_CORRELATED)
     merged: dict[tuple[str, str], tuple[str, ...]] = {}
@@ -56,6 +62,14 @@ def limits(models: Sequence[Model], view: View) -> tuple[str, ...]:
         name = (limit.text, limit.advice)
         merged[name] = merged.get(name, ()) + limit.columns
     return (*(str(Limit(text, columns, advice)) for (text, advice), columns in merged.items()), *_of_view(view))
+
+
+def _orderings(models: Sequence[Model]) -> list[Limit]:
+    """The columns by which the rows can be sorted although their order is secret."""
+    columns = tuple(name for model in of_type(models, Unchanged) for name in model.columns)
+    advice = "Where neighbours in the order of such a column are alike, averaging them removes the noise."
+    text = "The rows are in a secret order, and can still be sorted by unperturbed columns"
+    return [Limit(text, columns, advice)] if columns else []
 
 
 def _of_view(view: View) -> list[str]:

@@ -10,13 +10,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.attacks import breached
+from sfumato.attacks.known_rows import regressed
 from sfumato.errors import ReleaseError
 from sfumato.kernels import Floats, Mask, Rows
 from sfumato.kernels.hypersphere import best_breach_probability, uniform_breach_probability
 from sfumato.models.rotation import Rotation
+from sfumato.risk.linear_map_simulation import simulated_rows
 from sfumato.tables.sampling import pseudo_random_order
 
-ROWS = 10_000
+ROWS = 20_000
 """The largest number of records that the risk is computed on."""
 
 EPSILONS = (0.05, 0.15)
@@ -28,6 +31,9 @@ BREACHED_SHARE = 0.1
 _DRAWS = 12
 """Random choices of known records that the risk is averaged over."""
 
+_SCORED = 2000
+"""The largest number of records that are estimated from a simulated copy."""
+
 _POINTS = 24
 """The largest number of points on the curve of risk against known records."""
 
@@ -38,7 +44,8 @@ class BreachRisk:
 
     known_records: int
     max_probability: tuple[float, ...]
-    """`ρ(x, ε)` of the record most at risk under the paper's random estimate, for each of `EPSILONS`."""
+    """`ρ(x, ε)` of the record most at risk under the paper's random estimate, for each of `EPSILONS`; with noise or in
+    fewer dimensions, the probability that any record is breached."""
     breached_share: tuple[float, ...]
     """The expected share of records that the best estimate breaches, for each of `EPSILONS`."""
 
@@ -63,8 +70,8 @@ class KnownRecordRisk:
             raise ReleaseError(
                 f"a copy with the role {role} must withstand {withstand} known records, and {enough(fewest)} enough to "
                 f"estimate {BREACHED_SHARE:.0%} of the others within {EPSILONS[-1]:.0%} of their norm. Transform more "
-                f"columns together, add `noise = true` to [{role}], or accept the risk with `accept` and a reason; see "
-                "`sfumato advise`"
+                f"columns together, set `noise = true` in [{role}] and release a lower level, or accept the risk with "
+                "`accept` and a reason; see `sfumato advise`"
             )
 
 
@@ -78,7 +85,7 @@ def is_breached(share: tuple[float, ...], baseline: tuple[float, ...]) -> bool:
     return share[-1] - baseline[-1] >= BREACHED_SHARE * (1 - baseline[-1])
 
 
-def assess_known_record_risk(records: Floats, model: Rotation) -> KnownRecordRisk:
+def assess_known_record_risk(records: Floats, model: Rotation, withstand: int = 1) -> KnownRecordRisk:
     """The breach risk of a copy of some records, for a growing number of known ones.
 
     The attacker is assumed to find the images of its known records among the released rows. With exact distances, a
@@ -87,6 +94,7 @@ def assess_known_record_risk(records: Floats, model: Rotation) -> KnownRecordRis
     Args:
         records: the inputs of the linear map: centred, scaled and without missing values.
         model: the public model of the copy.
+        withstand: the number of known records up to which the risk is assessed at least.
 
     """
     size = records.shape[1]
@@ -94,11 +102,13 @@ def assess_known_record_risk(records: Floats, model: Rotation) -> KnownRecordRis
     if len(records) < 3:  # an attacker who knows one of two records knows half of the table
         worst = (1.0,) * len(EPSILONS)
         return KnownRecordRisk(size, (0.0,) * len(EPSILONS), (BreachRisk(1, worst, worst),) if len(records) else ())
-    most = min(size + model.translated + 2, len(records) - 1)
-    draws = [
-        _Draw.of(records, pseudo_random_order(len(records), i)[:most], translated=model.translated)
-        for i in range(_DRAWS)
-    ]
+    most = min(max(size + model.translated + 2, withstand), len(records) - 1)
+    orders = [pseudo_random_order(len(records), i) for i in range(_DRAWS)]
+    draws: list[_Draw | _SimulatedCopy]
+    if model.is_invertible:
+        draws = [_Draw.of(records, order[:most], translated=model.translated) for order in orders]
+    else:
+        draws = [_SimulatedCopy.of(records, model, order, seed) for seed, order in enumerate(orders)]
 
     def risk(count: int) -> BreachRisk:
         probability, share = np.mean([draw.risk(count) for draw in draws], axis=0)
@@ -173,4 +183,36 @@ class _Draw:
         for j, epsilon in enumerate(EPSILONS):
             out[0, j] = uniform_breach_probability(unknown, distance, epsilon * self.norms).max(initial=0.0)
             out[1, j] = best_breach_probability(unknown, distance, epsilon * self.norms).mean()
+        return out
+
+
+@dataclass(frozen=True)
+class _SimulatedCopy:
+    """One simulated copy that does not determine its records, with noise or in fewer dimensions."""
+
+    records: Floats
+    rows: Floats
+    """The records before and after the linear map, in the order in which they become known."""
+    model: Rotation
+
+    @classmethod
+    def of(cls, records: Floats, model: Rotation, order: Rows, seed: int) -> _SimulatedCopy:
+        return cls(records[order], simulated_rows(records[order], model, seed), model)
+
+    def risk(self, count: int) -> Floats:
+        """Whether any record is breached, and the breached share, with `count` known records, for each epsilon.
+
+        Records near the mean of the known ones, which are breached without any copy, count only where they are near the
+        mean of the table, as they do in the baseline.
+        """
+        noisy, translated = self.model.noise > 0, self.model.translated
+        known, truth = self.records[:count], self.records[count : count + _SCORED]
+        inverse = regressed(known, self.rows[:count], noisy=noisy, translated=translated)
+        estimate = inverse(self.rows[count : count + _SCORED])
+        constants = [np.broadcast_to(part.mean(axis=0), truth.shape) for part in (known, self.records)]
+        out = np.empty((2, len(EPSILONS)))
+        for j, epsilon in enumerate(EPSILONS):
+            hit, by_known, by_table = (breached(one, truth, epsilon)["euclidean"] for one in (estimate, *constants))
+            disclosed = hit & (by_table | ~by_known)
+            out[:, j] = disclosed.any(), disclosed.mean()
         return out

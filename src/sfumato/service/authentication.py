@@ -13,14 +13,19 @@ from fastapi.security.http import HTTPAuthorizationCredentials
 
 from sfumato.service.context import ServiceContext, context_of
 from sfumato.service.problems import HTTPProblem
+from sfumato.service.settings import Settings
 from sfumato.service.state import Session, hash_of
 from sfumato.vault import operators, tokens
 
-COOKIE = "sfumato_session"
+_COOKIE = "sfumato_session"
 
 _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 _bearer = HTTPBearer(auto_error=False, description="A token issued with `sfumato token add`.")
-_cookie = APIKeyCookie(name=COOKIE, auto_error=False, description="The session cookie of a signed-in browser.")
+_cookie = APIKeyCookie(
+    name=f"__Host-{_COOKIE}",
+    auto_error=False,
+    description="The session cookie of a signed-in browser; with `--insecure`, its name has no prefix.",
+)
 
 
 @dataclass(frozen=True)
@@ -40,20 +45,34 @@ class Caller:
 
 
 BearerToken = Annotated[HTTPAuthorizationCredentials | None, Depends(_bearer)]
-SessionCookie = Annotated[str | None, Depends(_cookie)]
+
+
+def cookie_name(settings: Settings) -> str:
+    """The name of the session cookie; over TLS it has the prefix with which no other host or path can set it."""
+    return f"__Host-{_COOKIE}" if settings.secure else _COOKIE
+
+
+def _session_cookie(request: Request, _: Annotated[str | None, Depends(_cookie)]) -> str | None:
+    return request.cookies.get(cookie_name(context_of(request).settings))
+
+
+SessionCookie = Annotated[str | None, Depends(_session_cookie)]
 
 
 def authenticate(request: Request, bearer: BearerToken, cookie: SessionCookie) -> Caller:
     """The caller of a request; raises 401 if there is no valid token or session."""
     context = context_of(request)
-    if bearer is not None:
-        caller = caller_by_token(context, bearer.credentials)
+
+    def identify() -> Caller | None:
+        if bearer is not None:
+            return caller_by_token(context, bearer.credentials)
+        return caller_by_session(context, cookie) if cookie else None
+
+    caller = identify()
+    if caller is not None:
+        check_csrf(request, caller)
     else:
-        caller = caller_by_session(context, cookie) if cookie else None
-        if caller is not None:
-            check_csrf(request, caller)
-    if caller is None:
-        context.limiter.record_failure(request)
+        context.limiter.record_invalid_token(request)
         raise HTTPProblem(
             401,
             "A valid token or a signed-in browser session is required; get a token that is in force, or sign in.",
@@ -61,6 +80,7 @@ def authenticate(request: Request, bearer: BearerToken, cookie: SessionCookie) -
         )
     context.limiter.check_caller(caller.actor)
     request.scope["caller"] = caller
+    request.scope["identify"] = identify  # a long response asks again whether its caller is still admitted
     return caller
 
 

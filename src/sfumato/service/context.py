@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from fastapi import Request
 
+from sfumato.ledger.chain import Entry
 from sfumato.service.answer_queue import AnswerQueue
 from sfumato.service.cache import LedgerCache, RecentCache
 from sfumato.service.jobs import JobRunner
@@ -19,6 +20,7 @@ from sfumato.service.state import State
 from sfumato.service.worker_pool import WorkerPool
 from sfumato.survey.surveys import RegisteredSurvey, Surveys
 from sfumato.vault import Vault
+from sfumato.vault.grants import Grant, active_grant
 from sfumato.vault.tokens import Token
 
 
@@ -33,6 +35,7 @@ class ServiceContext:
         self._streams: Counter[str] = Counter()
         self.jobs = JobRunner(self.state, settings.max_queued_jobs)
         self.token_cache: LedgerCache[Token | None] = LedgerCache(vault)
+        self._grants: LedgerCache[tuple[Grant, Entry]] = LedgerCache(vault)
         self.surveys, surveys = Surveys(vault), LedgerCache[RegisteredSurvey](vault)
         self.survey_cache = RecentCache(surveys, settings.survey_cache_seconds)
         self.answer_queue = AnswerQueue(self.surveys, surveys)
@@ -53,6 +56,18 @@ class ServiceContext:
             self._streams[caller] -= 1
             if not self._streams[caller]:
                 del self._streams[caller]
+
+    def granted(self, recipient: str, dataset: str) -> int:
+        """The number of the ledger entry of a grant; raises `GrantError` if none is in force now."""
+
+        def find() -> tuple[Grant, Entry]:
+            with self.vault.ledger.reading(self.vault.keys()) as reading:
+                return active_grant(reading, recipient, dataset, self.vault.now())
+
+        grant, entry = self._grants.get((recipient, dataset), find)
+        if grant.is_over(self.vault.now()):  # a grant expires without an entry in the ledger
+            find()
+        return entry.number
 
     def close(self) -> None:
         """Stop the copy workers and the job runner, and write all queued survey answers."""

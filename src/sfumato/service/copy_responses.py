@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
+import logging
 import re
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
 from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
+from sfumato.errors import GrantError, SfumatoError
 from sfumato.service.context import ServiceContext
 from sfumato.service.problems import HTTPProblem
 from sfumato.service.worker_pool import CopyChanged, CopyDescription, CopyRequest, CopyWorker
@@ -25,6 +29,12 @@ MEDIA_TYPES = {
 
 _ATTEMPTS = 3
 """How often a response is started again because its copy changed in the meantime."""
+
+_WATCH_INTERVAL = 0.4
+"""Seconds between two checks that the caller of a running download may still have it."""
+
+_ABORT_TIMEOUT = 10
+"""Seconds to wait for a connection to end that was aborted."""
 
 _RANGE = re.compile(r"bytes=(\d{1,18})?-(\d{1,18})?")
 
@@ -93,7 +103,7 @@ class CopyResponder:
     async def response(self, request: Request) -> Response:
         """The whole copy (200), a byte range (206), or that the client's cached copy is current (304)."""
         tag, size = f'"{self.description.tag}"', self.description.size
-        if self.description.tag in _etags(request.headers.get("if-none-match", "")):
+        if _matches_etag(self.description.tag, request.headers.get("if-none-match", "")):
             return Response(status_code=304, headers=self._headers())
         if request.method == "HEAD":
             response = Response(status_code=200, headers=self._headers(), media_type=MEDIA_TYPES[self.wanted.format])
@@ -101,7 +111,7 @@ class CopyResponder:
             return response if size is None else _with_length(response, size)
         requested = _RANGE.fullmatch(request.headers.get("range", "").strip())
         if requested is None or not any(requested.groups()) or request.headers.get("if-range", tag).strip() != tag:
-            return await self._stream(200, 0, None, {} if size is None else {"Content-Length": str(size)})
+            return await self._stream(request, 200, 0, None, {} if size is None else {"Content-Length": str(size)})
         if size is None:  # nobody has downloaded it completely, so its size is not known yet
             size = await self.generate()
         first, last = _bounds(requested, size)
@@ -112,9 +122,11 @@ class CopyResponder:
                 Content_Range=f"bytes */{size}",
             )
         headers = {"Content-Range": f"bytes {first}-{last}/{size}", "Content-Length": str(last - first + 1)}
-        return await self._stream(206, first, last, headers)
+        return await self._stream(request, 206, first, last, headers)
 
-    async def _stream(self, status: int, first: int, last: int | None, more: dict[str, str]) -> Response:
+    async def _stream(
+        self, request: Request, status: int, first: int, last: int | None, more: dict[str, str]
+    ) -> Response:
         stack = AsyncExitStack()
         stack.enter_context(self.context.stream_slot(self.wanted.actor))
         try:
@@ -124,12 +136,54 @@ class CopyResponder:
         except BaseException:
             await stack.aclose()
             raise
-        body = self._body(stack, read, first_chunk, complete=last is None)
+        body = self._or_abort(request, self._body(stack, read, first_chunk, complete=last is None))
         return StreamingResponse(body, status, self._headers() | more, MEDIA_TYPES[self.wanted.format])
+
+    async def _or_abort(self, request: Request, body: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
+        """The same body, whose connection is aborted when its caller may not have the copy any more, or it fails.
+
+        The status was sent before, so a truncated response is the only way to tell the client.
+        """
+        watch = asyncio.create_task(self._watch(request))
+        try:
+            async with contextlib.aclosing(body):
+                async for chunk in body:
+                    yield chunk
+        except Exception as error:
+            await self._abort(request, error)
+        finally:
+            watch.cancel()
+
+    async def _watch(self, request: Request) -> None:
+        """Abort the connection as soon as the caller or the grant is no longer in force."""
+        while True:
+            await asyncio.sleep(_WATCH_INTERVAL)
+            try:
+                await asyncio.to_thread(self._check_access, request)
+            except Exception as error:
+                await self._abort(request, error)
+
+    def _check_access(self, request: Request) -> None:
+        if request.scope["identify"]() is None:
+            raise GrantError("the token or session of the caller is no longer in force")
+        if self.context.granted(self.wanted.recipient, self.wanted.dataset) != self.description.grant:
+            raise GrantError("the grant was changed while its copy was sent")
+
+    async def _abort(self, request: Request, error: Exception) -> None:
+        expected = isinstance(error, SfumatoError)
+        structlog.get_logger().log(
+            logging.WARNING if expected else logging.ERROR,
+            "download aborted",
+            request=request.scope["request_id"],
+            reason=str(error),
+            exc_info=None if expected else error,
+        )
+        request.scope["abort"]()
+        await asyncio.sleep(_ABORT_TIMEOUT)  # until the disconnection cancels this response
 
     async def _body(
         self, stack: AsyncExitStack, read: Any, chunk: bytes | None, *, complete: bool
-    ) -> AsyncIterator[bytes]:
+    ) -> AsyncGenerator[bytes]:
         sent, size = 0, self.description.size
         async with stack:
             while chunk is not None:
@@ -158,8 +212,10 @@ def _with_length(response: Response, size: int) -> Response:
     return response
 
 
-def _etags(header: str) -> set[str]:
-    return {tag.strip().removeprefix("W/").strip('"') for tag in header.split(",")}
+def _matches_etag(tag: str, header: str) -> bool:
+    """Whether an If-None-Match header names a tag, or any tag at all (RFC 9110, section 13.1.2)."""
+    tags = {one.strip().removeprefix("W/").strip('"') for one in header.split(",")}
+    return header.strip() == "*" or tag in tags
 
 
 def _bounds(requested: re.Match[str], size: int) -> tuple[int, int]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import ipaddress
+import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
-from sfumato.errors import SfumatoError
+from sfumato.errors import SfumatoError, install_hint
 from sfumato.ledger.database import is_url
 from sfumato.service.settings import Settings
 from sfumato.vault import Vault, operators, tokens
-
-_LOOPBACK = ("127.0.0.1", "::1", "localhost")
 
 
 @dataclass(frozen=True)
@@ -72,23 +73,43 @@ def _store(vault: Vault) -> Finding:
 
 
 def _transport(settings: Settings, host: str) -> Finding:
-    if settings.secure:
+    if settings.tls is not None:
+        return _certificate(settings.tls)
+    if not _is_loopback(host):
         return Finding(
-            good=True,
-            text="cookies are sent over TLS only: put a TLS proxy in front, or try it on this machine with --insecure",
+            settings.secure and settings.proxied,
+            f"plain HTTP on {host}, for a TLS proxy elsewhere"
+            if settings.secure and settings.proxied
+            else f"plain HTTP on {host} can be read by others: give --tls-certificate and --tls-key, or --proxied if a "
+            "TLS proxy is in front",
         )
-    local = host in _LOOPBACK
-    return Finding(
-        local,
-        "plain HTTP, on this machine only" if local else "plain HTTP on a public address: remove --insecure",
-        needed=True,
-    )
+    if settings.secure:
+        text = "cookies are sent over TLS only: put a TLS proxy in front, or try it on this machine with --insecure"
+        return Finding(good=True, text=text)
+    return Finding(good=True, text="plain HTTP, on this machine only")
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _certificate(tls: tuple[Path, Path]) -> Finding:
+    try:
+        ssl.create_default_context(ssl.Purpose.CLIENT_AUTH).load_cert_chain(*tls)
+    except OSError as error:  # an error of TLS is one too
+        reason = error.strerror or error
+        text = f"a certificate must have its private key, both as PEM files without a passphrase: {reason}"
+        return Finding(good=False, text=text)
+    return Finding(good=True, text="HTTPS with a certificate of this service")
 
 
 def _plotting() -> Finding:
     installed = importlib.util.find_spec("matplotlib") is not None
     return Finding(
         installed,
-        "audit reports can be plotted" if installed else "audit reports need `pip install 'sfumato[plot]'`",
+        "audit reports can be plotted" if installed else f"audit reports need matplotlib; {install_hint('plot')}",
         needed=False,
     )

@@ -77,22 +77,31 @@ class ServiceMiddleware:
             self._log(scope, status, time.perf_counter() - started)
 
     def _limit_body(self, request: Request, receive: Receive) -> Receive:
-        """A `receive` that refuses a request body above the maximum size."""
+        """A `receive` that refuses a request body above the maximum size, or one that does not arrive in time."""
         settings = self._context.settings
-        is_upload = request.url.path.startswith(_UPLOAD_PATH)
+        is_upload = request.scope["path"].startswith(_UPLOAD_PATH)  # `request.url` fails on a query that is not UTF-8
         limit = settings.max_part_bytes if is_upload else settings.max_body_bytes
         too_large = HTTPProblem(413, f"The body of this request may have at most {limit:,} bytes; send a smaller one.")
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > limit:
             raise too_large
-        received = 0
+        received, complete = 0, False
+        deadline = time.monotonic() + settings.receive_timeout
 
         async def receive_limited() -> Message:
-            nonlocal received
-            message = await receive()
+            nonlocal received, complete, deadline
+            if complete:  # what remains to be received is the disconnection, whenever it comes
+                return await receive()
+            try:
+                message = await asyncio.wait_for(receive(), deadline - time.monotonic())
+            except TimeoutError:
+                raise HTTPProblem(408, "The body of this request did not arrive in time; send it again.") from None
             received += len(message.get("body", b""))
+            complete = not message.get("more_body", False)
             if received > limit:
                 raise too_large
+            if is_upload:  # only callers with a token upload, and parts are large
+                deadline = time.monotonic() + settings.receive_timeout
             return message
 
         return receive_limited

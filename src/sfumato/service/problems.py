@@ -1,4 +1,4 @@
-"""Error responses in one format: problem details as `application/problem+json` (RFC 9457)."""
+"""Error responses: problem details as `application/problem+json` (RFC 9457) for programs, and a page for people."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ import pyarrow as pa
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import JSONResponse
+from fastapi.responses import JSONResponse, Response
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
 from sfumato import errors
+from sfumato.service.web.templating import render
 
 MEDIA_TYPE = "application/problem+json"
 
@@ -29,6 +30,11 @@ _STATUS: tuple[tuple[type[Exception], int], ...] = (
 )
 
 _INTERNAL = "The service cannot handle this request now. Its log has the reason, under this request's id."
+
+_ASK_OWNER = (
+    "This copy cannot be released now. Ask the data owner, who finds the reason in the service's log under this "
+    "request's id."
+)
 
 
 class Problem(BaseModel):
@@ -50,18 +56,29 @@ class HTTPProblem(HTTPException):
 
 def problem_responses(*statuses: int) -> dict[int | str, dict[str, Any]]:
     """The error responses of an endpoint, for its OpenAPI description."""
-    always = (400, 401, 403, 413, 422, 429, 503)
+    always = (400, 401, 403, 408, 413, 422, 429, 503)
     return {
         status: {"model": Problem, "description": HTTPStatus(status).phrase, "content": {MEDIA_TYPE: {}}}
         for status in sorted({*always, *statuses})
     }
 
 
-def problem_response(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> JSONResponse:
-    """An error response to a request."""
+def problem_response(request: Request, status: int, detail: str, headers: dict[str, str] | None = None) -> Response:
+    """An error response to a request: a page if it comes from the address bar or a form of a browser."""
     content = Problem(
         title=HTTPStatus(status).phrase, status=status, detail=detail, request=request.scope.get("request_id", "")
     )
+    if "text/html" in request.headers.get("accept", ""):
+        page = render(
+            "problem.html",
+            request.scope.get("caller"),
+            status,
+            title=content.title,
+            text=detail,
+            request_id=content.request,
+        )
+        page.headers.update(headers or {})
+        return page
     return JSONResponse(content.model_dump(), status, headers, media_type=MEDIA_TYPE)
 
 
@@ -74,7 +91,15 @@ def table_error_message(error: Exception) -> str:
     return f"the table could not be read: {(str(error).splitlines() or [''])[0][:300]}"
 
 
-def problem_from_exception(request: Request, error: HTTPException) -> JSONResponse:
+def _detail(request: Request, error: errors.SfumatoError) -> str:
+    """What a caller may read of an error: recipients get no advice to owners, and nothing about the server."""
+    caller = request.scope.get("caller")
+    if caller is None or caller.role != "recipient" or isinstance(error, errors.LevelError):
+        return str(error)
+    return error.reason if isinstance(error, errors.GrantError) else _ASK_OWNER
+
+
+def problem_from_exception(request: Request, error: HTTPException) -> Response:
     """The error response for an HTTP exception."""
     return problem_response(request, error.status_code, str(error.detail), dict(error.headers or {}))
 
@@ -84,28 +109,30 @@ def install_handlers(app: FastAPI) -> None:
     log = structlog.get_logger()
 
     @app.exception_handler(HTTPException)
-    async def http_exception(request: Request, error: HTTPException) -> JSONResponse:
+    async def http_exception(request: Request, error: HTTPException) -> Response:
         return problem_from_exception(request, error)
 
     @app.exception_handler(RequestValidationError)
-    async def invalid_request(request: Request, error: RequestValidationError) -> JSONResponse:
+    async def invalid_request(request: Request, error: RequestValidationError) -> Response:
         fields = [f"{'.'.join(map(str, one['loc']))}: {one['msg']}" for one in error.errors()]
         return problem_response(request, 422, "The request is invalid: " + "; ".join(fields)[:2000])
 
     @app.exception_handler(errors.SfumatoError)
-    async def sfumato_error(request: Request, error: errors.SfumatoError) -> JSONResponse:
+    async def sfumato_error(request: Request, error: errors.SfumatoError) -> Response:
         status = next(status for kind, status in _STATUS if isinstance(error, kind))
-        if status == 503:
-            log.error("unavailable", request=request.scope.get("request_id"), reason=str(error))
-        return problem_response(request, status, _INTERNAL if status == 503 else str(error))
+        detail = _INTERNAL if status == 503 else _detail(request, error)
+        if str(error) != detail:
+            report = log.error if status == 503 else log.warning
+            report("refused", request=request.scope.get("request_id"), status=status, reason=str(error))
+        return problem_response(request, status, detail)
 
     @app.exception_handler(pa.ArrowException)
     @app.exception_handler(UnicodeDecodeError)
-    async def malformed_table(request: Request, error: Exception) -> JSONResponse:
+    async def malformed_table(request: Request, error: Exception) -> Response:
         return problem_response(request, 422, table_error_message(error))
 
     @app.exception_handler(Exception)
-    async def unhandled(request: Request, error: Exception) -> JSONResponse:
+    async def unhandled(request: Request, error: Exception) -> Response:
         log.error(
             "unhandled exception",
             request=request.scope.get("request_id"),

@@ -1,11 +1,13 @@
-"""Rate limiter: token buckets for requests per caller, requests per address and failed sign-ins per address."""
+"""Rate limiter: token buckets for requests per caller and address, invalid tokens per address, and failed sign-ins."""
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
 import time
 from collections import OrderedDict
+from collections.abc import Callable, Iterator
 
 from starlette.requests import HTTPConnection
 
@@ -27,17 +29,24 @@ class TokenBuckets:
         self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def take(self, key: str, count: float = 1.0) -> float:
-        """Take tokens, or none with a count of 0; returns the seconds to wait if the bucket is empty."""
+    def take(self, key: str) -> float:
+        """Take a token; returns the seconds to wait if the bucket is empty."""
         with self._lock:
             now = time.monotonic()
             level, updated = self._buckets.pop(key, (self._capacity, now))
             level = min(self._capacity, level + (now - updated) * self._refill_rate)
             allowed = level >= 1
-            self._buckets[key] = (level - count if allowed else level, now)
+            self._buckets[key] = (level - 1 if allowed else level, now)
             if len(self._buckets) > _MAX_BUCKETS:
                 self._buckets.popitem(last=False)
             return 0.0 if allowed else (1 - level) / self._refill_rate
+
+    def put_back(self, key: str) -> None:
+        """Put back a token that was taken."""
+        with self._lock:
+            if key in self._buckets:
+                level, updated = self._buckets[key]
+                self._buckets[key] = min(self._capacity, level + 1), updated
 
 
 class RateLimiter:
@@ -46,7 +55,10 @@ class RateLimiter:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._callers = TokenBuckets(settings.requests_per_minute)
-        self._failures = TokenBuckets(settings.failures_per_minute)
+        self._invalid_tokens = TokenBuckets(settings.failures_per_minute)
+        self._sign_ins = TokenBuckets(settings.failures_per_minute)
+        self._known_addresses: OrderedDict[str, None] = OrderedDict()
+        """The accounts with the addresses from which somebody signed in to them."""
         self._addresses = TokenBuckets(_CALLERS_PER_ADDRESS * settings.requests_per_minute)
 
     def client_address(self, request: HTTPConnection) -> str:
@@ -62,13 +74,34 @@ class RateLimiter:
         """Refuse an authenticated caller that sends too many requests."""
         _refuse_if(self._callers.take(caller))
 
-    def record_failure(self, request: HTTPConnection) -> None:
-        """Count a failed sign-in or a missing or invalid token; refused if the address has too many of them."""
-        _refuse_if(self._failures.take(self.client_address(request)))
+    def record_invalid_token(self, request: HTTPConnection) -> None:
+        """Count a request without a valid token or session; refused if the address sends too many of them."""
+        _refuse_if(self._invalid_tokens.take(self.client_address(request)))
 
-    def check_failures(self, request: HTTPConnection) -> None:
-        """Refuse an address with too many failed sign-ins, before its password is checked."""
-        _refuse_if(self._failures.take(self.client_address(request), 0))
+    @contextlib.contextmanager
+    def sign_in(self, request: HTTPConnection, account: str) -> Iterator[Callable[[], None]]:
+        """Count a sign-in as failed until the function that this yields is called.
+
+        Refused, before the password is checked, if too many failed from this address, or to this account from addresses
+        that never signed in to it: guesses from elsewhere do not lock out its owner.
+        """
+        address = self.client_address(request)
+        known = f"{account} from {address}"
+        keys = [f"address {address}"]
+        if account:
+            keys.append(f"account {known if known in self._known_addresses else account}")
+        for key in keys:
+            _refuse_if(self._sign_ins.take(key))
+
+        def succeeded() -> None:
+            for key in keys:
+                self._sign_ins.put_back(key)
+            if account:
+                self._known_addresses[known] = None
+                while len(self._known_addresses) > _MAX_BUCKETS:
+                    self._known_addresses.popitem(last=False)
+
+        yield succeeded
 
 
 def _refuse_if(wait: float) -> None:

@@ -43,12 +43,15 @@ def _run_worker(open_vault: OpenVault, settings: Settings, listener: socket.sock
     import uvicorn  # noqa: PLC0415 - it imports a whole event loop
 
     from sfumato.service.app import application  # noqa: PLC0415
+    from sfumato.service.http_protocol import BoundedHttpProtocol, raise_file_limit  # noqa: PLC0415
     from sfumato.service.worker_pool import WorkerPool  # noqa: PLC0415
 
+    raise_file_limit()
     pool = WorkerPool(open_vault, copy_workers)  # it forks, so this process must not have threads or connections yet
     app = application(open_vault(), settings, pool)
     config = uvicorn.Config(
         app,
+        http=BoundedHttpProtocol,
         log_config=None,
         access_log=False,
         server_header=False,
@@ -56,6 +59,8 @@ def _run_worker(open_vault: OpenVault, settings: Settings, listener: socket.sock
         timeout_keep_alive=30,
         timeout_graceful_shutdown=10,
         proxy_headers=False,
+        ssl_certfile=None if settings.tls is None else settings.tls[0],
+        ssl_keyfile=None if settings.tls is None else settings.tls[1],
     )
     sys.setswitchinterval(_SWITCH_INTERVAL)
     gc.collect()

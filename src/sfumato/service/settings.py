@@ -17,6 +17,8 @@ class Settings:
 
     secure: bool = True
     """Send cookies over TLS only, with strict transport security; off for plain HTTP on one's own machine."""
+    tls: tuple[Path, Path] | None = None
+    """The certificate chain and the private key with which the service itself serves HTTPS, as PEM files."""
     tables: Path | None = None
     """Folder whose tables may be registered by path; without it, tables must be uploaded."""
     max_body_bytes: int = MEGABYTE
@@ -28,9 +30,11 @@ class Settings:
     requests_per_minute: int = 1200
     """Requests per minute and caller."""
     failures_per_minute: int = 20
-    """Failed sign-ins and invalid tokens per minute and address."""
+    """Failed sign-ins per minute, address and account, and requests without a valid token per minute and address."""
     max_streams: int = 16
     """Maximum number of concurrent downloads per caller."""
+    receive_timeout: int = 30
+    """Seconds within which a request body must arrive; for a part of an upload, the next piece of it."""
     send_timeout: int = 120
     """Seconds after which a client that reads nothing is disconnected."""
     survey_cache_seconds: float = 0.2

@@ -6,23 +6,23 @@ import asyncio
 import contextlib
 import re
 import secrets
-import shutil
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from sfumato.errors import SourceError, UnknownSubject
+from sfumato.keys.encrypted_file import Spill
+from sfumato.service.concatenation import ConcatenatedFile
 from sfumato.service.settings import Settings
-from sfumato.tables.readers import format_of
-from sfumato.vault.store import Store
+from sfumato.tables.readers import TableFile, format_of
+from sfumato.vault.encrypted_store import EncryptedStore
 
 _ID = re.compile(r"(\d{8})-[0-9a-f]{24}(\.[a-z]+)")
 _EXPIRY = timedelta(days=2)
 """Uploads older than this are deleted."""
 
 
-def create(store: Store, name: str) -> str:
+def create(store: EncryptedStore, name: str) -> str:
     """Start an upload of a file with this name, and delete expired uploads; returns the new upload's id."""
     suffix = Path(name).suffix.lower()
     format_of(f"x{suffix}")
@@ -33,34 +33,35 @@ def create(store: Store, name: str) -> str:
     return f"{datetime.now(UTC):%Y%m%d}-{secrets.token_hex(12)}{suffix}"
 
 
-def put_part(store: Store, upload: str, number: int, content: Path) -> None:
+def put_part(store: EncryptedStore, upload: str, number: int, content: Spill) -> None:
     """Store a part, and delete an earlier one with the same number."""
     prefix = f"{_folder(upload)}part-{number:05d}-"
-    stored = store.put(f"{prefix}{{}}", lambda path: _copy_file(content, path))
+    stored = store.put_spill(f"{prefix}{{}}", content)
     for name in _parts(store, upload):
         if name != stored["name"] and name.startswith(prefix):
             store.drop(name)
 
 
-async def receive_part(store: Store, upload: str, number: int, chunks: AsyncIterator[bytes]) -> None:
-    """Store a part that arrives in a request body."""
+async def receive_part(store: EncryptedStore, upload: str, number: int, chunks: AsyncIterator[bytes]) -> None:
+    """Store a part that arrives in a request body; it is encrypted while it arrives."""
     _folder(upload)
-    with tempfile.NamedTemporaryFile() as content:
+    with Spill() as content:
         async for chunk in chunks:
-            content.write(chunk)
-        content.flush()
-        await asyncio.to_thread(put_part, store, upload, number, Path(content.name))
+            content.writer.write(chunk)
+        await asyncio.to_thread(put_part, store, upload, number, content)
 
 
-def delete(store: Store, upload: str) -> None:
+def delete(store: EncryptedStore, upload: str) -> None:
     """Delete all parts of an upload."""
     for name in _parts(store, upload):
         store.drop(name)
 
 
 @contextlib.contextmanager
-def open_table(store: Store, settings: Settings, upload: str | None, path: str | None) -> Iterator[Path]:
-    """The file of an uploaded table, assembled from its parts, or of a table in the folder of `--tables`."""
+def open_table(
+    store: EncryptedStore, settings: Settings, upload: str | None, path: str | None
+) -> Iterator[Path | TableFile]:
+    """An uploaded table, read from its parts, or the file of a table in the folder of `--tables`."""
     if (upload is None) == (path is None):
         raise SourceError("a table must be given either as an upload or as a path; give exactly one of them")
     if path is not None:
@@ -69,13 +70,9 @@ def open_table(store: Store, settings: Settings, upload: str | None, path: str |
     parts = _parts(store, str(upload))
     if [_number(name) for name in parts] != list(range(1, len(parts) + 1)) or not parts:
         raise UnknownSubject("an upload must have all its parts, numbered from 1, and some are missing; send them")
-    with tempfile.TemporaryDirectory() as folder:
-        assembled = Path(folder) / f"upload{Path(str(upload)).suffix}"
-        with assembled.open("wb") as out:
-            for name in parts:
-                with store.fetch(name) as part, part.open("rb") as content:
-                    shutil.copyfileobj(content, out)
-        yield assembled
+    with contextlib.ExitStack() as stack:
+        openers = [stack.enter_context(store.fetch(name)) for name in parts]
+        yield TableFile(f"upload{Path(str(upload)).suffix}", lambda: ConcatenatedFile(openers))
 
 
 def _inside(root: Path | None, path: str) -> Path:
@@ -99,13 +96,9 @@ def _folder(upload: str) -> str:
     return f"uploads/{upload}/"
 
 
-def _parts(store: Store, upload: str) -> list[str]:
+def _parts(store: EncryptedStore, upload: str) -> list[str]:
     return sorted(store.names(_folder(upload).rstrip("/")))
 
 
 def _number(name: str) -> int:
     return int(name.rpartition("/")[2].split("-")[1])
-
-
-def _copy_file(source: Path, target: Path) -> None:
-    shutil.copyfile(source, target)

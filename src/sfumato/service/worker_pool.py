@@ -58,6 +58,8 @@ class CopyDescription:
     tag: str
     """Identifies the bytes of the copy (its ETag)."""
     version: int
+    grant: int
+    """The number of the ledger entry of the grant under which it is released."""
     size: int | None
     """Bytes of the copy, if it has been generated completely before."""
 
@@ -148,8 +150,8 @@ class _CopyStreams:
     def describe(self, wanted: CopyRequest) -> CopyDescription:
         """The tag, the version and, if known, the size of a copy."""
         delivery = self._delivery(wanted)
-        tag = delivery.tag(wanted.format)
-        return CopyDescription(tag, delivery.request.dataset.version, self._state.size(tag))
+        tag, request = delivery.tag(wanted.format), delivery.request
+        return CopyDescription(tag, request.dataset.version, request.entry.number, self._state.size(tag))
 
     def open(self, stream: int, wanted: CopyRequest, tag: str, first: int, last: int | None) -> None:
         """Open a stream of a range of a copy's bytes; refused if the copy no longer has this tag."""

@@ -12,8 +12,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from sfumato.kernels import Floats
-from sfumato.kernels.intervals import Interval
-from sfumato.survey.frequencies import NORMAL, unbiased_indicators
+from sfumato.survey.frequencies import unbiased_indicators
 from sfumato.survey.guidance import CooccurrenceCounts
 from sfumato.survey.perturbation import Integers
 
@@ -95,11 +94,3 @@ def predict_perturbed(model: CategoricalNB, rows: Integers, retention: Floats) -
         score += np.log(kept * distribution[:, rows[:, index]].T + (1 - kept) / distribution.shape[1])
     predicted: Integers = score.argmax(1)
     return predicted
-
-
-def unbiased_accuracy(predicted: Integers, classes: Floats) -> Interval:
-    """The accuracy on rows with a perturbed class: the mean unbiased indicator of the predicted class."""
-    weights = classes[np.arange(len(predicted)), predicted]
-    margin = NORMAL * weights.std(ddof=1) / np.sqrt(len(weights))
-    mean = weights.mean()
-    return Interval(float(mean), float(mean - margin), float(mean + margin)).within(0.0, 1.0)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tomllib
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -16,6 +16,7 @@ import tomli_w
 
 from sfumato.errors import SurveyError, VaultError, nearest
 from sfumato.levels import Level
+from sfumato.serialization import load_toml
 from sfumato.survey.guidance_settings import GuidanceSettings, require
 from sfumato.survey.questions import Item, Question
 from sfumato.vault.names import parse_end
@@ -25,7 +26,14 @@ MODES = ("randomised", "guided")
 _LEVELS = {"careful": 0.5, "balanced": 1.0, "open": 2.5}
 """The default privacy levels that a respondent chooses from, with epsilon per question."""
 
-_MAX_EPSILON = 20.0
+_MAX_EPSILON = 3.0
+"""The largest epsilon per question of a new survey: above it, almost every answer would be sent unchanged."""
+
+_MAX_READABLE_EPSILON = 20.0
+"""The largest epsilon that a survey of an earlier version may have."""
+
+_PROTECTION = {0.5: "strong", 1.0: "good", 2.0: "moderate", math.inf: "weak"}
+"""How well a level protects an answer, in words, up to an epsilon per question; the browser module has the same."""
 
 _MAX_GUIDED_WIDTH = 512
 """The largest number of options of a guided survey: its guidance is a matrix of that size."""
@@ -56,7 +64,7 @@ class Survey:
         require(1 <= len(self.levels) <= 10, "a survey must have 1 to 10 levels", len(self.levels))
         for name, epsilon in self.levels:
             requirement = f"the epsilon of level {name} must lie between 0 and {_MAX_EPSILON:g}"
-            require(0 < epsilon <= _MAX_EPSILON, requirement, epsilon)
+            require(0 < epsilon <= _MAX_READABLE_EPSILON, requirement, epsilon)
         self._check_class()
         _ = self.ends
 
@@ -65,7 +73,7 @@ class Survey:
         if self.target and self.target not in names:
             raise SurveyError(f"the class must be one of the questions; {nearest(self.target, names)}")
         if self.target:
-            is_multiple = self._class_question.kind == "multiple"
+            is_multiple = self.class_question.kind == "multiple"
             require(not is_multiple, "the class must have one answer, so it cannot be a multiple choice", self.target)
         if self.mode == "guided":
             require(bool(self.target), "a guided survey must name its class question", self.target)
@@ -73,12 +81,23 @@ class Survey:
             requirement = f"a guided survey must have at most {_MAX_GUIDED_WIDTH} options in all"
             require(self.width <= _MAX_GUIDED_WIDTH, requirement, self.width)
 
+    def check_protection(self) -> Survey:
+        """This survey, unless a level hardly perturbs; such a survey of an earlier version can still be read."""
+        for name, epsilon in self.levels:
+            if epsilon > _MAX_EPSILON:
+                truth = 1 / (1 + math.exp(-epsilon))
+                raise SurveyError(
+                    f"the epsilon of level {name} must be at most {_MAX_EPSILON:g} per question, got {epsilon:g}, at "
+                    f"which {truth:.3%} of the answers to a yes-no question would be sent unchanged; lower it"
+                )
+        return self
+
     @classmethod
     def loads(cls, text: str) -> Survey:
         """Read a definition from TOML."""
         try:
-            options = tomllib.loads(text)
-        except (tomllib.TOMLDecodeError, ValueError, RecursionError) as error:
+            options = load_toml(text)
+        except (ValueError, RecursionError) as error:
             raise SurveyError(f"a survey must be written in TOML: {error}") from None
         return cls.parse(options)
 
@@ -104,7 +123,7 @@ class Survey:
                 levels=tuple((str(name), float(epsilon)) for name, epsilon in levels.items()),
                 guided=GuidanceSettings(**guided),
             )
-        except (TypeError, ValueError) as error:
+        except (TypeError, ValueError, OverflowError) as error:
             raise SurveyError(f"a survey must have values of the right types: {error}") from None
 
     def as_dict(self) -> dict[str, Any]:
@@ -135,7 +154,8 @@ class Survey:
         return tuple(question for question in self.questions if question.name != unperturbed)
 
     @property
-    def _class_question(self) -> Question:
+    def class_question(self) -> Question:
+        """The question that a classifier predicts."""
         return next(question for question in self.questions if question.name == self.target)
 
     @cached_property
@@ -151,7 +171,7 @@ class Survey:
     @property
     def classes(self) -> tuple[str, ...]:
         """The labels of the class question."""
-        return self._class_question.labels() if self.target else ()
+        return self.class_question.labels() if self.target else ()
 
     @cached_property
     def retention(self) -> tuple[tuple[float, ...], ...]:
@@ -159,6 +179,13 @@ class Survey:
         return tuple(
             tuple(Level.from_epsilon(epsilon * item.epsilon_share, domain=item.size).retention for item in self.items)
             for _, epsilon in self.levels
+        )
+
+    @property
+    def protections(self) -> tuple[str, ...]:
+        """How well each level protects an answer, in words."""
+        return tuple(
+            next(word for limit, word in _PROTECTION.items() if epsilon <= limit) for _, epsilon in self.levels
         )
 
     @cached_property
@@ -201,7 +228,7 @@ class Survey:
 
     def label(self, answers: Mapping[str, Any]) -> int:
         """The integer code of a respondent's class."""
-        return self._class_question.encode(answers.get(self.target))[0]
+        return self.class_question.encode(answers.get(self.target))[0]
 
 
 def _text(options: Mapping[str, Any], name: str, default: str | None = None) -> str:

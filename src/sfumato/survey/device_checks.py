@@ -15,6 +15,9 @@ from sfumato.errors import GuidanceRefused
 from sfumato.kernels import Floats
 from sfumato.survey.perturbation import Integers, bit_probabilities, one_hot
 
+_GRID = np.linspace(0, 1, 65)
+"""Points at which the largest disclosure of a bit is looked for."""
+
 _CUTS = {1: (1, 2, 3, 4, 5, 6, 8), 2: (1, 2, 3, 4, 5, 6, 8), 3: (2, 3, 4, 6, 8), 4: (2, 4)}
 """Numbers of intervals that each direction is cut into, by the number of directions; all combinations are tried."""
 
@@ -24,7 +27,7 @@ class Disclosure:
     """How much the collector can learn from an answer that follows some guidance."""
 
     exposure: tuple[float, ...]
-    """For each item: the share of its bits disclosed to a collector who knows all other answers."""
+    """For each item: the largest share of its bits that any answers disclose, if all other answers are known."""
     capacity: float
     """An upper bound on the bits disclosed in all, for every prior knowledge of the collector."""
 
@@ -45,7 +48,7 @@ def inspect_guidance(
     largest = max(exposures(guidance, sizes, seed, 0.0))  # the floor must not hide what guidance aims at
     if not largest <= exposure:
         raise GuidanceRefused(f"it aims at a single answer, of which it would disclose {largest:.0%}")
-    disclosure = Disclosure(exposures(guidance, sizes, seed, floor), capacity_bound(guidance, sizes, floor))
+    disclosure = Disclosure(worst_exposures(guidance, sizes, floor), capacity_bound(guidance, sizes, floor))
     if not disclosure.capacity <= capacity * allowed:
         limit = f"{capacity * allowed:g}"
         raise GuidanceRefused(f"it would disclose up to {disclosure.capacity:.1f} bits, and {limit} are allowed")
@@ -81,7 +84,8 @@ def _times(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 def exposures(guidance: Floats, sizes: Sequence[int], seed: str, floor: float) -> tuple[float, ...]:
     """The exposure `I(a;R | the other answers) / log2 s` of each item, for uniformly distributed answers.
 
-    This is an average over simulated respondents, not a bound for each of them.
+    This is an average over simulated respondents, which finds guidance that aims at one item; `worst_exposures` holds
+    for each respondent.
     """
     width = sum(sizes)
     people = max(128, min(1024, 32768 // width))
@@ -104,6 +108,32 @@ def _exposure(guidance: Floats, sizes: Sequence[int], item: int, codes: Integers
         likelihoods = [np.prod(np.where(sent, p, 1 - p), axis=1) for p in probabilities]
         ambiguity += np.log2(sum(likelihoods) / likelihoods[truth])
     return max(0.0, 1 - float(ambiguity.mean()) / size / float(np.log2(size)))
+
+
+def worst_exposures(guidance: Floats, sizes: Sequence[int], floor: float) -> tuple[float, ...]:
+    """The largest share of its bits that each item can disclose, whatever a person answered.
+
+    The collector is assumed to know all other answers. To answer `v` is to disclose `D(P_v || mean of P_w)` bits, which
+    is at most `-log2 mean_w 2^-D(P_v || P_w)` (Haussler and Opper 1997). The divergence of two rows is a sum over their
+    bits, and each bit is taken at the worst that the other answers can make of it.
+    """
+    gram = guidance @ guidance.T
+    starts = np.concatenate([[0], np.cumsum(sizes)])
+    parts = [gram[:, low:high] for low, high in pairwise(starts)]
+    least, most = (sum(end(part, axis=1) for part in parts) for end in (np.min, np.max))
+    return tuple(_worst_exposure(part, least - part.min(1), most - part.max(1), floor) for part in parts)
+
+
+def _worst_exposure(part: Floats, low: Floats, high: Floats, floor: float) -> float:
+    """The worst exposure of an item, from its part of the projections and the range of the rest of them."""
+    projection = low + (high - low) * _GRID[:, None] + part.T[:, None]  # by value, grid point and bit
+    p = np.clip((1 - 2 * floor) * np.minimum(projection**2, 1) + floor, 1e-12, 1 - 1e-12)
+    yes, no = np.log2(p), np.log2(1 - p)
+    bits = []
+    for one in range(len(p)):
+        divergence = (p[one] * (yes[one] - yes) + (1 - p[one]) * (no[one] - no)).max(1).sum(1)
+        bits.append(-np.log2(np.exp2(-divergence).mean()))
+    return float(max(0.0, *bits) / np.log2(len(p)))
 
 
 def capacity_bound(guidance: Floats, sizes: Sequence[int], floor: float) -> float:

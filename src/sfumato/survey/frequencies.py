@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from sfumato.kernels import Floats
 from sfumato.kernels.intervals import Interval, deviations, wilson
@@ -55,45 +56,52 @@ def unbiased_indicators(codes: Integers, retention: Floats, size: int) -> Floats
     return inverted
 
 
+@dataclass(frozen=True)
+class Estimate:
+    """An unbiased estimate of a share, which noise or forged answers may carry beyond 0 or 1, and its error."""
+
+    mean: float
+    error: float
+    """The standard error."""
+
+    @property
+    def interval(self) -> Interval:
+        """The share with its 95 % confidence interval, both between 0 and 1.
+
+        The interval is centred at the nearest possible share: that is never further from the truth than the estimate,
+        so the interval covers the truth no less often, and it is never empty or a single point.
+        """
+        nearest, margin = min(max(self.mean, 0.0), 1.0), NORMAL * self.error
+        return Interval(nearest, max(nearest - margin, 0.0), min(nearest + margin, 1.0))
+
+
+def estimate_share(is_reported: NDArray[np.bool_], retention: Floats, size: int) -> Estimate:
+    """The share of respondents with an option, from whether each of them reported it.
+
+    The variance is `q(1-q)/p²` per row, plus the differences between levels. `q` is shrunk to 1/2 by four rows at each
+    level (Agresti and Coull 1998): without that, an answer that nobody gave yet would seem to be known exactly.
+    """
+    indicators = (is_reported - (1 - retention) / size) / retention
+    mean, variance = indicators.mean(), 0.0
+    for kept in np.unique(retention):
+        members = retention == kept
+        rate = (is_reported[members].sum() + 2) / (members.sum() + 4)
+        variance += members.sum() * (rate * (1 - rate) / kept**2 + (indicators[members].mean() - mean) ** 2)
+    return Estimate(float(mean), float(np.sqrt(variance) / len(is_reported)))
+
+
 def frequencies(survey: Survey, levels: Integers, rows: Integers) -> list[AnswerShare]:
-    """The shares of all answers to a randomised survey."""
-    retention = np.array(survey.retention)
+    """The shares of all answers to a randomised survey; of no answers, none."""
+    if not len(rows):
+        return []
+    retention = np.array(survey.retention)[levels]
     shares: list[AnswerShare] = []
     for index, item in enumerate(survey.items):
-        intervals = _intervals(item, levels, rows[:, index], retention[:, index])
-        shares += reported(
-            item, [AnswerShare(item.name, label, one) for label, one in zip(item.labels, intervals, strict=True)]
-        )
+        codes = rows[:, index]
+        found = [estimate_share(codes == code, retention[:, index], item.size) for code in range(item.size)]
+        named = zip(item.labels, found, strict=True)
+        shares += reported(item, [AnswerShare(item.name, label, one.interval) for label, one in named])
     return shares
-
-
-def _intervals(item: Item, levels: Integers, codes: Integers, retention: Floats) -> list[Interval]:
-    """The share of each option of one item; without rows it is anything between 0 and 1."""
-    if not len(codes):
-        return [Interval(1 / item.size, 0.0, 1.0)] * item.size
-    means = unbiased_indicators(codes, retention[levels], item.size).mean(0)
-    margins = NORMAL * _standard_errors(codes, levels, retention, means)
-    return [
-        Interval(float(mean), float(mean - margin), float(mean + margin)).within(0.0, 1.0)
-        for mean, margin in zip(means, margins, strict=True)
-    ]
-
-
-def _standard_errors(codes: Integers, levels: Integers, retention: Floats, means: Floats) -> Floats:
-    """The standard error of each mean: `q(1-q)/p²` per row, plus the differences between levels.
-
-    `q` is shrunk to 1/2 by four rows at each level (Agresti and Coull 1998): without that, an answer that nobody gave
-    yet would seem to be known exactly.
-    """
-    size = len(means)
-    variance = np.zeros(size)
-    for level in np.unique(levels):
-        members = codes[levels == level]
-        share = (np.bincount(members, minlength=size) + 2) / (len(members) + 4)
-        mean = unbiased_indicators(members, np.full(len(members), retention[level]), size).mean(0)
-        variance += len(members) * (share * (1 - share) / retention[level] ** 2 + (mean - means) ** 2)
-    errors: Floats = np.sqrt(variance) / len(codes)
-    return errors
 
 
 def reported(item: Item, shares: list[AnswerShare]) -> list[AnswerShare]:
@@ -102,7 +110,9 @@ def reported(item: Item, shares: list[AnswerShare]) -> list[AnswerShare]:
 
 
 def unperturbed_frequencies(name: str, labels: Sequence[str], codes: Integers) -> list[AnswerShare]:
-    """The shares of answers that were sent unperturbed."""
+    """The shares of answers that were sent unperturbed; of no answers, none."""
+    if not len(codes):
+        return []
     return [
         AnswerShare(name, label, wilson(int((codes == index).sum()), len(codes), CONFIDENCE))
         for index, label in enumerate(labels)

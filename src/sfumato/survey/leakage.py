@@ -1,15 +1,17 @@
 """Information leakage of perturbed answers: mutual information between a respondent's answers and the row sent.
 
-It needs the distribution of the population, so it serves audits and experiments, not respondents' devices.
+It needs the distribution of the population, so it serves results and experiments, not respondents' devices.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import combinations
 
 import numpy as np
 
 from sfumato.kernels import Floats
+from sfumato.survey.definition import Survey
 from sfumato.survey.perturbation import Integers, bit_probabilities, one_hot
 
 
@@ -17,6 +19,33 @@ def entropy(codes: Integers) -> float:
     """The entropy of a row of answers, in bits, for respondents drawn from these rows."""
     probabilities = np.unique(codes, axis=0, return_counts=True)[1] / len(codes)
     return float(-(probabilities * np.log2(probabilities)).sum())
+
+
+_SAMPLE = 200
+"""The number of unperturbed rows that are taken for the population when a survey's disclosure is measured."""
+
+
+def measures(survey: Survey, codes: Integers, labels: Integers, guidance: Floats) -> tuple[float, float]:
+    """The degrees of privacy disclosure `l_p` and of error `l_e` of some guidance (zhang2005, definitions 1 and 2).
+
+    Both are measured for respondents like those who answered unperturbed. `l_p` is the share of the information in a
+    respondent's answers that the row discloses, for the guidance in use rather than the worst one. `l_e` is the largest
+    error of a difference between classes in the share of one answer or of a pair; larger sets are not estimated (E6).
+    """
+    sample, floor = codes[:_SAMPLE], survey.guided.floor
+    total = entropy(sample)
+    bits = (
+        guided(sample, survey.sizes, guidance, np.random.default_rng(2005), draws=1000, floor=floor) if total else 0.0
+    )
+    true = one_hot(codes, survey.sizes).astype(float)
+    sent = bit_probabilities(true.astype(np.int64), guidance)  # without the floor, which the collector corrects for
+    errors = []
+    for members in (labels == label for label in range(len(survey.classes))):
+        pairs = sent[members].T @ sent[members]
+        np.fill_diagonal(pairs, sent[members].sum(0))
+        errors.append((true[members].T @ true[members] - pairs) / len(codes))
+    worst = max(float(np.abs(one - other).max()) for one, other in combinations(errors, 2))
+    return min(max(bits / total, 0.0), 1.0) if total else 0.0, worst
 
 
 def paper_bound(codes: Integers, sizes: Sequence[int], level: int) -> float:

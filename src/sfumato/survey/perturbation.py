@@ -65,9 +65,10 @@ def guided_response(bits: Integers, guidance: Floats, floor: float, draws: Integ
     return (np.asarray(draws).reshape(bits.shape) / UNIT < bit_probabilities(bits, guidance, floor)).astype(np.int64)
 
 
-def random_integers(count: int) -> Integers:
-    """Uniform integers below 2^53 from the operating system's random generator, as a device draws them."""
-    import secrets  # noqa: PLC0415 - simulations pass their own generator
+def seeded_integers(seed: bytes, count: int) -> Integers:
+    """Uniform integers below 2^53 from a seed of 32 bytes, as a device draws them: AES-256 in counter mode."""
+    from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes  # noqa: PLC0415 - not for experiments
 
-    words = np.frombuffer(secrets.token_bytes(8 * count), "<u8")
-    return (words >> np.uint64(11)).astype(np.int64)
+    stream = Cipher(algorithms.AES(seed), modes.CTR(bytes(16))).encryptor().update(bytes(8 * count))
+    words = np.frombuffer(stream, ">u4").reshape(-1, 2).astype(np.int64)
+    return (words[:, 0] >> 11 << 32) + words[:, 1]

@@ -8,7 +8,7 @@ import secrets
 import weakref
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -91,9 +91,10 @@ class Respondent:
         name: str,
         *,
         ticket: str = "",
-        draws: RandomSource = perturbation.random_integers,
+        draws: RandomSource | None = None,
     ) -> None:
-        self.connection, self.name, self._path, self._draws = connection, name, f"/api/v1/respond/{name}", draws
+        self.connection, self.name, self._path = connection, name, f"/api/v1/respond/{name}"
+        self._draws = draws or partial(perturbation.seeded_integers, secrets.token_bytes(32))
         self.ticket = ticket or secrets.token_hex(16)
         self._body: dict[str, Any] | None = None
         self._is_unperturbed = False
@@ -110,7 +111,7 @@ class Respondent:
         survey = Survey.parse(document)
         if survey.version != content["version"]:
             raise SurveyError("the survey's definition does not match its hash")
-        return survey
+        return survey.check_protection()
 
     def prepare(self, survey: Survey, answers: Mapping[str, Any], choice: Choice) -> str:
         """Perturb the answers, once; returns the reason why they must wait, or an empty text."""

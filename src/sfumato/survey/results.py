@@ -12,18 +12,20 @@ import pyarrow as pa
 from sfumato.errors import SurveyError
 from sfumato.kernels import Floats
 from sfumato.kernels.intervals import Interval, wilson
-from sfumato.survey import classifiers
+from sfumato.survey import classifiers, plausibility
 from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.frequencies import (
     CONFIDENCE,
     AnswerShare,
+    estimate_share,
     frequencies,
     reported,
     unbiased_indicators,
     unperturbed_frequencies,
 )
 from sfumato.survey.guidance import CooccurrenceCounts, fingerprint
+from sfumato.survey.leakage import measures
 from sfumato.survey.perturbation import Integers
 from sfumato.survey.tree import RandomisedResponseTree
 
@@ -47,6 +49,13 @@ class Status:
     """The number of unperturbed answers, sent to start a guided survey."""
     epoch: int
     alarms: tuple[str, ...]
+    """Reasons to distrust the guidance or the shares."""
+    influence: float | None
+    """The largest change of a share that one forged answer causes; None in a guided survey, or without answers."""
+    disclosure: float | None
+    """zhang2005's degree of privacy disclosure `l_p` of the current guidance; None in a randomised survey."""
+    error: float | None
+    """zhang2005's degree of error `l_e` of the current guidance; None in a randomised survey."""
     fingerprint: str
     """A hash that respondents see too: someone who sees a different one was asked something else."""
     shares: tuple[AnswerShare, ...]
@@ -101,26 +110,35 @@ class Models:
 def status(collector: Collector, name: str, survey: Survey, state: str) -> Status:
     """The status of a survey."""
     counts, unperturbed = collector.counts(name)
-    epoch = collector.epoch(name, survey)
+    epoch, answers = collector.epoch(name, survey), sum(counts.values())
+    alarms, influence, disclosure, error = list(epoch.alarms), None, None, None
     if survey.mode == "guided":
         levels = {f"{level} directions": count for level, count in sorted(counts.items())}
         shares = _guided_shares(collector, name, survey)
+        if epoch.guidance is not None:
+            labels, rows = collector.unperturbed(name, len(survey.sizes))
+            disclosure, error = measures(survey, rows, labels, epoch.guidance.matrix)
     else:
         names = [level for level, _ in survey.levels]
         levels = {names[index]: count for index, count in sorted(counts.items())}
         chosen, _, rows = collector.received(name, len(survey.sizes))
         shares = frequencies(survey, chosen, rows)
+        alarms += plausibility.alarms(survey, chosen, rows)
+        influence = plausibility.influence(survey, answers) if answers else None
     return Status(
         survey=name,
         title=survey.title,
         mode=survey.mode,
         state=state,
         deadline=survey.deadline,
-        answers=sum(counts.values()),
+        answers=answers,
         levels=levels,
         clear=unperturbed,
         epoch=epoch.number,
-        alarms=epoch.alarms,
+        alarms=tuple(alarms),
+        influence=influence,
+        disclosure=disclosure,
+        error=error,
         fingerprint=fingerprint(survey.version, epoch.digests),
         shares=tuple(shares),
     )
@@ -204,11 +222,17 @@ def _randomised(collector: Collector, name: str, survey: Survey) -> Models:
         return bayes, RandomisedResponseTree(sizes).fit(features[subset], classes[subset], kept[subset])
 
     bayes, tree = train(slice(None))
-    return Models(bayes, tree, _cross_validated(train, features, kept, classes), survey.classes, len(rows))
+    qualities = _cross_validated(train, features, kept, rows[:, index], retention[:, index], survey.sizes[index])
+    return Models(bayes, tree, qualities, survey.classes, len(rows))
 
 
 def _cross_validated(
-    train: Callable[[Integers], tuple[Any, Any]], rows: Integers, kept: Floats, classes: Floats
+    train: Callable[[Integers], tuple[Any, Any]],
+    rows: Integers,
+    kept: Floats,
+    labels: Integers,
+    label_retention: Floats,
+    classes: int,
 ) -> tuple[ModelQuality, ...]:
     """The accuracy by cross-validation on perturbed rows; on unperturbed rows the models are usually more accurate."""
     folds = np.arange(len(rows)) % _FOLDS
@@ -220,7 +244,7 @@ def _cross_validated(
         predicted[1, test] = tree.predict(rows[test])
     evaluated_on = "perturbed answers, by cross-validation (usually higher on unperturbed ones)"
     return tuple(
-        ModelQuality(model, classifiers.unbiased_accuracy(one, classes), evaluated_on)
+        ModelQuality(model, estimate_share(one == labels, label_retention, classes).interval, evaluated_on)
         for model, one in zip(_MODELS, predicted, strict=True)
     )
 

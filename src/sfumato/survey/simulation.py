@@ -16,6 +16,9 @@ from sfumato.survey.respondent import Choice, HttpConnection, Respondent
 PRIVACY_SEGMENTS = {"fundamentalist": 0.17, "pragmatist": 0.56, "unconcerned": 0.27}
 """Shares of people by their attitude to privacy (Cranor et al. 1999, cited by zhang2005, section 2.2)."""
 
+_RANDOM_SHARE = 0.25
+"""The share of simulated answers that do not depend on the answer to the class question."""
+
 
 @dataclass(frozen=True)
 class SimulationResult:
@@ -44,7 +47,7 @@ def simulate(
     """Let simulated respondents answer one after the other; those who must wait try once more at the end.
 
     Args:
-        rows: true answers to sample respondents from; without them answers are random.
+        rows: true answers to sample respondents from; without them, `random_answers`.
 
     """
     connection = HttpConnection(url)
@@ -105,14 +108,25 @@ def _choice(survey: Survey, segment: str, *, clear: bool) -> Choice:
 
 
 def random_answers(survey: Survey, rng: np.random.Generator) -> dict[str, Any]:
-    """Random answers to all questions of a survey."""
+    """Random answers to all questions, most of which depend on the answer to the class question, if there is one.
+
+    If none did, nothing could be predicted, and the guidance of a guided survey would be noise that devices refuse.
+    """
     answers: dict[str, Any] = {}
-    for question in survey.questions:
+    label = int(rng.integers(max(len(survey.classes), 1)))
+    for position, question in enumerate(survey.questions):
+        count = len(question.options) or len(question.cuts) + 1
+        is_random = not survey.target or rng.random() < _RANDOM_SHARE
+        code = int(rng.integers(count)) if is_random else (label + position) % count
+        if question.name == survey.target:
+            code = label
         if question.kind == "number":
-            low, high = question.cuts[0], question.cuts[-1]
-            answers[question.name] = float(rng.uniform(low - (high - low + 1) / 2, high + (high - low + 1) / 2))
+            ends = (question.cuts[0] - 1, *question.cuts, question.cuts[-1] + 1)
+            answers[question.name] = float(rng.uniform(ends[code], ends[code + 1]))
         elif question.kind == "multiple":
-            answers[question.name] = [option for option in question.options if rng.random() < 0.3]
+            answers[question.name] = [
+                option for other, option in enumerate(question.options) if other == code or rng.random() < _RANDOM_SHARE
+            ]
         else:
-            answers[question.name] = str(rng.choice(list(question.options)))
+            answers[question.name] = question.options[code]
     return answers

@@ -66,7 +66,7 @@ class Surveys:
 
     def new(self, name: str, definition: Survey | str, *, invited: bool = False) -> Entry:
         """Draft a survey; drafting it again replaces the draft until the survey is opened."""
-        survey = definition if isinstance(definition, Survey) else Survey.loads(definition)
+        survey = (definition if isinstance(definition, Survey) else Survey.loads(definition)).check_protection()
         validated_name("survey", name)
         body = {"definition": survey.dumps(), "title": survey.title, "invited": invited}
         with self._vault.ledger.writing(self._vault.keys()) as writing:
@@ -92,7 +92,10 @@ class Surveys:
                 raise SurveyError(
                     f"a survey must be {_STATES[required]} to be {action}, and {name} is {_STATES[latest.action]}"
                 )
-            if action == "opened" and self._vault.now() > RegisteredSurvey.from_entry(latest).survey.ends:
+            if (
+                action == "opened"
+                and self._vault.now() > RegisteredSurvey.from_entry(latest).survey.check_protection().ends
+            ):
                 raise SurveyError(f"the deadline of {name} has passed; draft it again with a later one")
             return writing.append(action, "survey", latest.body, dataset=name)
 

@@ -20,6 +20,9 @@ from sfumato.tables.filesystem import filesystem_of, is_file, is_remote, open_fi
 def atomic_path(target: Path, final: Callable[[Path], Path] | None = None) -> Iterator[Path]:
     """A path to write to; what is there at the end takes the target's name, durably, and on any error is removed.
 
+    Only the owner may read the file, which holds a copy, a scheme or a report: whom else to give it to is the owner's
+    decision.
+
     Args:
         target: the name that the file takes.
         final: chooses another name, once the file is written.
@@ -28,6 +31,7 @@ def atomic_path(target: Path, final: Callable[[Path], Path] | None = None) -> It
     part = target.with_name(f".{target.name}.{socket.gethostname()}-{os.getpid()}-{secrets.token_hex(4)}.part")
     try:
         _remove_leftovers(target)
+        os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
         yield part
         with part.open("rb") as file:
             os.fsync(file.fileno())

@@ -43,7 +43,13 @@ class Domain:
         if isinstance(stated, dict) and set(stated) == {"min", "max"} and all(type(v) is int for v in stated.values()):
             if not -(1 << 62) < stated["min"] <= stated["max"] < 1 << 62:
                 raise PolicyError(f"the domain of {column!r} must have min at most max, both in 63 bits, got {stated}")
-            return cls(first=stated["min"], count=stated["max"] - stated["min"] + 1)
+            count = stated["max"] - stated["min"] + 1
+            if count > LARGEST:
+                raise PolicyError(
+                    f"the domain of {column!r} must have at most {LARGEST:,} values, and has {count:,}; coarsen the "
+                    "column, or give it the role gaussian"
+                )
+            return cls(first=stated["min"], count=count)
         if isinstance(stated, list) and stated and not any(isinstance(value, list | dict) for value in stated):
             plain = [value if isinstance(value, int | str) else str(value) for value in stated]
             if len({(type(value), value) for value in plain}) == len(plain):

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import SourceError
+from sfumato.errors import SourceError, install_hint
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
     try:
         import fsspec  # noqa: PLC0415 - an extra
     except ImportError:
-        raise SourceError(f"{uri} needs fsspec; run `pip install 'sfumato[remote]'`") from None
+        raise SourceError(f"{uri} needs fsspec; {install_hint('remote')}") from None
     try:
         found, path = fsspec.core.url_to_fs(uri)
     except (ValueError, ImportError) as error:

@@ -12,6 +12,10 @@ from sfumato.errors import SourceError
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
 
+MAX_MAGNITUDE = 1e100
+"""The largest magnitude of a number that gets noise, and the inverse of the smallest deviation: their squares, and
+sums of these, are doubles too."""
+
 _NO_NULLS: Mask = np.empty(0, dtype=np.bool_)
 
 

@@ -1,4 +1,4 @@
-"""Hash partitioning in constant memory: rows are split by a 64-bit key into partitions that spill to disk.
+"""Hash partitioning in constant memory: rows are split by a 64-bit key into partitions that spill to disk, encrypted.
 
 It serves everything that must compare or reorder the rows of a table of any size: finding repeated record ids,
 comparing versions, and shuffling rows into a secret order.
@@ -6,7 +6,6 @@ comparing versions, and shuffling rows into a secret order.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
 
@@ -15,20 +14,19 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from sfumato.kernels import Words
+from sfumato.keys.encrypted_file import Spill
 
 PARTITIONS = 256
 _BITS = np.uint64(56)
 """The partition is what the first 8 bits of a key say."""
-_SPOOL = 1 << 18
-"""Bytes that a partition may hold in memory before it spills to disk."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
 def partition(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema) -> Iterator[pa.Table]:
     """The rows in `PARTITIONS` tables by the first bits of their keys, which are given beside each batch."""
     with ExitStack() as stack:
-        files = [stack.enter_context(tempfile.SpooledTemporaryFile(max_size=_SPOOL)) for _ in range(PARTITIONS)]
-        writers = [pa.ipc.new_stream(file, schema) for file in files]
+        spills = [stack.enter_context(Spill()) for _ in range(PARTITIONS)]
+        writers = [pa.ipc.new_stream(spill.writer, schema) for spill in spills]
         for keys, batch in batches:
             numbers = keys >> _BITS
             order = np.argsort(numbers, kind="stable")
@@ -36,10 +34,10 @@ def partition(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema
             grouped = batch.take(pa.array(order))
             for i in np.flatnonzero(np.diff(bounds)):
                 writers[i].write_batch(grouped.slice(bounds[i], bounds[i + 1] - bounds[i]))
-        for writer, file in zip(writers, files, strict=True):
+        for writer, spill in zip(writers, spills, strict=True):
             writer.close()
-            file.seek(0)
-            yield pa.ipc.open_stream(file).read_all()
+            with spill.reader() as content:
+                yield pa.ipc.open_stream(content).read_all()
 
 
 def partition_by_id(batches: Iterable[Words]) -> Iterator[Words]:

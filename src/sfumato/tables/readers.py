@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,10 +15,15 @@ import pyarrow.parquet
 from pyarrow import types
 
 from sfumato.errors import SourceError
+from sfumato.keys.file_reader import BinaryFile
+from sfumato.tables.csv_quotes import QuoteCheck
 from sfumato.tables.filesystem import is_file, open_file
 
 BATCH = 1 << 16
 """Rows per batch, except in the last one."""
+
+_RUN = 1 << 23
+"""Bytes, before compression, after which a run of row groups ends."""
 
 FORMATS = {
     ".parquet": "parquet",
@@ -38,6 +44,18 @@ class TableReader(NamedTuple):
     """Reads some columns."""
 
 
+class TableFile(NamedTuple):
+    """A file that is not read by its path, such as an encrypted one."""
+
+    name: str
+    """Its suffix says its format."""
+    open: Callable[[], BinaryFile]
+    """Opens it anew, to be read from at any position."""
+
+
+_Open = Callable[[], pa.NativeFile]
+
+
 def format_of(path: str | Path) -> str:
     """The format that a file name's suffix stands for."""
     ending = Path(path).suffix.lower()
@@ -51,14 +69,23 @@ def read_file(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     if not Path(uri).suffix and not is_file(uri):
         raise SourceError(f"a table must be a file or a folder that exists, and {str(uri)!r} is none")
     kind = format_of(uri)
+    if not is_file(uri):
+        raise SourceError(f"a table must be a file that exists, and {str(uri)!r} is none")
+    return _read(str(uri), kind, partial(open_file, uri, mapped=kind == "arrow"), schema)
+
+
+def read_opened(file: TableFile, schema: pa.Schema | None = None) -> TableReader:
+    """A file that is not read by its path; a schema gives the types of CSV."""
+    return _read(file.name, format_of(file.name), lambda: pa.PythonFile(file.open(), mode="r"), schema)
+
+
+def _read(name: str, kind: str, opened: _Open, schema: pa.Schema | None) -> TableReader:
     try:
-        if not is_file(uri):
-            raise SourceError(f"a table must be a file that exists, and {str(uri)!r} is none")
-        if kind == "csv":
-            return _csv(uri, schema)
-        return _parquet(uri) if kind == "parquet" else _arrow(uri)
+        reader = _csv(opened, schema) if kind == "csv" else _parquet(opened) if kind == "parquet" else _arrow(opened)
+        list(reader.schema.names)  # names that are not UTF-8 are refused here
+        return reader
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise SourceError(f"{uri} could not be read as {kind}: {brief(error)}") from None
+        raise SourceError(f"{name} could not be read as {kind}: {brief(error)}") from None
 
 
 def without_views(schema: pa.Schema) -> pa.Schema:
@@ -73,30 +100,45 @@ def without_views(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain(field.type)) for field in schema], schema.metadata)
 
 
-def _parquet(uri: str | Path) -> TableReader:
-    with open_file(uri) as handle, pyarrow.parquet.ParquetFile(handle) as file:
+def _parquet(opened: _Open) -> TableReader:
+    with opened() as handle, pyarrow.parquet.ParquetFile(handle) as file:
         schema, rows = file.schema_arrow, file.metadata.num_rows
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with open_file(uri) as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=False) as file:
-            for batch in file.iter_batches(batch_size=BATCH, columns=names):
-                yield batch.select(names)
+        with opened() as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=True) as file:
+            for run in _runs(file.metadata):
+                for batch in file.iter_batches(batch_size=BATCH, row_groups=run, columns=names):
+                    yield batch.select(names)
 
     return TableReader(schema, rows, read)
 
 
-def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
+def _runs(metadata: Any) -> Iterator[list[int]]:
+    """Consecutive row groups that are read into memory at once: few large reads, but never a whole large file."""
+    run: list[int] = []
+    size = 0
+    for number in range(metadata.num_row_groups):
+        if size >= _RUN:
+            yield run
+            run, size = [], 0
+        run.append(number)
+        size += metadata.row_group(number).total_byte_size
+    if run:
+        yield run
+
+
+def _csv(opened: _Open, schema: pa.Schema | None = None) -> TableReader:
     """A CSV file, separated by commas, semicolons or tabs; an empty cell that is not quoted is null.
 
     Without a schema the types are inferred from the first rows, and numbers with leading zeros stay text.
     """
-    with open_file(uri) as file:
+    with opened() as file:
         head = file.read(1 << 20).partition(b"\n")[0].decode("utf-8-sig")
     separator = max(",;\t", key=head.count)
     # in a table of one column, an empty line is a null
     parse = pyarrow.csv.ParseOptions(delimiter=separator, ignore_empty_lines=separator in head)
 
-    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None) -> Any:
+    def parsed(known: dict[str, pa.DataType], names: list[str] | None = None, file: Any = None) -> Any:
         convert = pyarrow.csv.ConvertOptions(
             column_types=known,
             include_columns=names,
@@ -104,7 +146,7 @@ def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
             strings_can_be_null=True,
             quoted_strings_can_be_null=False,
         )
-        return pyarrow.csv.open_csv(open_file(uri), parse_options=parse, convert_options=convert)
+        return pyarrow.csv.open_csv(file or opened(), parse_options=parse, convert_options=convert)
 
     with parsed({field.name: _readable(field.type) for field in schema or ()}) as reader:
         found = reader.schema
@@ -113,8 +155,10 @@ def _csv(uri: str | Path, schema: pa.Schema | None = None) -> TableReader:
     known = {field.name: field.type for field in found}
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
-        with parsed(known, names) as reader:
+        checked = QuoteCheck(opened(), separator)
+        with parsed(known, names, checked) as reader:
             yield from reader
+        checked.check()
 
     return TableReader(found, None, read)
 
@@ -139,9 +183,9 @@ def _keep_zeros(schema: pa.Schema, texts: Any) -> pa.Schema:
     return pa.schema(field.with_type(pa.string()) if field.name in coded else field for field in schema)
 
 
-def _arrow(uri: str | Path) -> TableReader:
+def _arrow(opened: _Open) -> TableReader:
     def streamed() -> Any:
-        handle = open_file(uri, mapped=True)
+        handle = opened()
         if handle.read(6) == b"ARROW1":
             return pyarrow.ipc.open_file(handle)
         handle.seek(0)

@@ -19,6 +19,15 @@ from sfumato.tables.view import EVERYTHING, View
 
 _SORT_KEY = "sfumato.sort_key"
 
+SECRET, KEEP = "secret", "keep"
+"""The orders of a copy's rows: by a key, or as in the table."""
+
+WITHIN_FILES = "secret within files"
+"""The order of a copy in many files: each of its files holds the rows of one file of the table, shuffled."""
+
+BY_OWNER = "arranged by the owner"
+"""The order of rows that the owner matched with the original, for attacks in the house: no recipient gets one."""
+
 ARRANGED = {b"sfumato.arranged": b"as in the copy"}
 """The metadata of a table whose rows are in the order of a shuffled copy."""
 

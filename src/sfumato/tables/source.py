@@ -6,8 +6,10 @@ The fixed batch size makes the layout of a copy, and its digest, independent of 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,10 @@ import pyarrow as pa
 from sfumato.errors import SourceError
 from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.partitioned import Part, parts_of, rows_of
-from sfumato.tables.readers import BATCH, TableReader, brief, read_file, without_views
+from sfumato.tables.readers import BATCH, TableFile, TableReader, brief, read_file, read_opened, without_views
+
+RESERVED = "sfumato."
+"""The start of the names of columns that carry row numbers and sort keys while a copy is made."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +43,7 @@ class Source:
 
     @classmethod
     def of(cls, table: Any, schema: pa.Schema | None = None) -> Source:
-        """A source from a path, a pyarrow table, or anything with `__arrow_c_stream__` (pandas, polars, ...).
+        """A source from a path, a `TableFile`, or anything with `__arrow_c_stream__` (pyarrow, pandas, polars, ...).
 
         A path may be a folder of files, nested or not, and either may be a URL that fsspec knows. A schema gives the
         types of a CSV file, which has none of its own.
@@ -50,12 +55,16 @@ class Source:
         if isinstance(table, str | Path):
             parts = parts_of(table, schema) if is_folder(table) else ()
             source = cls._read(_chained(parts) if parts else read_file(table, schema), table, parts)
+        elif isinstance(table, TableFile):
+            source = cls._read(read_opened(table, schema))
         else:
             source = cls._read(_memory(table))
-        names = source.schema.names
-        repeated = [name for name in names if names.count(name) > 1]
+        repeated = [name for name, times in Counter(source.schema.names).items() if times > 1]
         if repeated:
             raise SourceError(f"column names must be distinct, and {repeated[0]!r} occurs more than once; rename one")
+        reserved = [name for name in source.schema.names if name.startswith(RESERVED)]
+        if reserved:
+            raise SourceError(f"column names must not start with {RESERVED!r}, and {reserved[0]!r} does; rename it")
         return source
 
     @classmethod
@@ -70,6 +79,16 @@ class Source:
             yield from rebatched(self._open(names))
         except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
             raise SourceError(f"{self.uri or 'the table'} could not be read to its end: {brief(error)}") from None
+
+    def extended(self, more: Source) -> Source:
+        """This table with the rows of another one, which has the same columns, after its own."""
+        rows = None if self.rows is None or more.rows is None else self.rows + more.rows
+
+        def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+            schema = pa.schema([self.schema.field(name) for name in names])
+            return (batch.cast(schema) for batch in chain(self.batches(names), more.batches(names)))
+
+        return Source(self.schema, rows, batches)
 
     def numbered_batches(
         self, columns: list[str]

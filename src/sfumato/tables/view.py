@@ -97,6 +97,10 @@ def _parse(where: str) -> ast.Expression:
         _expression(tree.body)
     except (OverflowError, RecursionError):
         raise PolicyError("a condition must be short, and its numbers within 64 bits; simplify it") from None
+    except (pa.ArrowException, UnicodeEncodeError):
+        raise PolicyError(
+            f"the constants of a condition must be numbers or valid text, in a list of one type, got {where!r}"
+        ) from None
     return tree
 
 

@@ -69,7 +69,8 @@ def rotated_copy() -> tuple[Array, Evidence]:
     rng = np.random.default_rng(13)
     mixing = np.array([[3.0, 0.5, 0.0], [0.0, 1.0, 0.3], [0.2, 0.0, 7.0]])
     original = rng.gamma(2.0, size=(ROWS, 3)) @ mixing + 4
-    return original, mapped_copy(original @ random_orthogonal(rng, 3).T, linear_map_model(3), known=original[:200])
+    rows = original @ random_orthogonal(rng, 3).T
+    return original, mapped_copy(rows, linear_map_model(3), known=original[:200], known_rows=np.arange(200))
 
 
 _MADE: dict[str, Callable[[], tuple[Array, Evidence]]] = {

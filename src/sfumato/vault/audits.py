@@ -5,18 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.audit.audit import audit
-from sfumato.audit.messages import text
+from sfumato.audit.messages import headline, text, verdict
 from sfumato.audit.outliers import singling_out_risk
 from sfumato.audit.result import Audit
 from sfumato.errors import AttackError, GrantError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -45,6 +46,10 @@ class ReportedAudit(Audit):
     def of(cls, found: Audit) -> ReportedAudit:
         """The same audit with its reports."""
         return cls(**found.__dict__)
+
+    def summary(self) -> dict[str, Any]:
+        """The result as JSON, with the verdict first."""
+        return {"verdict": verdict(self), "headline": headline(self), **super().summary()}
 
     def text(self) -> str:
         """The verdict and the figures, for a terminal."""

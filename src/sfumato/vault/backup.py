@@ -9,7 +9,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -17,17 +17,31 @@ from sqlalchemy.engine import Connection
 from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.ledger import PAGE, Ledger, LedgerReader
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import PAGE, LedgerReader
+from sfumato.ledger.tables import DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
 from sfumato.vault.fingerprints import random_offset
 from sfumato.vault.grants import FINGERPRINT_OFFSET
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.store import Store, files_in, replaced_in
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, ENTRIES, SUBJECTS, *SURVEYS.sorted_tables)}
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, DATA_KEYS, ENTRIES, *SURVEYS.sorted_tables)}
+_DERIVED = (SUBJECTS.name,)
+"""Tables in backups of earlier versions that are computed from the entries."""
+_DEFAULTS = {VAULT.name: {"root": ""}}
+"""Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
+
+_MALFORMED = (
+    *(tarfile.TarError, EOFError, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
+    *(sa.exc.IntegrityError, sa.exc.DataError, sa.exc.InterfaceError, sa.exc.ProgrammingError),
+)
+"""What reading a malformed backup raises."""
+
+_MODE: Literal["r:"] = "r:"
+"""Backups are read without decompression, as they are written: a small compressed file can hold gigabytes."""
 
 
 def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
@@ -35,6 +49,7 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
     if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
         raise VaultError(f"a backup overwrites only an older backup, and {target} is another file; choose another name")
     files: dict[str, str] = {}
+    replaced: set[str] = set()
     with tempfile.TemporaryDirectory() as scratch, atomic_path(target) as part:
         ledger = Path(scratch) / "ledger"
         with ledger.open("w", encoding="utf-8") as lines:
@@ -42,11 +57,13 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
             for name, row in _rows(reading):
                 lines.write(canonical([name, row]) + "\n")
                 if name == ENTRIES.name:
-                    files |= files_in(json.loads(row["body"]))
+                    body = json.loads(row["body"])
+                    files |= files_in(body)
+                    replaced |= replaced_in(row["action"], body)
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
-            for name, digest in files.items():
+            for name, digest in ((name, files[name]) for name in files if name not in replaced):
                 if not store.is_intact({"name": name, "sha256": digest}):
                     raise VaultError(
                         f"the vault's files must be intact for a backup, and {name} is damaged; run `sfumato verify`"
@@ -57,12 +74,11 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
 
 
 def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
-    """All rows of the database; subjects come after the entries that they point to."""
-    for table in (VAULT, GENERATIONS):
+    """All rows of the database, but for the index of subjects, which is computed from the entries."""
+    for table in (VAULT, GENERATIONS, DATA_KEYS):
         yield from _table(reading, table)
     for entry in reading.history():
         yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
-    yield from _table(reading, SUBJECTS)
     existing = set(sa.inspect(reading.connection).get_table_names())
     for table in SURVEYS.sorted_tables:
         if table.name in existing:
@@ -79,11 +95,11 @@ def _table(reading: LedgerReader, table: sa.Table) -> Iterator[tuple[str, dict[s
 def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, secret: Secret | None) -> None:
     """Restore a backup, if its keys authenticate it, into a database without a vault, in one transaction."""
     try:
-        with tarfile.open(path) as archive, ledger.restoring() as (connection, write):
+        with tarfile.open(path, _MODE) as archive, ledger.restoring() as (connection, write):
             _load(connection, archive)
             reading, report = LedgerReader(connection), VerificationReport()
             keys = unwrap_master_keys(reading.head(), reading.generations(), secret)
-            files = check_ledger(reading, keys, report)
+            files = check_ledger(reading, keys, report, state=False)
             if not report.sound:
                 raise VaultError(f"{path} {_INVALID}: {report.problems[0]}; use another backup")
             for member in archive:
@@ -92,28 +108,30 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             if files:
                 raise VaultError(f"{path} {_INVALID}: {min(files)} is missing; use another backup")
             writing = write(keys)
+            writing.trust_entries()  # they were verified above
             writing.set_store(store_location)
             # the backup lacks later grants: nobody may get a fingerprint that somebody else has
             writing.append("restored", "vault", {FINGERPRINT_OFFSET: random_offset()})
-    except (tarfile.TarError, KeyError, TypeError, ValueError, EOFError, sa.exc.IntegrityError):
+    except _MALFORMED:
         raise VaultError(f"{path} {_INVALID}; use another backup") from None
 
 
 def _load(connection: Connection, archive: tarfile.TarFile) -> None:
     """Load the rows of a backup into the tables."""
     lines = archive.extractfile("ledger.jsonl")
-    if lines is None or json.loads(lines.readline()).get("sfumato backup") != REVISION:
+    if lines is None or json.loads(lines.readline()).get("sfumato backup") not in (*EARLIER, REVISION):
         raise ValueError("another format")
     for name, rows in _pages(lines):
         if name in SURVEYS.tables:
             SURVEYS.create_all(connection, checkfirst=True)
-        connection.execute(_TABLES[name].insert(), rows)
+        if name not in _DERIVED:
+            connection.execute(_TABLES[name].insert(), [{**_DEFAULTS.get(name, {}), **row} for row in rows])
 
 
 def is_backup(path: Path) -> bool:
     """Whether a file is a backup of a vault."""
     try:
-        with tarfile.open(path) as archive:
+        with tarfile.open(path, _MODE) as archive:
             return archive.next() is not None and "ledger.jsonl" in archive.getnames()[:1]
     except (tarfile.TarError, OSError, EOFError):
         return False

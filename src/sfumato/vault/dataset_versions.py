@@ -2,62 +2,162 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Ledger, Query
+from sfumato.ledger.ledger import Ledger, LedgerWriter
+from sfumato.ledger.reader import Query
 from sfumato.release.policy import Policy
+from sfumato.tables import content_digest
 from sfumato.vault.datasets import Dataset, first_version, next_version
+from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.grants import require
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.overlaps import OverlapCheck, without_sketch
+from sfumato.vault.store import files_in
 
 Progress = Callable[[int], None]
+
+_APPENDED = "appended digest"
+"""The key of the digest of the rows that a version appended, by which a repeated command is recognised."""
+
+_TERMS = ("columns", "levels", "traced", "schema")
+"""What grants rely on, and a new start must therefore keep."""
 
 
 def add(
     ledger: Ledger,
     keys: Mapping[int, Key],
-    store: Store,
+    store: EncryptedStore,
     policy: Policy,
     table: Any,
     *,
     traced: bool,
+    accept_overlap: str | None,
     progress: Progress | None,
 ) -> Entry:
-    """Add a table under the name that its policy gives it; adding the same table again changes nothing."""
-    body = first_version(policy, table, store, traced=traced, progress=progress)
-    with ledger.writing(keys) as writing:
-        before = writing.latest("dataset", policy.dataset)
-        if before is None:
+    """Add a table under the name that its policy gives it; adding the same table again changes nothing.
+
+    A dataset whose key was lost, so that nobody can read its table, starts anew with its next version.
+    """
+    with ledger.reading(keys) as reading:
+        before = reading.latest("dataset", policy.dataset)
+    unreadable = before is not None and not store.is_readable(before.body["scheme"])
+    number = _start_number(before, unreadable=unreadable)
+    stored = first_version(policy, table, store, traced=traced, progress=progress, number=number)
+    with _overlap_check(ledger, keys, Dataset(policy.dataset, stored, store), accept_overlap) as (writing, body):
+        latest = writing.latest("dataset", policy.dataset)
+        if latest is None:
             return writing.append("added", "dataset", body, dataset=policy.dataset)
-        if before.body == body:
-            return before
-        recorded = {name for e in writing.entries(Query(dataset=policy.dataset)) for name in files_in(e.body)}
-        for name in set(files_in(body)) - recorded:
-            store.drop(name)
+        if unreadable and latest == before and all(latest.body[name] == body[name] for name in _TERMS):
+            return writing.append("added", "dataset", body, dataset=policy.dataset)
+        if without_sketch(_resolved(latest.body, store)) == without_sketch(body):
+            return latest
         raise VaultError(
-            f"there is already a dataset called {policy.dataset!r}, with another table or policy; add a later version "
-            f"of its table with `sfumato update {policy.dataset} FILE` (the same records under another name would get "
-            "independent noise, which can be averaged out)"
+            f"a table that is added again must have the columns, roles and levels that {policy.dataset!r} had, since "
+            "grants rely on them, and this one has others; correct the policy"
+            if unreadable
+            else f"there is already a dataset called {policy.dataset!r}, with another table or policy; add a later "
+            f"version of its table with `sfumato update {policy.dataset} FILE` (the same records under another name "
+            "would get independent noise, which can be averaged out)"
         )
 
 
 def update(
-    ledger: Ledger, keys: Mapping[int, Key], store: Store, dataset: str, table: Any, *, progress: Progress | None
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    store: EncryptedStore,
+    dataset: str,
+    table: Any,
+    *,
+    replace: bool,
+    accept_overlap: str | None,
+    progress: Progress | None,
 ) -> Entry:
     """Add the next version of a dataset; the same table again changes nothing."""
-    with ledger.reading() as reading:
+    with ledger.reading(keys) as reading:
         before = require(reading, "dataset", dataset)
-    body = next_version(Dataset.of(before, store), table, progress=progress)
+    now = Dataset.of(before, store)
+    body = next_version(now, now.later_source(table), may_lose=replace, progress=progress)
+    return before if body is None else _recorded(ledger, keys, before, Dataset(dataset, body, store), accept_overlap)
+
+
+def append(
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    store: EncryptedStore,
+    dataset: str,
+    table: Any,
+    *,
+    accept_overlap: str | None,
+    progress: Progress | None,
+) -> Entry:
+    """Add a version with more rows than the one before; appending the same rows again changes nothing."""
+    with ledger.reading(keys) as reading:
+        before = require(reading, "dataset", dataset)
+    now = Dataset.of(before, store)
+    more = now.later_source(table)
+    digest = content_digest.of_batches(map(content_digest.of_batch, more.batches(now.schema.names)))
+    if before.body.get(_APPENDED) == digest:
+        return before
+    with now.source() as source:
+        body = next_version(now, source.extended(more), may_lose=False, progress=progress)
     if body is None:
         return before
-    with ledger.writing(keys) as writing:
-        latest = require(writing, "dataset", dataset)
-        if latest.body == body:
+    return _recorded(ledger, keys, before, Dataset(dataset, body | {_APPENDED: digest}, store), accept_overlap)
+
+
+def _recorded(
+    ledger: Ledger, keys: Mapping[int, Key], before: Entry, version: Dataset, accept_overlap: str | None
+) -> Entry:
+    """The entry of a version, unless somebody else added one since `before` was read."""
+    with _overlap_check(ledger, keys, version, accept_overlap) as (writing, body):
+        latest = require(writing, "dataset", before.dataset)
+        if without_sketch(latest.body) == without_sketch(body):
             return latest
         if latest.number != before.number:
-            raise VaultError(f"somebody else added a version of {dataset} meanwhile; check it, and try again")
-        return writing.append("updated", "dataset", body, dataset=dataset)
+            raise VaultError(f"somebody else added a version of {before.dataset} meanwhile; check it, and try again")
+        return writing.append("updated", "dataset", body, dataset=before.dataset)
+
+
+@contextlib.contextmanager
+def _overlap_check(
+    ledger: Ledger, keys: Mapping[int, Key], version: Dataset, reason: str | None
+) -> Iterator[tuple[LedgerWriter, dict[str, Any]]]:
+    """A transaction that records a version, and the body of its entry; refused if other datasets have its records.
+
+    The files of a version that is refused are deleted, unless an entry refers to them.
+    """
+    with ledger.reading(keys) as reading:
+        generation, others = reading.verified_head().generation, reading.current("dataset")
+    check = OverlapCheck(version, keys[generation], generation, reason)
+    try:
+        check.check(others)  # before the transaction, since other writers wait for it
+        with ledger.writing(keys) as writing:
+            check.check(writing.current("dataset"))
+            yield writing, check.body
+    except VaultError:
+        with ledger.reading() as reading:
+            recorded = {name for e in reading.entries(Query(dataset=version.name)) for name in files_in(e.body)}
+        for name in set(files_in(check.body)) - recorded:
+            version.store.drop(name)
+        raise
+
+
+def _start_number(before: Entry | None, *, unreadable: bool) -> int:
+    """The number of the version that adding a table makes, or made before, if it is the same table."""
+    if before is None or not (unreadable or before.action == "added"):
+        return 1
+    return int(before.body["version"]) + unreadable
+
+
+def _resolved(body: dict[str, Any], store: EncryptedStore) -> dict[str, Any]:
+    """The body of an entry, with the files that replaced the plain ones of an earlier version."""
+    files = files_in(body)
+    return {
+        name: store.resolved(value) if isinstance(value, dict) and value.get("name") in files else value
+        for name, value in body.items()
+    }

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -28,11 +27,12 @@ from sfumato.release.fitting import fit
 from sfumato.release.gate import Request, check_linear_maps, check_table
 from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
+from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
+from sfumato.vault.encrypted_store import SUFFIX, EncryptedStore
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
-from sfumato.vault.record_changes import compare_versions, write_records
-from sfumato.vault.store import Store, altered_file
+from sfumato.vault.record_changes import compare_versions, loss_refusal, write_records
 
 DRIFT = 1.25
 """The growth of the variance ratio from which a version is reported as drifting."""
@@ -43,6 +43,9 @@ _MAX_RATIO = 1e12
 _RATIO, _FIRST_RATIO = "stretch", "first stretch"
 """The keys of the variance ratio in the ledger: of a version, and of the first version."""
 
+OVERLAPS = "overlaps"
+"""The key, in the entry of a version, of the datasets that share records with it, with reasons."""
+
 Progress = Callable[[int], None]
 
 
@@ -52,10 +55,10 @@ class Dataset:
 
     name: str
     body: dict[str, Any]
-    store: Store
+    store: EncryptedStore
 
     @classmethod
-    def of(cls, entry: Entry, store: Store) -> Dataset:
+    def of(cls, entry: Entry, store: EncryptedStore) -> Dataset:
         """The dataset that an entry is about."""
         return cls(entry.dataset, entry.body, store)
 
@@ -102,34 +105,45 @@ class Dataset:
     @cached_property
     def scheme(self) -> TableScheme:
         """The scheme that was fitted to the first version; all versions use it."""
-        if not self.store.is_intact(self.body["scheme"]):
-            raise altered_file(self.body["scheme"]["name"])
-        with self.store.fetch(self.body["scheme"]["name"]) as path:
-            return TableScheme.load(path)
+        return TableScheme.loads(self.store.read_text(self.body["scheme"]), self.body["scheme"]["name"])
+
+    def later_source(self, table: Any) -> Source:
+        """A table that has the columns of this version, and may follow it."""
+        source = Source.of(table, self.schema)
+        _check_columns(source.schema, self.schema)
+        return source
 
     @contextlib.contextmanager
     def source(self) -> Iterator[Source]:
         """The original table of this version."""
-        if not self.store.is_intact(self.body["source"]):
-            raise altered_file(self.body["source"]["name"])
-        with self.store.fetch(self.body["source"]["name"]) as path:
-            yield Source.of(path)
+        with self.store.open(self.body["source"]) as opener:
+            yield Source.of(TableFile(self.body["source"]["name"].removesuffix(SUFFIX), opener))
 
 
 def first_version(
-    policy: Policy, table: Any, store: Store, *, traced: bool, progress: Progress | None
+    policy: Policy, table: Any, store: EncryptedStore, *, traced: bool, progress: Progress | None, number: int = 1
 ) -> dict[str, Any]:
-    """Fit a policy to a table, store both, and return the body of the ledger entry."""
+    """Fit a policy to a table, store both, and return the body of the ledger entry.
+
+    Args:
+        policy: the policy.
+        table: the table.
+        store: the store.
+        traced: whether copies are fingerprinted.
+        progress: called with the number of rows that were read.
+        number: the number of the version; above 1 only if nobody can read the earlier ones any more.
+
+    """
     name = validated_name("dataset", policy.dataset)
     policy = replace(policy, digits=max(policy.digits, DIGITS)) if traced else policy
     source = Source.of(table)
     scheme = policy.fit(source, progress=progress)
     _check(scheme, source, traced=traced)
     # the policy cannot be changed later: check now, not at the first release
-    check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))))
+    check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))), min(scheme.policy.ladder))
     ratio = _variance_ratio(scheme, source, progress) if _sets_noise_size(policy) else 1.0
     body = {
-        "version": 1,
+        "version": number,
         "traced": traced,
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
         "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],
@@ -138,24 +152,35 @@ def first_version(
         "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
     }
-    return body | _store_version(name, 1, scheme, source, source.schema.remove_metadata(), store, progress)
+    return body | _store_version(name, number, scheme, source, source.schema.remove_metadata(), store, progress)
 
 
-def next_version(dataset: Dataset, table: Any, *, progress: Progress | None) -> dict[str, Any] | None:
-    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed."""
+def next_version(
+    dataset: Dataset, source: Source, *, may_lose: bool, progress: Progress | None
+) -> dict[str, Any] | None:
+    """Store the next version of a dataset, and return the body of its ledger entry; `None` if nothing changed.
+
+    Args:
+        dataset: the version before.
+        source: the table, with the columns of the first version.
+        may_lose: whether many records may be lost, or drawn again.
+
+    """
     scheme, number = dataset.scheme, dataset.version + 1
-    source = Source.of(table, dataset.schema)
-    _check_columns(source.schema, dataset.schema)
     _check(scheme, source, traced=False)
     ratio = _variance_ratio(scheme, source, progress)
     stored = _store_version(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
     found = compare_versions(dataset.store, dataset.body["records"], stored["records"])
-    if found.appended == found.deleted == found.changed == 0:
+    same = found.appended == found.deleted == found.changed == 0
+    refusal = None if may_lose else loss_refusal(dataset.name, dataset.rows, found, has_ids=bool(scheme.ids))
+    if same or refusal is not None:
         for file in (stored["source"], stored["records"]):
             dataset.store.drop(file["name"])
+        if refusal is not None:
+            raise refusal
         return None
-    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO)
-    body = {name: dataset.body[name] for name in constant}
+    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO, OVERLAPS)
+    body = {name: dataset.body[name] for name in constant if name in dataset.body}
     return body | stored | {"version": number, "changes": asdict(found), _RATIO: ratio}
 
 
@@ -168,16 +193,24 @@ def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | No
     """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to."""
     gaussian, noisy = gaussian_scheme(scheme), _noisy_maps(scheme)
     if any(noisy):
-        later = fit(scheme.policy, source, progress=progress).schemes
+        columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
+        later = fit(replace(scheme.policy, columns=columns), source, progress=progress).schemes
         ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
         return min(max(1.0, *ratios), _MAX_RATIO)
     if gaussian is None:
         return 1.0
     role = next(mechanism.role for mechanism, part in scheme.fitted if part is gaussian)
     options = scheme.policy.options(role)
-    own = {name: Column(role, {k: v for k, v in chosen.items() if k == "clip"}) for name, chosen in options.items()}
+    own = {
+        name: Column(role, _any_clip({"clip": one["clip"]} if "clip" in one else {})) for name, one in options.items()
+    }
     policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)
     return min(gaussian.drift(fit(policy, source, progress=progress).schemes[0]), _MAX_RATIO)
+
+
+def _any_clip(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options of a column whose clip may move any number of values: a later version does not change a policy."""
+    return {**options, "max_clipped": 1} if "clip" in options else dict(options)
 
 
 def adds_noise(role: str) -> bool:
@@ -261,15 +294,15 @@ def _store_version(
     scheme: TableScheme,
     source: Source,
     schema: pa.Schema,
-    store: Store,
+    store: EncryptedStore,
     progress: Progress | None,
 ) -> dict[str, Any]:
     """Store the table of a version and the file of its record hashes."""
     rows = 0
 
-    def write(path: Path) -> None:
+    def write(target: Any) -> None:
         nonlocal rows
-        with pyarrow.parquet.ParquetWriter(path, schema, compression="zstd", compression_level=1) as file:
+        with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd", compression_level=1) as file:
             for batch in source.batches(schema.names):
                 file.write_batch(batch.cast(schema))
                 rows += batch.num_rows
@@ -277,7 +310,7 @@ def _store_version(
                     progress(batch.num_rows)
 
     # errors in the table show in this first pass, before anything is stored
-    records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda path: write_records(scheme, source, path))
+    records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda file: write_records(scheme, source, file))
     table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
     encoded = base64.b64encode(schema.serialize()).decode()
     return {"rows": rows, "source": table, "records": records, "schema": encoded}

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
-from sfumato.errors import NotGranted
+from sfumato.errors import GrantError, NotGranted
 from sfumato.ledger.chain import canonical
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.release.certificate import signed
 from sfumato.release.copying import CopyStream
@@ -20,6 +21,12 @@ from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import RequestedLevel, require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.releases import CopyRequest, RepeatIssuer, VaultIssuer
+
+MAX_LEVELS = 20
+"""The most levels below that of its grant at which a recipient may request one version of a dataset.
+
+Every copy that was sent stays in the ledger for good.
+"""
 
 
 @dataclass(frozen=True)
@@ -45,7 +52,10 @@ class Delivery:
                 raise NotGranted(f"there is no dataset {dataset!r} that you were granted; ask its owner")
             now = Dataset.of(require(reading, "dataset", dataset), vault.store)
             request = CopyRequest.of(reading, now, recipient, keys, vault.now(), level)
-            found = [entry.body for entry in request.recorded(reading) if entry.body["digest"]]
+            recorded = request.recorded(reading)
+            if not recorded and level is not None:
+                _check_level_count(reading, request)
+            found = [entry.body for entry in recorded if entry.body["digest"]]
             released = (found[0]["rows"], found[0]["digest"]) if found else None
             return cls(vault, request, reading.head().head, released)
 
@@ -93,7 +103,7 @@ class Delivery:
         """The number of rows that the recipient sees: as recorded, else by a look at the columns that decide it."""
         if self.released is not None:
             return self.released[0]
-        with self.vault.ledger.reading() as reading:
+        with self.vault.ledger.reading(self.request.keys) as reading:
             before = self.request.recorded(reading)
         if before:
             return int(before[0].body["rows"])
@@ -101,3 +111,17 @@ class Delivery:
         if view.where is None:
             return int(self.request.dataset.body["rows"])
         return sum(int(view.holds(batch).sum()) for batch in source.batches(sorted(view.needs())))
+
+
+def _check_level_count(reading: LedgerReader, request: CopyRequest) -> None:
+    """Refuse a copy at yet another level to a recipient who has received copies at many."""
+    if request.fidelity == request.grant.fidelity:
+        return
+    releases = reading.entries(Query(kind="release", dataset=request.dataset.name, recipient=request.grant.recipient))
+    levels = {one.body["fidelity"] for one in releases if one.body["version"] == request.dataset.version}
+    if len(levels - {request.grant.fidelity}) >= MAX_LEVELS:
+        known = ", ".join(f"{fidelity:g}" for fidelity in sorted(levels))
+        raise GrantError(
+            f"a recipient may request at most {MAX_LEVELS} levels of one version of a dataset, and has received copies "
+            f"at {known}; request one of these"
+        )

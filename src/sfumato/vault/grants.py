@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.errors import GrantError, UnknownSubject, nearest
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
@@ -79,8 +79,8 @@ def grant_terms(
     before = reading.latest("grant", dataset.name, recipient)
     fingerprint = None if before is None else before.body.get(FINGERPRINT)
     if dataset.traced and fingerprint is None:
-        restored = reading.entries(Query(action="restored", last=1))
-        offset = restored[0].body[FINGERPRINT_OFFSET] if restored else 0
+        restored = [entry for entry in reading.entries(Query(kind="vault")) if entry.action == "restored"]
+        offset = restored[-1].body[FINGERPRINT_OFFSET] if restored else 0
         fingerprint = offset + reading.count("grant", dataset.name)
     dataset.scheme.with_view(view).check_view(dataset.schema)
     return {
@@ -134,14 +134,14 @@ def active_grant(reading: LedgerReader, recipient: str, dataset: str, now: datet
     require(reading, "recipient", recipient)
     require(reading, "dataset", dataset)
     entry = reading.latest("grant", dataset, recipient)
-    hint = f"to grant it, use `sfumato grant {recipient} {dataset} --level LEVEL`"
+    advice = f"to grant it, use `sfumato grant {recipient} {dataset} --level LEVEL`"
     if entry is None:
-        raise GrantError(f"{recipient} must have a grant for {dataset}, and has none; {hint}")
+        raise GrantError(f"{recipient} must have a grant for {dataset}, and has none", advice)
     if entry.action == "revoked":
-        raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}; {hint}")
+        raise GrantError(f"the grant of {dataset} to {recipient} was revoked on {entry.at[:10]}", advice)
     grant = Grant.of(entry)
     if grant.is_over(now):
-        raise GrantError(f"the grant of {dataset} to {recipient} ended at {str(grant.until)[:16]} UTC; {hint}")
+        raise GrantError(f"the grant of {dataset} to {recipient} ended at {str(grant.until)[:16]} UTC", advice)
     return grant, entry
 
 
@@ -154,5 +154,5 @@ def require(reading: LedgerReader, kind: str, name: str) -> Entry:
         hint = nearest(name, names) if names else "there is none yet"
         raise UnknownSubject(f"there is no {kind} called {name!r}; {hint}")
     if entry.action == "disabled":
-        raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}; enable it first")
+        raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}", "enable it first")
     return entry

@@ -9,30 +9,38 @@ from typing import Any
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
+from sfumato.keys.signature import public_key, sign, succession
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Generation, Ledger, LedgerReader, LedgerWriter, Query
-from sfumato.vault.datasets import Dataset
+from sfumato.ledger.ledger import Ledger, LedgerWriter
+from sfumato.ledger.reader import Generation, LedgerReader, Query
+from sfumato.vault.data_keys import rewrap
+from sfumato.vault.datasets import Dataset, adds_noise
+from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held_copies, held_copy
-from sfumato.vault.store import Store
+from sfumato.vault.releases import held_copies, held_copy, held_elsewhere
 from sfumato.vault.unlocking import wrap_master_key
 
 
-def rekey_cost(reading: LedgerReader, store: Store) -> list[dict[str, Any]]:
+def rekey_cost(reading: LedgerReader, store: EncryptedStore | None) -> list[dict[str, Any]]:
     """The residual error of each recipient's copies now, and after one more release with a new master key.
 
-    Noise that is independent between keys leaves `1/(1+Σ1/σi²)` of the variance (li2012, Theorem 3).
+    Noise that is independent between keys leaves `1/(1+Σ1/σi²)` of the variance (li2012, Theorem 3). Without the store,
+    all records are assumed to be in all copies with noise of their own.
     """
     out = []
     head = reading.head()
-    datasets = {entry.dataset: Dataset.of(entry, store) for entry in reading.current("dataset")}
+    datasets = {entry.dataset: entry.body for entry in reading.current("dataset")}
     for latest in reading.current("release"):
-        dataset = datasets[latest.dataset]
+        body = datasets[latest.dataset]
+        noisy = any(adds_noise(role) for role in body["columns"].values())
+        if store is not None:
+            noisy = noisy or Dataset(latest.dataset, body, store).has_additive_noise
         copies = held_copies(reading, latest.dataset, latest.recipient)
         releases = reading.entries(Query(kind="release", dataset=latest.dataset, recipient=latest.recipient))
         best = max(entry.body["fidelity"] for entry in releases)
-        fresh = held_copy(dataset.body, best, head.generation + 1)
-        now, after = (exposure(store, some, numbers=dataset.has_additive_noise) for some in (copies, [*copies, fresh]))
+        fresh = held_copy(body, best, head.generation + 1)
+        elsewhere = held_elsewhere(reading, latest.dataset, latest.recipient)
+        now, after = (exposure(store, some, numbers=noisy, elsewhere=elsewhere) for some in (copies, [*copies, fresh]))
         out.append(
             {
                 "dataset": latest.dataset,
@@ -64,5 +72,10 @@ def rekey(
         relock(writing, expected, keys | {current + 1: master}, secret)
         for generation in expected if lost else ():
             writing.save_generation(replace(generation, lost=1))
+        rewrap(writing, None if lost else keys[current], master)
         writing.rotate_key(current + 1, master)
-        return writing.append("rekeyed", "vault", {"key": master.fingerprint(), "lost": lost})
+        old = next(one.public for one in expected if one.number == current)
+        body = {"key": master.fingerprint(), "lost": lost, "public": public_key(master), "previous public": old}
+        if not lost:
+            body["succession"] = sign(keys[current], succession(old, public_key(master)))
+        return writing.append("rekeyed", "vault", body)

@@ -32,6 +32,9 @@ from sfumato.vault.fingerprints import BAND
 _MAX_SEARCHES = 128
 """The most searches for nearest rows."""
 
+_CLOSE = 2.0**-10
+"""How much closer the noise of a search by close values is to that of a copy than in a search by values."""
+
 _MAX_ROWS = 5_000_000
 """The most rows of a table that is searched for nearest rows, since it is held in memory."""
 
@@ -66,6 +69,7 @@ class MatchMethod(StrEnum):
     RECORD_IDS = "record ids"
     ROW_ORDER = "row order"
     VALUES = "values"
+    CLOSE_VALUES = "close values"
 
 
 @dataclass(frozen=True)
@@ -111,22 +115,34 @@ class Leak:
 
 def alignments(group: ReleaseGroup, scheme: GaussianScheme, leak: Leak, columns: Sequence[str]) -> Iterator[Match]:
     """The matches of a file's rows with the table's, the most reliable one first."""
-    column_types = {field.name: field.type for field in group.dataset.schema}
-    cells = np.array([_numbers(leak.head.column(name), column_types[name]) for name in columns])
-    yield from _match_by_ids(group, leak, cells, column_types)
+    cells = _cells(group, leak, columns)
+    yield from _match_by_ids(group, leak, cells)
     yield from _match_by_order(group, leak, cells)
-    if len(columns) > 1 and 0 < group.dataset.rows <= _MAX_ROWS:
-        yield from _match_by_values(group, scheme, columns, cells)
+    yield from _match_by_values(MatchMethod.VALUES, group, scheme, columns, cells)
 
 
-def _match_by_ids(
-    group: ReleaseGroup, leak: Leak, cells: Floats, column_types: Mapping[str, pa.DataType]
+def close_alignments(
+    group: ReleaseGroup, scheme: GaussianScheme, leak: Leak, columns: Sequence[str]
 ) -> Iterator[Match]:
+    """The matches with noise that is very close to that of a copy, as a file of few columns needs it.
+
+    Where rounding has moved the numbers further than that, the other matches show more.
+    """
+    yield from _match_by_values(MatchMethod.CLOSE_VALUES, group, scheme, columns, _cells(group, leak, columns))
+
+
+def _cells(group: ReleaseGroup, leak: Leak, columns: Sequence[str]) -> Floats:
+    """The file's numbers, `(column, row)`, NaN where there is none."""
+    kinds = {name: group.dataset.schema.field(name).type for name in columns}
+    return np.array([_numbers(leak.head.column(name), kind) for name, kind in kinds.items()])
+
+
+def _match_by_ids(group: ReleaseGroup, leak: Leak, cells: Floats) -> Iterator[Match]:
     """The match of the rows whose record ids are in the table."""
     ids = group.dataset.scheme.ids
     if not ids or any(name not in leak.head.column_names for name in ids):
         return
-    typed = _typed(leak.head.select(list(ids)), column_types)
+    typed = _typed(leak.head.select(list(ids)), {name: group.dataset.schema.field(name).type for name in ids})
     usable = np.flatnonzero(~np.logical_or.reduce([np.asarray(column.is_null()) for column in typed.columns]))
     if not usable.size:
         return
@@ -156,16 +172,18 @@ def _match_by_order(group: ReleaseGroup, leak: Leak, cells: Floats) -> Iterator[
 
 
 def _match_by_values(
-    group: ReleaseGroup, scheme: GaussianScheme, columns: Sequence[str], cells: Floats
+    method: MatchMethod, group: ReleaseGroup, scheme: GaussianScheme, columns: Sequence[str], cells: Floats
 ) -> Iterator[Match]:
     """The matches of each row of the file with the row of the table that has the nearest numbers."""
+    if len(columns) < 2 or not 0 < group.dataset.rows <= _MAX_ROWS:
+        return
     batch, rows, _ = _rows_of_view(group, None, None)
     for fidelities in _neighbours(sorted({copy.fidelity for copy in group.holders})):
-        control = _control_level(group, fidelities)
+        control = _control_level(group, fidelities, _CLOSE if method == MatchMethod.CLOSE_VALUES else 1.0)
         leaked, original = _nearest(group, scheme, columns, cells, (batch, rows), fidelities, control)
         copies = frozenset(copy for copy in group.holders if copy.fidelity in fidelities)
         found = batch.take(pa.array(original))
-        yield Match(MatchMethod.VALUES, copies, (control,), cells[:, leaked], found, rows[original])
+        yield Match(method, copies, (control,), cells[:, leaked], found, rows[original])
 
 
 def _rows_of_view(group: ReleaseGroup, condition: str | None, most: int | None) -> tuple[pa.RecordBatch, Words, int]:
@@ -199,11 +217,11 @@ def _neighbours(fidelities: list[float]) -> list[list[float]]:
     return [falling[i : i + size] for i in range(0, len(falling), size)]
 
 
-def _control_level(group: ReleaseGroup, fidelities: list[float]) -> Level:
-    """A level with slightly more noise than some copies, which nobody received."""
+def _control_level(group: ReleaseGroup, fidelities: list[float], closeness: float) -> Level:
+    """A level with slightly more noise than some copies, which nobody received; a small `closeness` brings it near."""
     end = Level(fidelities[-1]).noise
     later = [Level(fidelity).noise for fidelity in group.levels if fidelity < fidelities[-1]]
-    reach = min([end / BAND, *(time - end for time in later)])
+    reach = closeness * min([end / BAND, *(time - end for time in later)])
     for part in (2, 4, 3, *range(5, 1000)):
         control = group.dataset.scheme.given(Level.from_noise(end + reach * part / 4))
         if control.fidelity not in group.levels:

@@ -16,13 +16,17 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.database import FILE, Database, is_url
-from sfumato.ledger.ledger import Generation, Ledger, Query
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import Generation, Query
 from sfumato.vault import unlocking
 from sfumato.vault.backup import read_backup, write_backup
+from sfumato.vault.data_keys import DataKeys
+from sfumato.vault.encrypted_store import EncryptedStore
+from sfumato.vault.encryption import encrypt_files
 from sfumato.vault.key_rotation import rekey, rekey_cost, relock
 from sfumato.vault.names import current_user
 from sfumato.vault.paths import prepare_location
-from sfumato.vault.store import Store, open_store
+from sfumato.vault.store import open_store
 
 Clock = Callable[[], datetime]
 
@@ -127,10 +131,11 @@ class VaultLifecycle:
         return other
 
     @cached_property
-    def store(self) -> Store:
+    def store(self) -> EncryptedStore:
         """The store of the vault's files."""
         with self.ledger.reading() as reading:
-            return open_store(reading.head().store, self.location)
+            files = open_store(reading.head().store, self.location)
+        return EncryptedStore(files, DataKeys(self.ledger, self.keys), self.ledger)
 
     @property
     def outbox(self) -> Path | None:
@@ -176,7 +181,7 @@ class VaultLifecycle:
             if last.action != "backed-up":
                 writing.append("backed-up", "vault", {})
         with self.ledger.reading(snapshot=True) as reading:
-            return write_backup(reading, self.store, Path(target))
+            return write_backup(reading, self.store.files, Path(target))
 
     def relock(self, secret: Secret) -> None:
         """Lock the vault with another passphrase or key from now on."""
@@ -186,17 +191,27 @@ class VaultLifecycle:
             writing.append("relocked", "vault", {"opens": "passphrase" if isinstance(secret, str) else "key"})
         self._secret = secret
 
-    def rekey_cost(self) -> list[dict[str, Any]]:
-        """The disclosure risk of a new master key: the residual error of each recipient's copies, now and after it."""
+    def encrypt(self) -> list[Entry]:
+        """Encrypt the files that an earlier version stored in plain; returns one entry per dataset that had some."""
+        return encrypt_files(self.ledger, self._keys_of_intact_head(), self.store)
+
+    def rekey_cost(self, *, lost: bool = False) -> list[dict[str, Any]]:
+        """The disclosure risk of a new master key: the residual error of each recipient's copies, now and after it.
+
+        Args:
+            lost: the old secret is lost, so that the tables cannot be read; an upper bound of the risk is returned.
+
+        """
         with self.ledger.reading() as reading:
-            return rekey_cost(reading, self.store)
+            return rekey_cost(reading, None if lost else self.store)
 
     def rekey(self, *, secret: Secret | None = None, lost: bool = False) -> Entry:
         """Replace the master key: later copies have noise that is independent of that in all earlier ones.
 
         Args:
             secret: a new secret that locks the vault; needed if the old one is lost.
-            lost: the old secret is lost; the entries that it authenticated can no longer be verified.
+            lost: the old secret is lost; the entries that it authenticated can no longer be verified, and nobody can
+                read the stored tables any more: they have to be added again.
 
         """
         if lost and secret is None:

@@ -8,7 +8,8 @@ independent of `η`, and
 
     z = Σ a·η / sqrt(v·Σ a'K a)
 
-is exactly standard normal. In a file that was made from `j`'s copy the weights follow `η`, and `z` is large.
+is exactly standard normal. In a file that was made from `j`'s copy the weights follow `η`, and `z` is large; it is
+negative where the copy was subtracted, as in `2·i - j`.
 """
 
 from __future__ import annotations
@@ -36,18 +37,17 @@ class Score:
 
     @property
     def p_value(self) -> float:
-        """The probability of at least this `z` for a copy that the file was not made from."""
-        return 0.5 * math.erfc(self.z / math.sqrt(2))
+        """The probability of so large a `z`, of either sign, for a copy that the file was not made from."""
+        return math.erfc(abs(self.z) / math.sqrt(2))
 
     @property
     def log_ratio(self) -> float:
         """The decimal logarithm of the likelihood ratio that the file was made from this copy.
 
-        It compares `z ~ N(m, 1)` with `m > 0` half normal of scale `_EXPECTED_Z` to `z ~ N(0, 1)`.
+        It compares `z ~ N(m, 1)` with `m` normal of scale `_EXPECTED_Z` to `z ~ N(0, 1)`.
         """
         share = _EXPECTED_Z**2 / (1 + _EXPECTED_Z**2)
-        upward = max(math.erfc(-self.z * math.sqrt(share / 2)), 1e-300)
-        return (share * self.z**2 / 2 - math.log1p(_EXPECTED_Z**2) / 2 + math.log(upward)) / math.log(10)
+        return (share * self.z**2 / 2 - math.log1p(_EXPECTED_Z**2) / 2) / math.log(10)
 
 
 def bridge(times: list[float], j: int) -> tuple[Floats, float]:

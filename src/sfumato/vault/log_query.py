@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sfumato.errors import VaultError, nearest
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.vault.messages import ACTIONS
 from sfumato.vault.names import parse_end, parse_start
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from sfumato.ledger.chain import Entry
-from sfumato.vault.datasets import first_variance_ratio, is_drifting, residual_error, variance_ratio
+from sfumato.vault.datasets import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
+from sfumato.vault.store import REPLACED
 from sfumato.vault.tracing import MAX_FALSE_ACCUSATION, Suspect, Trace
 
 _MAX_ORIGINAL_SHARE = 0.2
@@ -31,7 +32,9 @@ def _added(entry: Entry) -> str:
     body = entry.body
     traced = ", leaks can be traced" if body["traced"] else ""
     levels = ", ".join(level for level, _ in body["levels"])
-    return f"Added {entry.dataset}: {body['rows']:,} rows, levels {levels}{traced}."
+    number = body["version"]
+    again = f" again as version {number}, since earlier ones can no longer be read" if number > 1 else ""
+    return f"Added {entry.dataset}{again}: {body['rows']:,} rows, levels {levels}{traced}.{_overlaps(entry)}"
 
 
 def _updated(entry: Entry) -> str:
@@ -39,7 +42,15 @@ def _updated(entry: Entry) -> str:
     return (
         f"Updated {entry.dataset} to version {entry.body['version']}: {changes['appended']:,} records added, "
         f"{changes['changed']:,} changed ({changes['redrawn']:,} of them with new noise in their numbers), "
-        f"{changes['deleted']:,} deleted, {changes['unchanged']:,} unchanged."
+        f"{changes['deleted']:,} deleted, {changes['unchanged']:,} unchanged.{_overlaps(entry)}"
+    )
+
+
+def _overlaps(entry: Entry) -> str:
+    """The datasets that share records with this one, and the reasons."""
+    shared = entry.body.get(OVERLAPS, {})
+    return "".join(
+        f" Shares {one['share']:.0%} of records with {name}: {one['reason']}." for name, one in shared.items()
     )
 
 
@@ -88,7 +99,8 @@ def exposure_text(release: dict[str, Any]) -> str:
 
 def _rekeyed(entry: Entry) -> str:
     lost = " The old key is lost." if entry.body["lost"] else ""
-    return f"Replaced the master key by {entry.body['key']}: generation {entry.generation}.{lost}"
+    signed = " The old key has signed the new public key." if entry.body.get("succession") else ""
+    return f"Replaced the master key by {entry.body['key']}: generation {entry.generation}.{lost}{signed}"
 
 
 _SENTENCES: dict[str, Callable[[Entry], str]] = {
@@ -112,6 +124,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
     "restored": lambda _: "Restored the vault from a backup: later entries are lost.",
+    REPLACED: lambda entry: f"Encrypted the {len(entry.body):,} files of {entry.dataset}.",
     "backed-up": lambda _: "Backed up the vault.",
 }
 
@@ -153,7 +166,11 @@ def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     out += [f"  and {len(cost) - 20:,} more"] if len(cost) > 20 else []
     out += [] if cost else ["  Nothing was released yet, so there is no added risk."]
     if lost:
-        out.append("Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced.")
+        out.append(
+            "Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced, and "
+            "nobody can read the stored tables: add each of them again with `sfumato add`, with the same policy. "
+            "The numbers above assume that every record was in every copy."
+        )
     return "\n".join(out)
 
 

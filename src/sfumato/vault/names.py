@@ -34,7 +34,11 @@ def parse_end(until: str | date | datetime | None) -> str | None:
     if not isinstance(until, datetime):
         last = until == date.max
         until = datetime(until.year, until.month, until.day, tzinfo=UTC) + timedelta(days=0 if last else 1)
-    return (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC).isoformat(timespec="microseconds")
+    try:
+        end = (until if until.tzinfo else until.replace(tzinfo=UTC)).astimezone(UTC)
+    except OverflowError:
+        raise VaultError(f"a date must lie between the years 1 and 9999 in UTC, got {until}") from None
+    return end.isoformat(timespec="microseconds")
 
 
 def parse_start(day: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from sfumato.errors import UnknownSubject, VaultError
+from sfumato.errors import UnknownSubject, VaultError, install_hint
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -51,7 +51,7 @@ def dismiss(vault: VaultLifecycle, name: str) -> Entry:
 
 def names(vault: VaultLifecycle) -> list[str]:
     """The names of all operators who may sign in."""
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         return [entry.recipient for entry in reading.current("operator") if entry.action == "enrolled"]
 
 
@@ -93,7 +93,7 @@ def _hasher() -> Any:
     try:
         from argon2 import PasswordHasher  # noqa: PLC0415 - an extra
     except ImportError:
-        raise VaultError("passwords need argon2; run `pip install 'sfumato[serve]'`") from None
+        raise VaultError(f"passwords need argon2; {install_hint('serve')}") from None
     return PasswordHasher()  # Argon2id, with the library's recommended cost
 
 

@@ -8,13 +8,15 @@ from typing import Any, TypeVar
 
 from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import LedgerReader
+from sfumato.ledger.reader import LedgerReader
 from sfumato.vault.datasets import adds_noise, is_linear_map
+from sfumato.vault.encryption import is_stored_in_plain
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end
+from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held_copies
+from sfumato.vault.releases import held_copies, held_elsewhere
 
 T = TypeVar("T")
 
@@ -27,6 +29,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
     with vault.ledger.reading() as reading:
         head, generations = reading.head(), reading.generations()
         datasets = reading.current("dataset", first=_MAX_DATASETS)
+        plain = [entry.dataset for entry in datasets if is_stored_in_plain(reading, entry)]
     return {
         "vault": vault.ledger.database.name,
         "store": head.store,
@@ -35,6 +38,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
         "entries": head.entries,
         "last entry": head.head,
         **{f"{kind}s": head.counts.get(kind, 0) for kind in ("dataset", "recipient", "grant", "release")},
+        **({"not encrypted": f"{', '.join(plain)}; run sfumato encrypt"} if plain else {}),
         "table": [
             {
                 "dataset": entry.dataset,
@@ -54,10 +58,11 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
     with vault.ledger.reading() as reading:
         entry = require(reading, "dataset", name)
         rows = [_recipient_row(reading, grant) for grant in reading.current("grant", dataset=name)]
-        copies = held_copies(reading, name)
+        copies, elsewhere = held_copies(reading, name), held_elsewhere(reading, name)
+        shared = overlapping(reading, name)
     roles = entry.body["columns"]
     numbers = any(map(adds_noise, roles.values()))
-    error = exposure(vault.store, copies, numbers=numbers)["error"] if copies else None
+    error = exposure(vault.store, copies, numbers=numbers, elsewhere=elsewhere)["error"] if copies else None
     mapped = [column for column, role in roles.items() if is_linear_map(role)]
     return {
         "dataset": name,
@@ -66,6 +71,7 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
         "columns": ", ".join(f"{column} ({role})" for column, role in roles.items()),
         "residual error of the best linear attack if all recipients collude": "" if error is None else f"{error:.1%}",
         **({"linear maps, not included": f"{', '.join(mapped)}; see sfumato audit {name}"} if mapped else {}),
+        **({"shares records with, which is included": ", ".join(shared)} if shared else {}),
         "table": rows,
     }
 

@@ -224,7 +224,7 @@ _SAMPLES: dict[tuple[str, int], Sample] = {}
 
 
 def _sample(vault: VaultLifecycle, dataset: str) -> Sample:
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         entry = require(reading, "dataset", dataset)
     cached = vault.location, entry.number
     if cached not in _SAMPLES:

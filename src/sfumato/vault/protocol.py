@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
@@ -86,12 +86,31 @@ class VaultProtocol(Protocol):
         """What the progress of a release counts: `rows` or `bytes`."""
 
     def add(
-        self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
+        self,
+        policy: Policy | str | Path,
+        table: Any,
+        *,
+        traced: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
     ) -> Entry:
         """Add a table with its policy."""
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset."""
+    def update(
+        self,
+        dataset: str,
+        table: Any,
+        *,
+        replace: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
+    ) -> Entry:
+        """Add the next version of a dataset, as a whole table."""
+
+    def append(
+        self, dataset: str, table: Any, *, accept_overlap: str | None = None, progress: Progress | None = None
+    ) -> Entry:
+        """Add the next version of a dataset: the current one and some more rows."""
 
     def dataset(self, name: str) -> DatasetInfo:
         """The latest version of a dataset."""

@@ -12,41 +12,42 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet
 
+from sfumato.errors import VaultError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.release.perturbation import joint_schemes, record_digests
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.partitioner import PARTITIONS, partition_by_id
 from sfumato.tables.source import Source
-from sfumato.vault.store import Store, altered_file
+from sfumato.vault.encrypted_store import EncryptedStore
+
+MAX_LOST = 0.05
+"""The share of a version's records that the next one may lose without being asked to; see `loss_refusal`."""
 
 
-def write_records(scheme: TableScheme, source: Source, path: Path) -> None:
+def write_records(scheme: TableScheme, source: Source, target: Any) -> None:
     """Write the file of the record hashes of a version."""
     names = ["record", *(f"draws{i}" for i in range(len(joint_schemes(scheme)))), "rest"]
     schema = pa.schema([(name, pa.uint64()) for name in names])
-    with pyarrow.parquet.ParquetWriter(path, schema, use_dictionary=False, compression="none") as file:
+    with pyarrow.parquet.ParquetWriter(target, schema, use_dictionary=False, compression="none") as file:
         for part in partition_by_id(record_digests(scheme, source)):
             words = part if part.size else np.empty((0, len(names)), np.uint64)
             columns = [pa.array(np.ascontiguousarray(words[:, i])) for i in range(len(names))]
             file.write_table(pa.table(columns, schema=schema), row_group_size=max(len(words), 1))
 
 
-def _parts(store: Store, files: Sequence[dict[str, str]]) -> Iterator[list[Words]]:
+def _parts(store: EncryptedStore, files: Sequence[dict[str, str]]) -> Iterator[list[Words]]:
     """The corresponding partitions of several files."""
     with contextlib.ExitStack() as stack:
         opened = []
         for file in files:
-            if not store.is_intact(file):
-                raise altered_file(file["name"])
-            path = stack.enter_context(store.fetch(file["name"]))
-            opened.append(stack.enter_context(pyarrow.parquet.ParquetFile(path)))
+            content = stack.enter_context(stack.enter_context(store.open(file))())
+            opened.append(stack.enter_context(pyarrow.parquet.ParquetFile(content)))
         for part in range(PARTITIONS):
             tables = [records.read_row_group(part) for records in opened]
             yield [np.column_stack([column.to_numpy() for column in table.columns]) for table in tables]
@@ -65,7 +66,7 @@ class Changes:
     """All changed records, including the redrawn ones."""
 
 
-def compare_versions(store: Store, before: dict[str, str], after: dict[str, str]) -> Changes:
+def compare_versions(store: EncryptedStore, before: dict[str, str], after: dict[str, str]) -> Changes:
     """Compare two versions by the files of their record hashes."""
     totals: Counter[str] = Counter()
     for old, new in _parts(store, [before, after]):
@@ -77,6 +78,25 @@ def compare_versions(store: Store, before: dict[str, str], after: dict[str, str]
         totals["changed"] += int(differs.any(axis=1).sum())
         totals["unchanged"] += int((~differs.any(axis=1)).sum())
     return Changes(**totals)
+
+
+def loss_refusal(dataset: str, rows: int, found: Changes, *, has_ids: bool) -> VaultError | None:
+    """The reason against a version that loses too many of its records or, without ids, moves them to other rows."""
+    allowed = MAX_LOST * rows
+    if found.deleted > allowed:
+        return VaultError(
+            f"an update must keep at least {1 - MAX_LOST:.0%} of the records, and this table lacks {found.deleted:,} "
+            f"of the {rows:,} records of {dataset}; add new rows with `sfumato append {dataset} FILE`, or give up the "
+            "missing records with --replace"
+        )
+    if not has_ids and found.changed > allowed:
+        return VaultError(
+            f"records without an id column are known by their row number, so that an update must leave them in their "
+            f"rows, and {found.changed:,} of the {rows:,} rows of {dataset} would change and get new noise, which "
+            "recipients of both versions can average; keep the order of the rows, and add new ones at the end, or add "
+            "the table under a policy with an id column. --replace accepts the new noise"
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -93,30 +113,57 @@ class HeldCopy:
     """The variance of its noise relative to the data's variance, in the direction where this is smallest."""
 
 
-def exposure(store: Store, copies: Sequence[HeldCopy], *, numbers: bool) -> dict[str, Any]:
+def exposure(
+    store: EncryptedStore | None,
+    copies: Sequence[HeldCopy],
+    *,
+    numbers: bool,
+    elsewhere: Sequence[Sequence[HeldCopy]] = (),
+) -> dict[str, Any]:
     """The number of independent noise draws that records received in these copies, and the residual error.
 
     Averaging independent draws at noise `σi²` leaves `1/(1+Σ1/σi²)` of a record's variance (li2012, Theorem 3); copies
-    that share a draw lie on one path, where only the best of them counts.
+    that share a draw lie on one path, where only the best of them counts. Where the key of a version is lost, all
+    records are assumed to have been in it with noise of their own.
 
     Args:
+        store: the store; `None` if nothing in it can be read.
+        copies: the copies.
         numbers: whether some columns have additive noise; their hash is then the first unit.
+        elsewhere: copies of each other dataset that shares records with this one. Which records these are is not
+            known, so that each record counts as the most exposed one there.
 
     """
+    draws, smallest = _draws(store, copies)
+    for others in elsewhere:
+        more, error = _draws(store, others)
+        draws = Counter({times + max(more, default=0): count for times, count in draws.items()})
+        smallest = 1 / (1 / smallest + 1 / error - 1)
+    histogram = {str(times): draws[times] for times in sorted(draws)}
+    return {"draws": histogram, "error": smallest if numbers else None}
+
+
+def _draws(store: EncryptedStore | None, copies: Sequence[HeldCopy]) -> tuple[Counter[int], float]:
+    """How many records received how many draws in these copies, and the smallest residual error of any record."""
     best: dict[tuple[str, str, int], float] = {}
     for copy in copies:
         draw = copy.records, copy.digest, copy.generation
         best[draw] = min(copy.noise, best.get(draw, math.inf))
-    files = [{"name": name, "sha256": digest} for name, digest, _ in best]
-    generations = [generation for _, _, generation in best]
-    draws: Counter[int] = Counter()
-    smallest = 1.0
-    for parts in _parts(store, files):
-        counts, errors = _draws_per_record(parts, generations, list(best.values()))
-        draws.update(counts.tolist())
-        smallest = min([smallest, *errors.tolist()])
-    histogram = {str(times): draws[times] for times in sorted(draws)}
-    return {"draws": histogram, "error": smallest if numbers else None}
+    known = {} if store is None else {draw: best[draw] for draw in best if store.is_readable(_file(draw))}
+    unknown = [noise for draw, noise in best.items() if draw not in known]
+    precision = sum(1 / noise for noise in unknown)
+    draws, smallest = Counter({len(unknown): 0}), 1 / (1 + precision)
+    if store is not None and known:
+        draws.clear()
+        for parts in _parts(store, list(map(_file, known))):
+            counts, errors = _draws_per_record(parts, [generation for _, _, generation in known], list(known.values()))
+            draws.update((counts + len(unknown)).tolist())
+            smallest = min([smallest, *(1 / (1 / errors + precision)).tolist()])
+    return draws, smallest
+
+
+def _file(draw: tuple[str, str, int]) -> dict[str, str]:
+    return {"name": draw[0], "sha256": draw[1]}
 
 
 def _draws_per_record(parts: list[Words], generations: list[int], noises: list[float]) -> tuple[Rows, Floats]:

@@ -12,7 +12,8 @@ from sfumato.errors import GrantError, TamperedError
 from sfumato.keys.key import Key
 from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
-from sfumato.ledger.ledger import Ledger, LedgerReader, Query
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.release import gate
 from sfumato.release.certificate import signed
@@ -23,6 +24,7 @@ from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
 from sfumato.vault.datasets import Dataset, residual_error, variance_ratio
 from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
+from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import HeldCopy, exposure
 
 
@@ -86,8 +88,7 @@ class CopyRequest:
         query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)
         terms = self.terms()
         found = reading.entries(query)
-        same = [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
-        return [reading.authenticated(one) for one in same]  # a forged entry would spare a copy the gate's attacks
+        return [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
 
 
 class VaultIssuer(Issuer):
@@ -107,7 +108,11 @@ class VaultIssuer(Issuer):
 
     @property
     def other_copies(self) -> Sequence[tuple[Level, Key]]:
-        """The most faithful copies of the dataset that anybody was given under each earlier master key."""
+        """The most faithful copies with other noise that anybody was given, of any version or overlapping dataset.
+
+        Other noise has a copy under an earlier master key. It also has a copy of a dataset that shares records with
+        this one, in whose stead a copy of this dataset under a key of its own is attacked.
+        """
         request = self._request
         if not request.dataset.scheme.policy.targets:
             return []
@@ -117,7 +122,12 @@ class VaultIssuer(Issuer):
                 generation = entry.body["generation"]
                 if generation != request.generation and generation in request.keys:
                     best[generation] = max(best.get(generation, 0.0), entry.body["fidelity"])
-        return [(Level(fidelity), request.keys[generation]) for generation, fidelity in best.items()]
+            elsewhere = [
+                (Level(max(entry.body["fidelity"] for entry in found)), request.key.derive("overlap", other))
+                for other in overlapping(reading, request.dataset.name)
+                if (found := reading.entries(Query(kind="release", dataset=other)))
+            ]
+        return [(Level(fidelity), request.keys[generation]) for generation, fidelity in best.items()] + elsewhere
 
     def begin(self, draft: Manifest) -> Manifest:
         request = self._request
@@ -171,14 +181,16 @@ class VaultIssuer(Issuer):
     def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy; computed outside of any transaction, since it takes long."""
         request = self._request
-        with self._ledger.reading() as reading:
+        with self._ledger.reading(request.keys) as reading:
             earlier = held_copies(reading, request.dataset.name, request.grant.recipient)
+            elsewhere = held_elsewhere(reading, request.dataset.name, request.grant.recipient)
         this = held_copy(request.dataset.body, request.fidelity, request.generation)
         noisy = request.dataset.has_additive_noise
         alone = residual_error(request.fidelity, request.dataset.variance_ratio) if noisy else None
-        if set(earlier) <= {this}:
+        if set(earlier) <= {this} and not elsewhere:
             return {"draws": {"1": rows}, "error": alone, "alone": alone}
-        return {**exposure(request.dataset.store, [*earlier, this], numbers=noisy), "alone": alone}
+        found = exposure(request.dataset.store, [*earlier, this], numbers=noisy, elsewhere=elsewhere)
+        return {**found, "alone": alone}
 
 
 class RepeatIssuer(VaultIssuer):
@@ -204,8 +216,8 @@ class RepeatIssuer(VaultIssuer):
             super().record(action, rows, digest)
 
     def _is_unchanged(self) -> bool:
-        with self._ledger.reading() as reading:
-            same = reading.head().head == self._head
+        with self._ledger.reading(self._request.keys) as reading:
+            same = reading.verified_head().head == self._head
         return same and not self._request.grant.is_over(self._now())
 
 
@@ -231,6 +243,12 @@ def held_copies(reading: LedgerReader, dataset: str, recipient: str | None = Non
     bodies = {entry.body["version"]: entry.body for entry in versions}
     given = [(bodies[one.body["version"]], one.body["fidelity"], one.body["generation"]) for one in releases]
     return list(dict.fromkeys(held_copy(*one) for one in given))
+
+
+def held_elsewhere(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[list[HeldCopy]]:
+    """The copies, of each other dataset that shares records with this one, that a recipient, or all, were given."""
+    held = [held_copies(reading, other, recipient) for other in overlapping(reading, dataset)]
+    return [copies for copies in held if copies]
 
 
 def held_copy(dataset: dict[str, Any], fidelity: float, generation: int) -> HeldCopy:

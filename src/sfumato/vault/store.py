@@ -1,4 +1,4 @@
-"""Content-addressed storage of a vault's files: in its folder, or in any file system that fsspec supports.
+"""Content-addressed storage of a vault's encrypted files: in its folder, or in any file system that fsspec supports.
 
 A file's name contains its digest. Files are written once and atomically, and an entry of the ledger then refers to
 them; a file without such an entry was left by an interrupted command, and repeating that command adopts it.
@@ -18,11 +18,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import VaultError
+from sfumato.errors import VaultError, install_hint
 from sfumato.ledger.database import is_url
 from sfumato.tables.atomic import atomic_path
 
 _NAME = re.compile(r"(datasets|uploads)/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A-Za-z0-9._-]*")
+
+REPLACED = "encrypted"
+"""The action of an entry whose body has the names of plain files, and the encrypted files that replaced them."""
 
 DIGITS = 16
 """Hexadecimal digits of the digest in a file's name."""
@@ -40,6 +43,10 @@ class Store(abc.ABC):
         """A local file with the content of a stored file, to be read only."""
 
     @abc.abstractmethod
+    def head(self, name: str, size: int) -> bytes:
+        """The first bytes of a stored file."""
+
+    @abc.abstractmethod
     def drop(self, name: str) -> None:
         """Delete a file that no entry refers to."""
 
@@ -47,9 +54,9 @@ class Store(abc.ABC):
     def names(self, folder: str = "") -> list[str]:
         """The names of all files, or of those in a folder."""
 
-    def put_text(self, name: str, text: str) -> dict[str, str]:
-        """Store a text."""
-        return self.put(name, lambda path: _write(path, text))
+    def scratch(self) -> Path | None:
+        """The folder for temporary files; `None` for that of the system."""
+        return None
 
     def is_intact(self, file: dict[str, str]) -> bool:
         """Whether a file exists and has its digest."""
@@ -84,12 +91,20 @@ class FolderStore(Store):
             part.chmod(0o600)
         return {"name": file_name(name, digests[0]), "sha256": digests[0]}
 
+    def scratch(self) -> Path:
+        self.root.mkdir(parents=True, exist_ok=True, mode=0o700)
+        return self.root
+
     @contextlib.contextmanager
     def fetch(self, name: str) -> Iterator[Path]:
         path = self.root / file_name(name)
         if not path.is_file():
             raise missing_file(name)
         yield path
+
+    def head(self, name: str, size: int) -> bytes:
+        with self.fetch(name) as path, path.open("rb") as file:
+            return file.read(size)
 
     def digest_of(self, path: Path) -> str:
         """The digest of a file, cached until the file's change time changes: its owner cannot set that time."""
@@ -116,7 +131,7 @@ class ObjectStore(Store):
         try:
             import fsspec  # noqa: PLC0415 - an extra
         except ImportError:
-            raise VaultError("a store at a URL needs fsspec; run `pip install 'sfumato[remote]'`") from None
+            raise VaultError(f"a store at a URL needs fsspec; {install_hint('remote')}") from None
         try:
             self._system, self._root = fsspec.core.url_to_fs(url)
         except (ValueError, ImportError) as error:
@@ -144,6 +159,10 @@ class ObjectStore(Store):
                     raise missing_file(name)
                 self._system.get_file(self._at(name), str(path))
             yield path
+
+    def head(self, name: str, size: int) -> bytes:
+        with self._translated_errors(name):
+            return bytes(self._system.cat_file(self._at(name), end=size))
 
     def drop(self, name: str) -> None:
         with self._translated_errors(name):
@@ -187,6 +206,11 @@ def files_in(body: dict[str, Any]) -> dict[str, str]:
     return {file["name"]: file["sha256"] for file in body.values() if isinstance(file, dict) and "sha256" in file}
 
 
+def replaced_in(action: str, body: dict[str, Any]) -> set[str]:
+    """The plain files that an entry says are replaced."""
+    return set(body) if action == REPLACED else set()
+
+
 def digest_of(path: Path) -> str:
     """The SHA-256 digest of a file."""
     with path.open("rb") as file:
@@ -208,7 +232,3 @@ def altered_file(name: str) -> VaultError:
 def missing_file(name: str) -> VaultError:
     """The error for a file that does not exist."""
     return VaultError(f"the vault's file {name} must exist, and it is gone; restore it from a backup")
-
-
-def _write(path: Path, text: str) -> None:
-    path.write_bytes(text.encode())

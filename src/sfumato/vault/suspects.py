@@ -7,15 +7,15 @@ from collections.abc import Mapping
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.ledger import LedgerReader, Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.vault.datasets import Dataset
+from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.grants import granted_view
 from sfumato.vault.leak_alignment import ReleasedCopy, ReleaseGroup
-from sfumato.vault.store import Store
 
 
 def release_groups(
-    reading: LedgerReader, dataset: str, store: Store, keys: Mapping[int, Key]
+    reading: LedgerReader, dataset: str, store: EncryptedStore, keys: Mapping[int, Key]
 ) -> tuple[list[ReleaseGroup], int]:
     """All released copies of a dataset, by version and key, and the number of those whose key is lost."""
     entries = reading.entries(Query(kind="dataset", dataset=dataset))

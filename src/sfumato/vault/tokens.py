@@ -91,7 +91,7 @@ def withdraw(vault: VaultLifecycle, name: str) -> Entry:
 
 def list_tokens(vault: VaultLifecycle, holder: str | None = None) -> list[Token]:
     """All tokens, or those of one holder."""
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         found = map(Token.of, reading.current("token", recipient=holder or ""))
         return [token for token in found if holder is None or token.holder == holder]
 

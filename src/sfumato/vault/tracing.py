@@ -25,6 +25,7 @@ from sfumato.vault.leak_alignment import (
     ReleasedCopy,
     ReleaseGroup,
     alignments,
+    close_alignments,
 )
 from sfumato.vault.likelihood_ratio import Score, score
 
@@ -189,22 +190,27 @@ def trace(
 
 
 def _compare(group: ReleaseGroup, leak: Leak, columns: Sequence[str], rate: float) -> Iterator[_Comparison]:
-    """Score the copies of a group in each match, until one is significant at `rate` without a search by values."""
-    for match in alignments(group, _gaussian(group), leak, columns):
-        scores = _Scores(group, match, columns)
-        evidence = [
-            _Evidence(group, copy, one, one.p_value < rate and scores.is_unrecorded(copy, rate))
-            for copy, one in scores.of_all().items()
-        ]
-        yield _Comparison(match, evidence, scores.original_share())
-        if match.method != MatchMethod.VALUES and any(one.score.p_value < rate for one in evidence):
-            return  # a match by values is less reliable, and not needed
+    """Score the copies of a group in each match, until one is significant at `rate`; a search by values is complete."""
+    significant = False
+    for find in (alignments, close_alignments):
+        for match in find(group, _gaussian(group), leak, columns):
+            scores = _Scores(group, match, columns)
+            evidence = [
+                _Evidence(group, copy, one, one.p_value < rate and scores.is_unrecorded(copy, rate))
+                for copy, one in scores.of_all().items()
+            ]
+            yield _Comparison(match, evidence, scores.original_share())
+            significant |= any(one.score.p_value < rate for one in evidence)
+            if significant and match.method in (MatchMethod.RECORD_IDS, MatchMethod.ROW_ORDER):
+                return  # a match by values is less reliable, and not needed
+        if significant:
+            return
 
 
 def _suspects(evidence: list[_Evidence], tests: int) -> list[Suspect]:
     """The holders of each copy, with those who hold the same level of the same records together."""
     by_level: dict[tuple[Key, float], list[_Evidence]] = {}
-    for one in sorted(evidence, key=lambda one: -one.score.z):
+    for one in sorted(evidence, key=lambda one: -abs(one.score.z)):
         by_level.setdefault((one.group.key, one.copy.fidelity), []).append(one)
     out = []
     for (_, fidelity), found in by_level.items():

@@ -10,13 +10,13 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret, unwrap, wrap
 from sfumato.keys.signature import public_key
 from sfumato.ledger.database import is_url
-from sfumato.ledger.ledger import Generation, Head
+from sfumato.ledger.reader import Generation, Head
 
 KEY, KEY_FILE, PASSPHRASE = "SFUMATO_KEY", "SFUMATO_KEY_FILE", "SFUMATO_PASSPHRASE"
 
 _LOST = (
-    "If it is lost, it cannot be recovered, and no further copy can share the noise of earlier ones. "
-    "`sfumato rekey --lost` creates a new master key, and shows the disclosure risk of doing so"
+    "If it is lost, it cannot be recovered: nobody can read the stored tables, and no further copy can share the noise "
+    "of earlier ones. `sfumato rekey --lost` creates a new master key, and shows the disclosure risk of doing so"
 )
 
 
@@ -27,16 +27,20 @@ def find_secret(location: str | Path, opens_with: str | None = None) -> Secret |
         opens_with: look only for a `passphrase`, or only for a `key`.
 
     """
-    environment = os.environ
-    if opens_with != "passphrase":
-        if environment.get(KEY):
-            return _key_from_hex(environment[KEY])
-        if environment.get(KEY_FILE):
-            return Key.load(environment[KEY_FILE])
-    if environment.get(PASSPHRASE) and opens_with != "key":
-        return environment[PASSPHRASE]
+    found = key_from_environment() if opens_with != "passphrase" else None
+    if found is not None:
+        return found
+    if os.environ.get(PASSPHRASE) and opens_with != "key":
+        return os.environ[PASSPHRASE]
     beside = key_file(location)
     return Key.load(beside) if opens_with != "passphrase" and beside is not None and beside.exists() else None
+
+
+def key_from_environment() -> Key | None:
+    """The key in `SFUMATO_KEY`, else in the file that `SFUMATO_KEY_FILE` names; `None` if neither is set."""
+    if os.environ.get(KEY):
+        return _key_from_hex(os.environ[KEY])
+    return Key.load(os.environ[KEY_FILE]) if os.environ.get(KEY_FILE) else None
 
 
 def key_file(location: str | Path) -> Path | None:

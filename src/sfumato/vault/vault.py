@@ -9,14 +9,14 @@ from typing import Any
 
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
 from sfumato.tables.view import View
 from sfumato.vault import tokens
 from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
-from sfumato.vault.dataset_versions import add, update
+from sfumato.vault.dataset_versions import add, append, update
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Grant, RequestedLevel, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -41,35 +41,81 @@ class Vault(VaultLifecycle):
         vault.grant("university", "clinic", "partner")
         vault.release("university", "clinic", "clinic.parquet")
 
-    Reading needs no secret. Writing, verifying and releasing need one, from the first of these sources that has it: the
-    argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`, `SFUMATO_KEY_FILE` and
-    `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods (`VaultProtocol`).
+    Tables are stored encrypted. Reading the ledger needs no secret; all else needs one, from the first of these sources
+    that has it: the argument `secret` (a passphrase or a `Key`), the environment variables `SFUMATO_KEY`,
+    `SFUMATO_KEY_FILE` and `SFUMATO_PASSPHRASE`, and the key file beside the folder. `RemoteVault` has the same methods
+    (`VaultProtocol`).
     """
 
     release_unit = "rows"
 
     def add(
-        self, policy: Policy | str | Path, table: Any, *, traced: bool = False, progress: Progress | None = None
+        self,
+        policy: Policy | str | Path,
+        table: Any,
+        *,
+        traced: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
     ) -> Entry:
         """Add a table with its policy, under the name in the policy; adding the same again changes nothing.
 
         Args:
             policy: a policy, or the path of its file.
             traced: fingerprint the copies of recipients with the same level, so that a leak can be traced.
+            accept_overlap: the reason why records of this table may also be in another dataset, with noise of its
+                own; without one that is refused.
 
         """
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
+        keys = self._keys_of_intact_head()
         return add(
-            self.ledger, self._keys_of_intact_head(), self.store, policy, table, traced=traced, progress=progress
+            *(self.ledger, keys, self.store, policy, table),
+            traced=traced,
+            accept_overlap=accept_overlap,
+            progress=progress,
         )
 
-    def update(self, dataset: str, table: Any, *, progress: Progress | None = None) -> Entry:
-        """Add the next version of a dataset; the same table again changes nothing."""
-        return update(self.ledger, self._keys_of_intact_head(), self.store, dataset, table, progress=progress)
+    def update(
+        self,
+        dataset: str,
+        table: Any,
+        *,
+        replace: bool = False,
+        accept_overlap: str | None = None,
+        progress: Progress | None = None,
+    ) -> Entry:
+        """Add the next version of a dataset, as a whole table; the same table again changes nothing.
+
+        Args:
+            replace: accept a table that lacks more than 5 % of the records or, if it has no id column, in which more
+                than 5 % of the rows have changed; both are refused otherwise.
+            accept_overlap: the reason why new records may also be in another dataset, as for `add`.
+
+        """
+        keys = self._keys_of_intact_head()
+        return update(
+            *(self.ledger, keys, self.store, dataset, table),
+            replace=replace,
+            accept_overlap=accept_overlap,
+            progress=progress,
+        )
+
+    def append(
+        self, dataset: str, table: Any, *, accept_overlap: str | None = None, progress: Progress | None = None
+    ) -> Entry:
+        """Add the next version of a dataset: the current one and these rows; the same rows again change nothing.
+
+        Args:
+            accept_overlap: the reason why new records may also be in another dataset, as for `add`.
+
+        """
+        keys = self._keys_of_intact_head()
+        return append(self.ledger, keys, self.store, dataset, table, accept_overlap=accept_overlap, progress=progress)
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             return Dataset.of(require(reading, "dataset", name), self.store)
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
@@ -78,7 +124,7 @@ class Vault(VaultLifecycle):
 
     def recipients(self) -> list[Recipient]:
         """All recipients, sorted by name."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             entries = reading.current("recipient")
         return checked_overview(lambda: [Recipient.of(entry) for entry in entries])
 
@@ -170,7 +216,7 @@ class Vault(VaultLifecycle):
 
     def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
         """The grants that were not revoked, all of them or those of a dataset or a recipient."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             entries = reading.current("grant", dataset=dataset, recipient=recipient)
         return checked_overview(lambda: [Grant.of(entry) for entry in entries if entry.action == "granted"])
 
@@ -202,7 +248,7 @@ class Vault(VaultLifecycle):
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""
         keys = self.keys()
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(keys) as reading:
             require(reading, "dataset", dataset)
             groups, untraceable = release_groups(reading, dataset, self.store, keys)
         return trace(groups, leaked, untraceable, progress)
@@ -218,7 +264,9 @@ class Vault(VaultLifecycle):
 
         """
         keys = self.keys()
-        return verify(self.ledger, self.store, keys, self.outbox, contains=contains, files=files, progress=progress)
+        return verify(
+            self.ledger, self.store.files, keys, self.outbox, contains=contains, files=files, progress=progress
+        )
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""

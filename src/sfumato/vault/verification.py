@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -11,11 +12,17 @@ import sqlalchemy as sa
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry
-from sfumato.ledger.ledger import Head, Ledger, LedgerReader, Query
-from sfumato.ledger.tables import ENTRIES, SUBJECTS
+from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.reader import Head, LedgerReader, Query
+from sfumato.ledger.subject_index import ANY, MemoryIndex, Subject, SubjectName
+from sfumato.ledger.tables import NODES, SUBJECTS
 from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
-from sfumato.vault.store import Store, files_in
+from sfumato.vault.data_keys import altered_keys, scopes
+from sfumato.vault.encrypted_store import is_encrypted, scope_of
+from sfumato.vault.store import Store, files_in, replaced_in
+
+_DAMAGED = "the index of the ledger is damaged"
 
 _PREFIX = 12
 """The least number of digits of a hash that identify an entry."""
@@ -64,19 +71,45 @@ def check_ledger(
     report: VerificationReport,
     contains: str | None = None,
     progress: Callable[[int], None] | None = None,
+    *,
+    state: bool = True,
 ) -> dict[str, str]:
-    """Verify the entries and the state, and return the files that the entries refer to, with their digests."""
+    """Verify the entries and the state, and return the files that the entries refer to, with their digests.
+
+    Args:
+        state: whether to compare the stored index of subjects too; a backup has none.
+
+    """
     if contains is not None and len(contains) < _PREFIX:
         raise VaultError(f"a hash must be given with at least {_PREFIX} of its digits, got {contains!r}")
     head, found = reading.head(), contains is None
     stored: dict[str, str] = {}
+    index = MemoryIndex()
+    replaced: set[str] = set()
     for entry in _verified_chain(reading, head, keys, report, progress):
+        index.record(entry)
         found = found or (contains is not None and entry.hash.startswith(contains))
         stored |= files_in(entry.body)
+        replaced |= replaced_in(entry.action, entry.body)
     if not found:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
-    report.problems += _state_problems(reading, head)
+    report.problems += _index_problems(head, index)
+    report.problems += _state_problems(reading, index) if state else []
+    stored = {name: digest for name, digest in stored.items() if name not in replaced}
+    _verify_data_keys(reading, keys, stored, report)
     return stored
+
+
+def _verify_data_keys(
+    reading: LedgerReader, keys: Mapping[int, Key], stored: dict[str, str], report: VerificationReport
+) -> None:
+    """Check that the keys of encrypted files are there, unless they were lost, and as the vault wrapped them."""
+    report.problems += [f"the key of {scope} was altered" for scope in altered_keys(reading, keys)]
+    needed = {scope_of(name) for name in stored if is_encrypted(name) and name.startswith("datasets/")}
+    was_lost = any(generation.lost for generation in reading.generations())
+    for scope in sorted(needed - scopes(reading)):
+        text = f"the files of {scope} can no longer be read: the key that encrypts them is"
+        (report.notes if was_lost else report.problems).append(f"{text} {'lost' if was_lost else 'gone'}")
 
 
 def _verified_chain(
@@ -117,22 +150,34 @@ def _verified_chain(
         report.notes.append(f"the key of generation {number} is lost: its entries cannot be authenticated")
 
 
-def _state_problems(reading: LedgerReader, head: Head) -> list[str]:
-    """The subjects that do not point to their latest entry, and wrong counts of subjects."""
-    names = ("kind", "dataset", "recipient")
-    last = sa.select(*(ENTRIES.c[name] for name in names), sa.func.max(ENTRIES.c.number).label("entry"))
-    last_of = last.group_by(*(ENTRIES.c[name] for name in names)).subquery()
-    both = sa.and_(*(SUBJECTS.c[name] == last_of.c[name] for name in names))
-    wrong = sa.select(last_of).outerjoin(SUBJECTS, both).where(SUBJECTS.c.entry.is_distinct_from(last_of.c.entry))
-    stray = sa.select(SUBJECTS).outerjoin(last_of, both).where(last_of.c.entry.is_(None))
-    problems = []
-    for row in reading.connection.execute(sa.union(wrong, stray).limit(20)):
-        subject = "/".join(part for part in (row.kind, row.dataset, row.recipient) if part)
-        problems.append(f"the state of {subject} contradicts the ledger")
-    counts = reading.connection.execute(sa.select(SUBJECTS.c.kind, sa.func.count()).group_by(SUBJECTS.c.kind))
-    if {kind: count for kind, count in counts} != head.counts:  # noqa: C416 - rows are not pairs to dict()
-        problems.append("the counts in the head of the ledger are wrong")
+def _index_problems(head: Head, index: MemoryIndex) -> list[str]:
+    """Whether the head commits to the index of the entries, and counts their subjects right."""
+    counts = Counter(subject.kind for subject in index if ANY not in subject.name)
+    problems = ["the counts in the head of the ledger are wrong"] if dict(counts) != head.counts else []
+    if head.root and head.root != index.nodes()[-1]:
+        problems.append("the index in the head of the ledger is not that of its entries")
     return problems
+
+
+def _state_problems(reading: LedgerReader, index: MemoryIndex) -> list[str]:
+    """The subjects whose stored state is not that of the entries."""
+    stored, expected = _stored_subjects(reading), {subject.name: subject for subject in index}
+    if not stored and not reading.head().root:
+        return []  # an earlier version wrote the ledger: the next entry adds the index
+    wrong = sorted(name for name in expected | stored if expected.get(name) != stored.get(name))
+    named = ["/".join(part for part in name if part) for name in wrong if ANY not in name]
+    if named:
+        return [f"the state of {name} contradicts the ledger" for name in named[:20]]
+    nodes = {row.number: row.hash for row in reading.connection.execute(sa.select(NODES))}
+    return [_DAMAGED] if wrong or nodes | {-1: ""} != index.nodes() | {-1: ""} else []
+
+
+def _stored_subjects(reading: LedgerReader) -> dict[SubjectName, Subject]:
+    found = {}
+    for row in reading.connection.execute(sa.select(SUBJECTS)):
+        values = {name: value for name, value in row._mapping.items() if name != "bucket"}  # noqa: SLF001
+        found[row.kind, row.dataset, row.recipient] = Subject(**values)
+    return found
 
 
 def _verify_files(
@@ -148,6 +193,11 @@ def _verify_files(
             report.problems.append(f"the file {name} was altered")
         if progress:
             progress(1)
+    plain = sorted(name for name in stored if not is_encrypted(name))
+    if plain:
+        report.notes.append(
+            f"{len(plain)} files of an earlier version are not encrypted, e.g. {plain[0]}: run `sfumato encrypt`"
+        )
     stray = sorted(name for name in existing - set(stored) if name.startswith("datasets/"))
     if stray and report.sound:  # else the entry that refers to them may have been altered
         report.notes.append(

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from tests import wards
+from tests.planted_faults import plant_independent_noise
 
 import sfumato as sf
 from sfumato.attacks import ATTACKS
 from sfumato.audit.audit import audit
-from sfumato.audit.messages import notes, text, verdict
+from sfumato.audit.messages import headline, notes, text, verdict
 from sfumato.audit.outliers import SinglingOutRisk, singling_out_risk
 from sfumato.audit.report import page
 from sfumato.audit.result import SkippedAttack
 from sfumato.errors import AttackError, GrantError, VaultError
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.targets import Target
+from sfumato.risk.thresholds import ThresholdResult
 from sfumato.tables.sampling import one_in, sampled
 from sfumato.tables.view import EVERYTHING, View
 
@@ -33,7 +36,7 @@ def test_an_audit_of_sound_copies(table: pa.Table, copies: dict[str, pa.Table]) 
     assert found.passed
     assert not found.collusion_gains
     assert found.paths == 1
-    linear_map_attacks = {"known-input", "known-sample", "ica"}
+    linear_map_attacks = {"known-input", "known-rows", "known-sample", "ica"}
     assert {score.attack for score in found.all_copies.scores} == set(ATTACKS.names()) - linear_map_attacks
     assert "learned on all copies" in stages
     risks = {risk.column: risk for risk in found.column_risks}
@@ -73,6 +76,23 @@ def test_collusion_gains_from_independent_copies(table: pa.Table) -> None:
     assert not found.passed
     assert found.paths == 2
     assert "COLLUSION GAINS" in verdict(found)
+
+
+def test_attacks_on_all_copies_do_not_believe_that_they_lie_on_one_path(
+    table: pa.Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With independent noise under manifests that state one path, the copies together disclose more, and it shows."""
+    plant_independent_noise(monkeypatch)
+    made = wards.policy().fit(table).release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(32)))
+    found = audit(table, dict(zip(("ann", "bob"), made, strict=True)), attacks=(*QUICK, "regression"))
+    assert found.paths == 1
+    assert not found.passed
+    assert found.collusion_gains
+    risks = {risk.column: risk for risk in found.column_risks}
+    assert risks["age"].all_copies < 0.9 * risks["age"].single_copy
+    error, reconstruction = found.collusion_curves
+    assert error.these_copies[1] < 0.9 * error.these_copies[0]
+    assert reconstruction.these_copies[1] > reconstruction.these_copies[0] + 0.01
 
 
 def test_a_flawed_copy_must_not_be_released(table: pa.Table, copies: dict[str, pa.Table]) -> None:
@@ -180,7 +200,8 @@ def test_awkward_tables_are_audited_and_released(case: str, rng: np.random.Gener
     threshold = "" if case == "few" else f'[audit]\n{last} = "error >= 0.001"\n'
     policy = f'dataset = "d"\n[levels]\na = 0.6\nb = 0.3\n[columns]\n{columns}{threshold}'
     scheme = sf.Policy.loads(policy).fit(table)
-    found = audit(table, dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True)))
+    copies = dict(zip("ab", scheme.release_levels(table, ["a", "b"], key), strict=True))
+    found = audit(scheme.arranged(table, key), copies)
     assert not found.soundness.alarms
     assert found.soundness.sound == (case != "few")
     json.dumps(found.summary())
@@ -210,6 +231,24 @@ def test_thresholds_are_tested_by_all_attacks(table: pa.Table, copies: dict[str,
     found = audit(table, copies, targets=targets, attacks=QUICK)
     assert not found.passed
     assert "THRESHOLDS NOT TESTED" in verdict(found)
+
+
+def test_a_disclosed_column_fails_the_audit_and_is_named_first(table: pa.Table, key: sf.Key) -> None:
+    policy = sf.Policy.loads(wards.POLICY.replace("internal = 0.8", "internal = 0.97"))
+    copies = {"ann": policy.fit(table).release(table, "internal", key)}
+    found = audit(table, copies, attacks=("llse",))
+    assert not found.passed
+    assert {risk.column for risk in found.disclosed_columns} == {"age", "income"}
+    said = verdict(found)
+    assert re.match(r"DISCLOSED: an attack recovers more than 90% of 2 columns: \w+ 9\d% \(llse\); \w+ 9\d% ", said)
+    assert "sound" not in said.lower()
+    assert headline(found) == said[: len(headline(found))]
+    one = dataclasses.replace(found, column_risks=found.column_risks[:1])
+    assert "of 1 column: age" in verdict(one)
+    bound = Target.parse("age: error >= 0.01")  # the owner has decided on this column
+    decided = dataclasses.replace(one, thresholds=(ThresholdResult(bound, "llse", 0.03),), partial=False)
+    assert decided.passed
+    assert verdict(decided).startswith("DISCLOSED")
 
 
 def test_clipped_columns_are_compared_with_the_clipped_original(key: sf.Key) -> None:
@@ -250,7 +289,7 @@ def test_any_number_of_copies_can_be_audited(size: int, table: pa.Table, key: sf
     made = wards.policy().fit(table).release_levels(table, levels, key)
     found = audit(table, dict(zip(levels, made, strict=True)), attacks=QUICK)
     assert found.passed
-    assert ("Sound: the copy" in verdict(found)) == (size == 1)
+    assert ("The noise matches the manifest" in verdict(found)) == (size == 1)
     assert page(found).startswith("<!doctype html>")
 
 

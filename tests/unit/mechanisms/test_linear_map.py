@@ -12,6 +12,7 @@ from scipy.cluster.hierarchy import linkage
 from scipy.spatial.distance import pdist
 from sklearn.cluster import KMeans
 from sklearn.neighbors import NearestNeighbors
+from tests import realdata
 
 import sfumato as sf
 from sfumato.attacks.evidence.arrays import Array, linear_map_model
@@ -58,7 +59,7 @@ def test_mining_gives_what_the_original_gives(settings: str, table: pa.Table, ke
 
 
 def test_standardising_scaling_and_clipping(table: pa.Table, key: sf.Key) -> None:
-    columns = 'c0 = { role = "rotation", scale = 3.0 }\nc1 = { role = "rotation", clip = [0, 10] }\n'
+    columns = 'c0 = { role = "rotation", scale = 3.0 }\nc1 = { role = "rotation", clip = [0, 10], max_clipped = 1 }\n'
     text = f'dataset = "d"\ndefault = "drop"\n[levels]\na = 0.5\n[rotation]\n{TAKEN}%s[columns]\n{columns}'
     plain, standard = (sf.Policy.loads(text % more).fit(table) for more in ("", "standardise = true\n"))
     for scheme in (plain, standard):
@@ -68,8 +69,8 @@ def test_standardising_scaling_and_clipping(table: pa.Table, key: sf.Key) -> Non
         standardised = (np.clip(real, [-np.inf, 0], [np.inf, 10]) - model.centre) / model.unit  # type: ignore[attr-defined]
         np.testing.assert_allclose(pdist(values(copy)), pdist(standardised), rtol=0, atol=1e-7)
         if scheme is standard:
-            np.testing.assert_allclose(standardised.mean(axis=0), 0, atol=0.01)
-            np.testing.assert_allclose(standardised.std(axis=0, ddof=1), [3, 1], rtol=0.01)
+            np.testing.assert_allclose(standardised.mean(axis=0), 0, atol=3 / 32)
+            np.testing.assert_allclose(standardised.std(axis=0, ddof=1), [3, 1], rtol=2 / 32)
 
 
 def test_the_order_of_rows_is_secret(rng: np.random.Generator, key: sf.Key) -> None:
@@ -110,10 +111,53 @@ def test_what_few_known_records_undo_is_refused(table: pa.Table, key: sf.Key, tm
         with pytest.raises(ReleaseError, match=r"must withstand 10 .* known records? (is|are) enough"):
             attempt()
     assert not list(tmp_path.iterdir())
-    for settings in (TAKEN, "noise = true\n", f"withstand = 1\n{TAKEN}"):
+    for settings in (TAKEN, f"withstand = 1\n{TAKEN}"):
         assert len(policy(settings).fit(table).release(table, "a", key)) == 600
+    noisy = sf.Policy.loads(policy("noise = true\n").dumps().replace("0.8", "0.99")).fit(table)
+    with pytest.raises(ReleaseError, match="must withstand 10"):  # little noise
+        noisy.release(table, "a", key)
+    assert len(noisy.release(table, "b", key)) == 600
     wide = pa.table({f"c{i}": np.random.default_rng(i).normal(size=400) for i in range(40)})
     assert len(policy("", size=40).fit(wide).release(wide, "a", key)) == 400  # forty columns withstand ten records
+
+
+def test_a_projection_to_fewer_dimensions_is_tested_too(key: sf.Key) -> None:
+    """Nine known records give half of the others, although a dimension is lost."""
+    values = realdata.cancer()[0].astype(float)
+    table = pa.table({f"c{i}": values[:, i] for i in range(9)})
+    scheme = policy("dimensions = 8\n", size=9, role="projection").fit(table)
+    with pytest.raises(ReleaseError, match="role projection must withstand 10"):
+        scheme.release(table, "a", key)
+    taken = policy("dimensions = 8\n" + TAKEN, size=9, role="projection").fit(table)
+    copy, original = taken.release(table, "a", key), taken.arranged(table, key)
+    known = np.arange(0, 683, 76)
+    estimate = sf.attack("known-rows", [copy], known=(known, original.take(known)))
+    found = sf.score(estimate, original, leave_out=known, epsilon=0.15).breaches["euclidean"]
+    assert found.attack.estimate > 0.3 + found.baseline.estimate
+    few = policy("dimensions = 2\n", size=9, role="projection").fit(table)
+    assert len(few.release(table, "a", key)) == 683  # seven lost dimensions protect
+
+
+def test_a_copy_that_a_sample_undoes_is_refused(key: sf.Key) -> None:
+    """Ten known records do not break 26 columns, but a sample of a thousand does."""
+    skewed = np.random.default_rng(3).gamma(0.3, size=(4400, 26))
+    skewed = (skewed - skewed.mean(axis=0)) / skewed.std(axis=0) * 1.2 ** np.arange(26)
+    table = pa.table({f"c{i}": column for i, column in enumerate(skewed.T)})
+    scheme = policy("", size=26).fit(table)
+    with pytest.raises(ReleaseError, match=r"sample of 1,000 records"):
+        scheme.release(table, "a", key)
+
+
+def test_breaches_are_scored_before_the_map(rng: np.random.Generator, key: sf.Key) -> None:
+    """A large mean hides no error where records are standardised."""
+    table = pa.table({f"c{i}": 1000 + rng.normal(size=500) for i in range(4)})
+    scheme = policy("standardise = true\n" + TAKEN).fit(table)
+    copy, original = scheme.release(table, "a", key), scheme.arranged(table, key)
+    known = np.arange(2)
+    estimate = sf.attack("known-rows", [copy], known=(known, original.take(known)))
+    found = sf.score(estimate, original, leave_out=known, epsilon=0.05).breaches["euclidean"]
+    assert found.baseline.estimate < 0.01  # in raw units, the mean alone would be within a thousandth
+    assert found.attack.estimate < 0.1
 
 
 @pytest.fixture
@@ -159,16 +203,16 @@ def test_a_leak_is_traced_in_the_secret_order(vault: sf.Vault, tmp_path: Path) -
 def test_noise_before_a_turn_is_counted_as_other_noise_is(table: pa.Table, vault: sf.Vault, tmp_path: Path) -> None:
     vault.add(policy("noise = true\n"), table)
     vault.recipient("bob")
-    vault.grant("bob", "d", level="a")
+    vault.grant("bob", "d", level="b")
     vault.release("bob", "d", tmp_path / "copy.parquet")
     [entry] = [entry for entry in vault.log() if entry.action == "released"]
-    assert entry.body["exposure"]["error"] == pytest.approx(0.2)
+    assert entry.body["exposure"]["error"] == pytest.approx(0.6)
     assert "accepted" not in entry.body
     grown = table.set_column(0, "c0", pa.array(table.column("c0").to_numpy() * 20))
-    vault.update("d", grown)
+    vault.update("d", grown, replace=True)
     now, before = (np.linalg.eigvalsh(np.cov(values(one).T))[-1] for one in (grown, table))
     assert now > 2 * before
-    assert vault.dataset("d").variance_ratio == pytest.approx(now / before, rel=0.01)
+    assert vault.dataset("d").variance_ratio == pytest.approx(now / before, rel=0.1)
 
 
 @pytest.mark.parametrize("settings", ["", "noise = true\n", "translation = true\n"])
@@ -186,7 +230,7 @@ def test_an_audit_of_rotated_copies(settings: str, key: sf.Key) -> None:
     assert found.soundness.checks
     assert {risk.column for risk in found.column_risks} == {"c0", "c1", "c2", "c3"}
     assert max(risk.recovered for risk in found.column_risks) > (0.6 if "noise" in settings else 0.95)
-    swapped = arranged.set_column(0, "c0", pa.array(np.roll(arranged.column("c0").to_numpy(), 1)))
+    swapped = arranged.set_column(3, "c3", pa.array(np.roll(arranged.column("c3").to_numpy(), 1)))
     assert not audit(swapped, copies, attacks=["known-sample"]).soundness.sound
 
 
@@ -222,7 +266,7 @@ def test_the_risk_is_assessed_before_a_rotation(table: pa.Table) -> None:
     assert not taken.refused
     assert "accepts the risk: this is a test" in text(taken)
     noisy = assess_linear_map(policy("noise = true\n"), table)
-    assert noisy.known_records is None
+    assert noisy.known_records.curve[0].known_records == 1
     assert "at least as safe" in text(noisy)
     thrown = assess_linear_map(policy("dimensions = 30\n" + TAKEN, role="projection"), table)
     assert "no remedy" in text(thrown)
@@ -344,7 +388,7 @@ def test_one_turn_a_table(table: pa.Table) -> None:
         policy("withstand = 3\n")
     with pytest.raises(PolicyError, match="between 1e-9 and 1e9"):
         sf.Policy.loads(
-            'dataset = "d"\n[levels]\na = 0.5\n[columns]\nc0 = { role = "rotation", scale = 1e300 }\nc1 = "rotation"\n'
+            'dataset = "d"\n[levels]\na = 0.5\n[columns]\nc0 = { role = "rotation", scale = 1e90 }\nc1 = "rotation"\n'
         )
     with pytest.raises(PolicyError, match="must be a table"):
         sf.Policy.loads('rotation = 3\ndataset = "d"\n[levels]\na = 0.5\n[columns]\nc0 = "rotation"\nc1 = "rotation"\n')

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from sfumato.errors import ManifestError, MiningError
 from sfumato.kernels.covariances import PairwiseSums, linear_variance, variance_interval
 from sfumato.kernels.kernel_deconvolution import cdf_weights, cutoff_frequency
 from sfumato.kernels.reconstruction import Grid
-from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments
+from sfumato.mining import PCA, Density, LinearRegression, Mixture, Moments, ask, column, count
 from sfumato.mining.copies.copy import Copy, non_dominated_copies
 from sfumato.mining.copies.quantiles import Bins
 from sfumato.mining.report.capabilities import rows_for_count
@@ -279,7 +280,7 @@ def test_regression_is_corrected_for_attenuation(rng: np.random.Generator) -> No
     found = LinearRegression().fit(copy, "y")
     assert found.coef_ == pytest.approx([1.5, 4, -2], abs=0.15)
     assert ((found.coef_interval_[:, 0] < [1.5, 4, -2]) & (found.coef_interval_[:, 1] > [1.5, 4, -2])).all()
-    assert np.polyfit(copy.column("x").to_numpy(), y, 1)[0] == pytest.approx(0.75, abs=0.1)
+    assert np.polyfit(copy.column("x").to_numpy(), copy.column("y").to_numpy(), 1)[0] == pytest.approx(0.75, abs=0.1)
     clean = pa.table({"x": [1.0], "ward": ["b"]})
     assert found.predict(clean) == pytest.approx([5.5], abs=0.3)
 
@@ -323,3 +324,48 @@ def test_clusters_of_a_rotated_copy_are_those_of_the_original(original: pa.Table
     assert np.array_equal(*labels)
     with pytest.raises(MiningError, match="rotated records"):
         Moments(columns=[copy.column_names[0]]).fit(copy)
+
+
+ROUGH: dict[str, Callable[[np.random.Generator, int], Any]] = {
+    "spike": lambda rng, n: np.where(rng.random(n) < 0.96, 999.0, rng.integers(0, 30, n)),
+    "zero_inflated": lambda rng, n: np.where(rng.random(n) < 0.93, 0.0, rng.lognormal(8, 1, n)),
+    "whole": lambda rng, n: rng.poisson(2, n).astype(float),
+    "lognormal": lambda rng, n: rng.lognormal(0, 2, n),
+    "half_zero": lambda rng, n: np.where(rng.random(n) < 0.5, 0.0, rng.normal(5, 1, n)),
+}
+
+
+@pytest.mark.parametrize("name", ROUGH)
+def test_intervals_hold_for_spikes_whole_numbers_and_heavy_tails(name: str) -> None:
+    """No count of a range and no quantile is stated more precisely than the copy resolves.
+
+    The ends of a range lie on spikes and beside them. Intervals of 95 % confidence are wider than sampling demands, so
+    that all of them hold.
+    """
+    values = ROUGH[name](np.random.default_rng(7), 8000)
+    table = pa.table({"x": values})
+    levels = "".join(f"l{i} = {f}\n" for i, f in enumerate((0.95, 0.8, 0.5)))
+    scheme = sf.Policy.loads(f'dataset = "d"\n[levels]\n{levels}[columns]\nx = "gaussian"\n').fit(table)
+    for copy in scheme.release_levels(table, ["l0", "l1", "l2"], offices.key(3)):
+        ends = np.unique(np.quantile(values, (0.02, 0.5, 0.9)))
+        for end in (*ends, ends[0] + 1.0):
+            for sign, truth in (("<", (values < end).sum()), (">=", (values >= end).sum())):
+                condition = column("x") < end if sign == "<" else column("x") >= end
+                [row] = count(copy, where=condition).to_pylist()
+                assert row["count_low"] <= truth <= row["count_high"], (sign, end, row, truth)
+        probabilities = (0.05, 0.25, 0.5, 0.75, 0.95)
+        for probability, found in zip(probabilities, Moments().fit(copy).quantile("x", probabilities), strict=True):
+            assert found.low <= np.quantile(values, probability, method="inverted_cdf") <= found.high
+
+
+def test_an_average_over_a_range_allows_for_its_resolution() -> None:
+    """The group on one side of a spike is unknown, and so is its average."""
+    rng = np.random.default_rng(8)
+    x = np.where(rng.random(8000) < 0.5, 10.0, rng.normal(10, 5, 8000))
+    table = pa.table({"x": x, "y": np.where(x == 10, 100.0, 0.0) + rng.normal(size=8000)})
+    text = 'dataset = "d"\n[levels]\nl = 0.9\n[columns]\nx = "gaussian"\ny = "keep"\n'
+    copy = sf.Policy.loads(text).fit(table).release(table, "l", offices.key(4))
+    [row] = ask(copy, "select avg(y) as m, sum(y) as s from copy where x < 10").to_pylist()
+    truth = table.column("y").to_numpy()[x < 10]
+    assert row["m_low"] <= truth.mean() <= row["m_high"]
+    assert row["s_low"] <= truth.sum() <= row["s_high"]

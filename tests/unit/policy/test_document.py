@@ -3,6 +3,7 @@ from __future__ import annotations
 import datetime as dt
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -26,8 +27,8 @@ HEAD = 'dataset = "d"\n[levels]\na = 0.5\n[columns]\n'
         (HEAD + "x = 3", "must have a role"),
         (HEAD + 'x = { role = "gaussian", clip = [1, 0] }', "lowest first"),
         (HEAD + 'x = { role = "gaussian", clip = 3 }', "lowest first"),
-        (HEAD + 'x = { role = "gaussian", scale = 0 }', "finite number above 0"),
-        (HEAD + 'x = { role = "gaussian", scale = "big" }', "finite number above 0"),
+        (HEAD + 'x = { role = "gaussian", scale = 0 }', "must be a number above 0"),
+        (HEAD + 'x = { role = "gaussian", scale = "big" }', "must be a number above 0"),
         (HEAD + 'x = { role = "gaussian", integer = 1 }', "true or false"),
         (HEAD + 'x = { role = "uniform", domain = [] }', "list of distinct values"),
         (HEAD + 'x = { role = "uniform", domain = ["a", "a"] }', "list of distinct values"),
@@ -40,6 +41,7 @@ HEAD = 'dataset = "d"\n[levels]\na = 0.5\n[columns]\n'
         ),
         (HEAD + 'x = "independent"', "needs `of`"),
         (HEAD + 'x = { role = "independent", of = "gaussian", domain = [1] }', "cannot have"),
+        (HEAD + 'x = { role = "gaussian", clip = [0, 1], max_clipped = 2 }', "between 0 and 1"),
         ("digits = 0\n" + HEAD + 'x = "keep"', "1 to 32"),
         ('default = "id"\n' + HEAD + 'x = "keep"', "'keep' or 'drop'"),
     ],
@@ -52,6 +54,8 @@ def test_what_is_wrong_is_said(text: str, message: str) -> None:
 def test_levels_must_be_possible_and_in_order() -> None:
     with pytest.raises(LevelError, match="level 'a'"):
         sf.Policy.loads('dataset = "d"\n[levels]\na = 1.0\n[columns]\nx = "keep"')
+    with pytest.raises(LevelError, match=r"'0.2' has 0\.9.*name it in words"):
+        sf.Policy.loads('dataset = "d"\n[levels]\n"0.2" = 0.9\n[columns]\nx = "keep"')
     with pytest.raises(LevelError, match="most to the least trusted"):
         sf.Policy.loads('dataset = "d"\n[levels]\na = 0.2\nb = 0.4\n[columns]\nx = "keep"')
 
@@ -81,3 +85,20 @@ def test_a_policy_file_must_be_readable(tmp_path: Path) -> None:
     (tmp_path / "p.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(SfumatoError, match="UTF-8"):
         sf.Policy.load(tmp_path / "p.toml")
+
+
+def test_a_clip_in_another_unit_is_refused() -> None:
+    table = pa.table({"x": [40.0 + i for i in range(20)], "y": [float(i) for i in range(20)]})
+    for role, other in (("gaussian", "gaussian"), ("rotation", "rotation")):
+        column = f'x = {{ role = "{role}", clip = [1000, 2000] }}\ny = "{other}"\n'
+        with pytest.raises(PolicyError, match=r"at most 25% of its values, and 1000.0 to 2000.0 moves 20 of 20; widen"):
+            sf.Policy.loads(HEAD + column).fit(table)
+        accepted = column.replace("2000]", "2000], max_clipped = 1")
+        sf.Policy.loads(HEAD + accepted).fit(table)
+        sf.Policy.loads(HEAD + column.replace("1000, 2000", "45, 60")).fit(table)  # moves a quarter
+
+
+@pytest.mark.parametrize("columns", ['x = "drop"', 'x = { role = "id", publish = false }'])
+def test_a_policy_that_shows_no_column_is_refused(columns: str) -> None:
+    with pytest.raises(PolicyError, match="at least one column, and the policy drops or hides all of them"):
+        sf.Policy.loads(HEAD + columns).fit(pa.table({"x": [1, 2]}))

@@ -10,9 +10,11 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from click.testing import CliRunner
 from tests import wards
 
 import sfumato as sf
+from sfumato.cli import main
 from sfumato.errors import ManifestError
 from sfumato.keys.signature import is_signed
 from sfumato.release.certificate import check, signed
@@ -43,6 +45,25 @@ def test_a_copy_is_checked_with_the_public_key(vault: sf.Vault, tmp_path: Path, 
     with pytest.raises(ManifestError, match="64 hexadecimal digits"):
         check(path, "my friend")
     assert json.loads(sidecar(path).read_text())["signature"] == manifest.signature
+
+
+def test_an_old_key_names_its_successor(tmp_path: Path) -> None:
+    made = sf.Vault.create(tmp_path / "vault")
+    made.add(wards.policy(), wards.table())
+    made.recipient("clinic")
+    made.grant("clinic", "ward", "partner")
+    old, entry = made.public_key, made.rekey()
+    path, manifest = made.release("clinic", "ward", tmp_path / "copy.parquet")
+    signature = entry.body["succession"]
+    assert (entry.body["previous public"], entry.body["public"]) == (old, made.public_key)
+    assert check(path, old, signature) == manifest == check(path, made.public_key)
+    for wrong in (None, "0" * 128, "x", made.rekey().body["succession"]):
+        with pytest.raises(ManifestError, match="signed it; do not trust"):
+            check(path, old, wrong)
+    lost = made.rekey(lost=True, secret=sf.Key.generate())
+    assert "succession" not in lost.body
+    output = CliRunner().invoke(main, ["check", str(path), "--signer", old, "--succession", signature]).output
+    assert "the key that you named, or its successor" in output
 
 
 def test_any_change_of_the_manifest_is_found(vault: sf.Vault, tmp_path: Path) -> None:

@@ -196,7 +196,9 @@ def test_nothing_lies_hidden_under_nulls(tmp_path: Path) -> None:
     assert np.frombuffer(secrets["k"].buffers()[1], np.float64)[1] == 888.0  # what must not be found in the copy
     unused = pa.DictionaryArray.from_arrays([0, 0, 0], ["used", "unused secret"])
     table = pa.table({**secrets, "d": unused})
-    policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nn = "gaussian"\nk = "keep"\nd = "keep"')
+    policy = sf.Policy.loads(
+        'dataset = "d"\norder = "keep"\n[levels]\na = 0.5\n[columns]\nn = "gaussian"\nk = "keep"\nd = "keep"'
+    )
     copy = policy.fit(table).release(table, "a", KEY)
     for name in ("n", "k"):
         [chunk] = copy.column(name).chunks

@@ -22,7 +22,7 @@ KEY = sf.Key.from_bytes(bytes(range(32)))
 
 
 def _policy(columns: str, levels: str = "a = 0.8\nb = 0.2\n") -> sf.Policy:
-    return sf.Policy.loads(f'dataset = "shapes"\n[levels]\n{levels}[columns]\n{columns}')
+    return sf.Policy.loads(f'dataset = "shapes"\norder = "keep"\n[levels]\n{levels}[columns]\n{columns}')
 
 
 def _release(columns: str, level: str | float = "b", /, **values: object) -> pa.Table:
@@ -149,9 +149,19 @@ def test_collinear_columns_keep_their_relation() -> None:
     base = np.random.default_rng(1).normal(size=5000)
     copy = _release('a = "gaussian"\nb = "gaussian"\nc = "gaussian"', a=base, b=3 * base + 1, c=-base)
     a, b, c = (copy.column(name).to_numpy() for name in "abc")
-    np.testing.assert_allclose(b, 3 * a + 1, atol=1e-3)
-    np.testing.assert_allclose(c, -a, atol=1e-3)
+    # but for the rounding of the noise's shape, which is made up for by a little independent noise
+    assert np.std(b - 3 * a - 1) < 0.2 * np.std(b - 3 * base - 1)
+    assert np.std(c + a) < 0.2 * np.std(a - base)
     assert np.std(a - base) == pytest.approx(2, rel=0.1)
+
+
+def test_the_relation_of_collinear_columns_does_not_show_the_noise() -> None:
+    """Where deviations are rounded apart, `b - 3a` holds noise; of the same draw, it would undo the noise of both."""
+    base = np.random.default_rng(1).normal(size=5000)
+    copy = _release('a = "gaussian"\nb = "gaussian"', a=base, b=(3 + 1e-5) * base + 1)
+    observed = np.column_stack([copy.column("a"), copy.column("b"), np.ones(len(base))])
+    residuals = base - observed @ np.linalg.lstsq(observed, base, rcond=None)[0]
+    assert residuals.var() / base.var() > 0.8 * 0.95
 
 
 @pytest.mark.parametrize("option", ["scale = 2", "scale = 0.5", "spread = 40"])
@@ -182,7 +192,9 @@ def _residual_error(seed: int) -> float:
 def test_covariances_over_different_rows_do_not_weaken_the_noise(monkeypatch: pytest.MonkeyPatch) -> None:
     """With nulls, the pairwise covariances of a column and of its summands are inconsistent."""
     assert min(map(_residual_error, range(280, 300))) > 0.72  # 0.8 is intended
-    monkeypatch.setattr(Moments, "mismatch", lambda _: 0.0)  # the planted fault: the inconsistency is ignored
+    # the planted fault: the inconsistency is ignored, and nothing makes up for it
+    monkeypatch.setattr(Moments, "mismatch", lambda _: 0.0)
+    monkeypatch.setattr("sfumato.mechanisms.gaussian.coarse_covariance", lambda covariance, _: covariance)
     assert _residual_error(293) < 0.6
 
 
@@ -222,7 +234,7 @@ def test_impossible_amounts_of_noise_are_refused() -> None:
         _release('c = { role = "uniform", scale = 1000 }', c=["x", "y"])
     with pytest.raises(LevelError, match="at most 2\\^46 lattice steps"):
         _release('n = { role = "gaussian", scale = 1e12 }', n=[1.0, 2.0])
-    with pytest.raises(PolicyError, match="finite number"):
+    with pytest.raises(PolicyError, match="must be a number above 0"):
         _policy('n = { role = "gaussian", scale = inf }')
 
 
@@ -233,7 +245,8 @@ def test_two_hundred_columns() -> None:
     table = pa.table(dict(zip(names, values.T, strict=True)))
     copy = _policy("\n".join(f'{name} = "gaussian"' for name in names)).fit(table).release(table, "b", KEY)
     noise = np.column_stack([copy.column(name).to_numpy() for name in names]) - values
-    assert (noise.std(axis=0) / values.std(axis=0)).mean() == pytest.approx(2, rel=0.1)
+    excess = (noise.std(axis=0) / values.std(axis=0)).mean() / 2
+    assert 1 < excess < 1.5  # the rounding of 20,000 correlations of 300 rows is made up for by more noise
 
 
 def test_very_different_scales_side_by_side() -> None:
@@ -318,7 +331,7 @@ def test_a_different_covariance_gives_independent_noise() -> None:
     """Refitting must never combine the same draws with another covariance: the difference would reveal the draws."""
     table = pa.table({"id": range(2000), "n": np.random.default_rng(4).normal(size=2000)})
     policy = _policy('id = "id"\nn = "gaussian"')
-    grown = pa.concat_tables([table, pa.table({"id": [9999], "n": [2.0]})])
+    grown = pa.concat_tables([table, pa.table({"id": [9999], "n": [60.0]})])
     schemes = [policy.fit(table), policy.fit(grown)]
     spreads, steps = zip(
         *((s.schemes[0].state()["spread"], s.schemes[0].state()["step"]) for s in schemes), strict=True

@@ -13,7 +13,7 @@ from tests import wards
 from tests.conftest import Site
 
 import sfumato as sf
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 
 ROOT = Path(__file__).parents[3]
 WORKERS = 16
@@ -28,7 +28,7 @@ def work(number):
     own = f"own{number}"
     vault.recipient("shared")
     vault.recipient(own)
-    vault.add(wards.policy("second"), wards.table())
+    vault.add(wards.policy("second"), wards.table(seed=9))
     vault.grant(own, "ward", round(0.2 + number / 40, 3))
     vault.grant("shared", "ward", "partner")
     vault.release(own, "ward", f"{folder}/{own}.parquet")

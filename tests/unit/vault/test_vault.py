@@ -15,7 +15,7 @@ from tests.conftest import Site
 
 import sfumato as sf
 from sfumato.errors import CustodyError, GrantError, PolicyError, SourceError, VaultError
-from sfumato.ledger.ledger import Query
+from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check
 from sfumato.vault.datasets import first_variance_ratio, variance_ratio
 
@@ -180,6 +180,50 @@ def test_versions_record_changes_and_repeated_noise_draws(vault: sf.Vault, tmp_p
     assert vault.log(Query(kind="release"))[0].body["exposure"] == {"draws": {"1": 300}, "error": 0.5, "alone": 0.5}
 
 
+def test_rows_are_appended_and_a_repeated_command_appends_once(vault: sf.Vault, tmp_path: Path) -> None:
+    """Text files, dictionary columns and another order of columns are taken as `update` takes them."""
+    vault.grant("clinic", "ward", "partner")
+    first = sf.read_copy(vault.release("clinic", "ward", tmp_path / "1.parquet")[0])
+    more = wards.table(340).slice(wards.ROWS)
+    pa.csv.write_csv(more.select(["income", "age", "id", "region", "diagnosis"]), tmp_path / "day.csv")
+    entry = vault.append("ward", tmp_path / "day.csv")
+    changes = {"appended": 40, "deleted": 0, "changed": 0, "redrawn": 0, "unchanged": wards.ROWS}
+    assert (entry.body["rows"], entry.body["changes"]) == (340, changes)
+    assert vault.append("ward", more) == entry
+    second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
+    earlier = second.filter(pc.is_in(second["id"], value_set=first["id"]))
+    assert earlier.equals(first)
+    assert vault.dataset("ward").version == 2
+    with pytest.raises(SourceError, match="id"):
+        vault.append("ward", more.slice(1))  # the same records again, one fewer
+    assert vault.verify().sound
+
+
+def test_an_update_that_loses_records_must_be_told_so(vault: sf.Vault) -> None:
+    day = wards.table(400).slice(wards.ROWS)
+    files = vault.store.names()
+    with pytest.raises(VaultError, match=r"lacks 300 of the 300 records of ward; .* `sfumato append ward FILE`"):
+        vault.update("ward", day)
+    with pytest.raises(VaultError, match=r"at least 95% of the records, and this table lacks 16 of the 300"):
+        vault.update("ward", wards.table().slice(16))
+    assert vault.store.names() == files
+    assert vault.update("ward", wards.table().slice(15)).body["changes"]["deleted"] == 15
+    assert vault.update("ward", day, replace=True).body["changes"]["deleted"] == 285
+
+
+def test_without_ids_an_update_must_leave_records_in_their_rows(site: Site) -> None:
+    """Dropping the first row gives each record the row number of its neighbour, and so new noise."""
+    vault, table = site.create(), wards.table().drop(["id"])
+    vault.add(sf.Policy.loads(wards.POLICY.replace('id = "id"\n', "")), table)
+    with pytest.raises(VaultError, match=r"299 of the 300 rows of ward would change and get new noise.*an id column"):
+        vault.update("ward", table.slice(1))
+    more = wards.table(310).slice(300).drop(["id"])
+    assert vault.append("ward", more).body["changes"]["unchanged"] == 300
+    corrected = wards.changed(pa.concat_tables([table, more]), "age", slice(0, 9), 1.0)
+    assert vault.update("ward", corrected).body["changes"]["redrawn"] == 9
+    assert vault.update("ward", table.slice(1), replace=True).body["changes"]["deleted"] == 11
+
+
 def test_a_restored_value_is_no_new_noise_draw(vault: sf.Vault, tmp_path: Path) -> None:
     vault.grant("clinic", "ward", "partner")
     there = wards.changed(wards.table(), "age", slice(0, 7), 1.0)
@@ -322,10 +366,10 @@ def test_errors_of_a_vault_in_a_database(postgres: object, tmp_path: Path) -> No
     with pytest.raises(VaultError, match="there is no vault in postgresql"):
         sf.Vault.open(url)
     with pytest.raises(VaultError, match="needs a store for its tables"):
-        sf.Vault.create(url, secret="x")
+        sf.Vault.create(url, secret="some passphrase")
     with pytest.raises(CustodyError, match="passphrase or a key"):
         sf.Vault.create(url, store=str(tmp_path))
-    vault = sf.Vault.create(url, store=str(tmp_path), secret="x")
+    vault = sf.Vault.create(url, store=str(tmp_path), secret="some passphrase")
     vault.add(wards.policy(), wards.table())
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
@@ -340,13 +384,13 @@ def test_errors_of_a_vault_in_a_database(postgres: object, tmp_path: Path) -> No
 
 def test_a_store_at_a_url(postgres: object, tmp_path: Path) -> None:
     """Tables at a URL that only fsspec supports."""
-    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="x")  # type: ignore[attr-defined]
+    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="some passphrase")  # type: ignore[attr-defined]
     vault.add(wards.policy(), wards.table(), traced=True)
     vault.recipient("clinic")
     vault.grant("clinic", "ward", "partner")
     path, _ = vault.release("clinic", "ward", tmp_path / "copy.parquet")
     vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
-    assert vault.verify().files == 6
+    assert vault.verify().files == 8
     assert vault.verify().sound
     assert vault.trace("ward", path).accused[0].recipients == ("clinic",)
 

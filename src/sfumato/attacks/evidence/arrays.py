@@ -136,10 +136,14 @@ def linear_map_model(
     )
 
 
-def mapped_copy(rows: Array, model: Rotation, *, known: Array = None, sample: Array = None) -> Evidence:
-    """One rotated or projected copy, with known records or a known sample of the population."""
+def mapped_copy(
+    rows: Array, model: Rotation, *, known: Array = None, known_rows: Array = None, sample: Array = None
+) -> Evidence:
+    """One rotated or projected copy, with known records and maybe their rows, or a known sample of the population."""
     knowledge = Knowledge(
-        known=None if known is None else records(known), sample=None if sample is None else records(sample)
+        known=None if known is None else records(known),
+        known_rows=known_rows,
+        sample=None if sample is None else records(sample),
     )
     part = MappedRows(model, "a", np.asarray(rows))
     return Evidence(len(rows), knowledge=knowledge, linear_maps=(part,))

@@ -11,6 +11,14 @@ from sfumato.attacks.evidence.pooling import joint_noise
 from sfumato.kernels import Floats, Rows
 
 
+def training_set(evidence: Evidence) -> tuple[Evidence, Records] | None:
+    """Evidence about records whose original is known, and that original; a sample has no public columns."""
+    knowledge = evidence.knowledge
+    if knowledge.known is not None and knowledge.known_rows is not None:
+        return evidence.take(knowledge.known_rows), knowledge.known
+    return None if knowledge.sample is None else (simulate_copies(evidence, knowledge.sample), knowledge.sample)
+
+
 def simulate_copies(evidence: Evidence, sample: Records) -> Evidence:
     """The evidence that the same models would give about the records of a sample."""
     rng = np.random.default_rng(0)

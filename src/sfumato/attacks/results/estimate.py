@@ -89,6 +89,8 @@ class Estimate:
     """The posterior distribution of each categorical attribute."""
     records: Any = None
     """The identifier columns of the records, where the copies contain them."""
+    in_secret_order: bool = False
+    """Whether the copies, and so the estimates, are in an order that only the key tells."""
     models: tuple[Model, ...] = ()
     """The models of the copies, which define what of the truth is compared with the estimate."""
     explanation: Mapping[str, Any] = field(default_factory=dict)

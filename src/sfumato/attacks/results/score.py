@@ -7,13 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.attacks.evidence.evidence import Records
+from sfumato.attacks.evidence.evidence import MappedRows, Records
 from sfumato.attacks.evidence.statistics import column_means
 from sfumato.attacks.results.estimate import Estimate, Posterior, marginal_codes
 from sfumato.attacks.results.measure import Measure, mean, proportion, root
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.intervals import UNKNOWN
+from sfumato.models import of_type
+from sfumato.models.rotation import Rotation
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """The probabilities at which quantiles of errors are reported."""
@@ -53,7 +55,8 @@ class Score:
     numbers: tuple[NumberScore, ...]
     categories: tuple[CategoryScore, ...]
     breaches: dict[str, Measure]
-    """The share of records whose numbers were estimated within `epsilon`: `euclidean`, `entry` (the closest of its
+    """The share of records whose numbers, as they are before a linear map (centred and scaled with `standardise`), were
+    estimated within `epsilon`: `euclidean`, `entry` (the closest of its
     columns) and `cosine` (giannella2010, Definition 3.1, with |â| where a = 0). With a baseline of 1, a rate means
     nothing."""
     quantiles: tuple[float, ...]
@@ -121,7 +124,8 @@ def score(
         for one in estimate.posteriors
         for category in _score_categories(one, truth.codes[one.columns], other.codes[one.columns], confidence)
     ]
-    breaches = _breaches(estimate.values, real, unrelated, epsilon, confidence) if numbers else {}
+    guess, actual, elsewhere = (_before_linear_map(estimate, part) for part in (estimate.values, real, unrelated))
+    breaches = _breaches(guess, actual, elsewhere, epsilon, confidence) if numbers else {}
     return Score(
         estimate.attack,
         rows,
@@ -197,6 +201,14 @@ def _score_category(posterior: Posterior, truth: Rows, other: Rows, confidence: 
         Measure(*(mean(probability, confidence) for probability in probabilities)),
         Measure(*(proportion(hit, confidence) for hit in hits)),
     )
+
+
+def _before_linear_map(estimate: Estimate, values: Floats) -> Floats:
+    """Records in the coordinates that a linear map is applied to, in which a breach is defined; else as they are."""
+    for model in of_type(estimate.models, Rotation):
+        if model.sources == estimate.columns:
+            return MappedRows(model, "", values).standardised(values)
+    return values
 
 
 def _breaches(guess: Floats, truth: Floats, other: Floats, epsilon: float, confidence: float) -> dict[str, Measure]:

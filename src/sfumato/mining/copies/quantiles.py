@@ -6,13 +6,20 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.ndimage import maximum_filter1d, minimum_filter1d
 from scipy.signal import fftconvolve
 from sklearn.isotonic import isotonic_regression
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.intervals import Interval
-from sfumato.kernels.kernel_deconvolution import cdf_weights, cutoff_frequency, density_weights, smoothing_constant
+from sfumato.kernels.kernel_deconvolution import (
+    cdf_weights,
+    cutoff_frequency,
+    density_weights,
+    resolution,
+    smoothing_constant,
+)
 
 _BINS_PER_WAVELENGTH = 64.0
 """Bins per wavelength of the cut-off frequency."""
@@ -55,6 +62,11 @@ class Bins:
         """The width of a bin: small relative to the cut-off wavelength, or to the spread of a column without noise."""
         return 2 * math.pi / (_BINS_PER_WAVELENGTH * self.cutoff) if self.deviation else self.spread / 512
 
+    @property
+    def resolution(self) -> float:
+        """The distance beyond which the deconvolution distinguishes values: zero for a column without noise."""
+        return resolution(self.cutoff) if self.deviation else 0.0
+
     def histogram(self, values: Floats) -> Histogram | None:
         """The histogram of some values; none if they are so far apart that it would have too many bins."""
         indices = np.floor((values[~np.isnan(values)] - self.origin) / self.width)
@@ -84,6 +96,9 @@ class DeconvolvedCdf:
 
     points: Floats
     cdf: Floats
+    low: Floats
+    high: Floats
+    """The smallest and the largest estimate within the resolution, between which the share of smaller values lies."""
     standard_errors: Floats
     smooth_cdf: Floats
     """A monotone estimate with a lower cut-off frequency: biased but usually closer, so point estimates use it."""
@@ -96,7 +111,7 @@ class DeconvolvedCdf:
         edges = bins.origin + (first + np.arange(len(counts) + 1, dtype=np.float64)) * bins.width
         if not bins.deviation:
             exact = np.append(0.0, np.cumsum(counts)) / rows
-            return cls(edges, exact, np.zeros(len(edges)), exact)
+            return cls(edges, exact, exact, exact, np.zeros(len(edges)), exact)
         gaps = (np.arange(-len(counts), len(counts), dtype=np.float64) + 0.5) * bins.width
         upper = cdf_weights(gaps[len(counts) :], bins.deviation, bins.cutoff)
         weights = np.concatenate([1 - upper[::-1], upper])
@@ -106,7 +121,9 @@ class DeconvolvedCdf:
         variance = squares - cdf + smoothing_constant() / bins.cutoff * np.maximum(density, 0)
         upper = cdf_weights(gaps[len(counts) :], bins.deviation, bins.smooth_cutoff)
         smooth = isotonic_regression(_convolved(counts, np.concatenate([1 - upper[::-1], upper])) / rows)
-        result = cls(edges, cdf, np.sqrt(np.maximum(variance, 0) / rows), smooth)
+        window = 2 * math.ceil(bins.resolution / bins.width) + 1
+        low, high = (limit(cdf, window, mode="nearest") for limit in (minimum_filter1d, maximum_filter1d))
+        result = cls(edges, cdf, low, high, np.sqrt(np.maximum(variance, 0) / rows), smooth)
         largest = result.standard_errors.max()
         if largest > MAX_STANDARD_ERROR:
             raise MiningError(
@@ -119,7 +136,8 @@ class DeconvolvedCdf:
         """The quantile at a probability; its interval holds all points whose estimated probability is compatible."""
         monotone = isotonic_regression(self.cdf)
         middle = int(np.clip(np.searchsorted(monotone, probability), 1, len(self.points) - 1))
-        excess = np.abs(self.cdf - probability) - critical_value * self.standard_errors
+        reach = critical_value * self.standard_errors
+        excess = np.maximum(self.low - reach - probability, probability - self.high - reach)
         first, last = _run_around(np.flatnonzero(excess <= 0), middle)
         low = _zero_crossing(excess, self.points, first - 1, 1) if first else self.points[0]
         high = _zero_crossing(excess, self.points, last + 1, -1) if last + 1 < len(excess) else self.points[-1]

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.linalg import block_diag
 
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import nearest_covariance
 from sfumato.mining.features.features import Features
 
 
@@ -75,7 +74,22 @@ def _category_errors(codes: Floats, size: int, retention: float) -> Floats:
     return covariance[1:, 1:]
 
 
-def corrected_covariance(observed: Floats, errors: Floats) -> Floats:
-    """The covariance of the exact design matrix: the observed one less that of the errors, positive definite."""
+def corrected_covariance(observed: Floats, errors: Floats, rows: int) -> Floats:
+    """The covariance of the exact design matrix: the observed one less that of the errors.
+
+    In a direction whose variance is nearly all error, what is left after the subtraction is mostly sampling error, and
+    may be negative. The reliability, the share of the observed variance that is not error, is therefore at least
+    `2√(p/n) + p/n`, the relative error of the eigenvalues of a covariance of `p` columns and `n` records.
+    """
+    if not errors.any():
+        return observed
     units = np.sqrt(np.maximum(np.diag(observed), 1e-300))
-    return nearest_covariance(observed - errors, units) + 1e-9 * np.diag(units**2)
+    values, vectors = np.linalg.eigh(observed / np.outer(units, units))
+    kept = values > 1e-9 * values[-1]
+    root, white = (vectors[:, kept] * values[kept] ** power for power in (0.5, -0.5))
+    reliability, axes = np.linalg.eigh(np.eye(kept.sum()) - white.T @ (errors / np.outer(units, units)) @ white)
+    share = len(units) / rows
+    floored = np.clip(reliability, min(2 * share**0.5 + share, 1.0), 1.0)
+    factor = root @ (axes * np.sqrt(floored)) * units[:, None]
+    corrected: Floats = factor @ factor.T
+    return corrected

@@ -19,6 +19,9 @@ from sfumato.mining.features.contingency import Factor, factors_of
 from sfumato.release.manifest import Manifest
 from sfumato.tables.columns import numbers_of
 
+ORIGINAL = "original"
+"""The value of the parameter `manifest` for records that were never perturbed."""
+
 
 @dataclass(frozen=True)
 class Feature:
@@ -313,16 +316,24 @@ def _table(X: Any) -> pa.Table | None:
 
 
 def _manifest(X: Any, given: Any) -> Manifest | None:
-    """The given manifest, or that of the copy; arrays and data frames without one are taken as unperturbed."""
-    if given is not None:
-        if not isinstance(given, Manifest):
-            raise MiningError(
-                f"`manifest` must be a Manifest, got {type(given).__name__}; read it with Manifest.of(copy)"
-            )
+    """The given manifest, or that of the copy; none for records that are stated to be original."""
+    if isinstance(given, Manifest):
         return given
+    if given == ORIGINAL:
+        return None
+    if given is not None:
+        raise MiningError(
+            f"`manifest` must be a Manifest or {ORIGINAL!r}, got {given!r}; read that of a copy with Manifest.of(copy)"
+        )
     if isinstance(X, Copy):
         return X.manifest
-    return Manifest.of(X) if isinstance(X, pa.Table | str | Path) else None
+    if isinstance(X, pa.Table | str | Path):
+        return Manifest.of(X)
+    raise ManifestError(
+        f"records must come with the manifest of their copy, and a {type(X).__name__} carries none; fit on the file or "
+        "the pyarrow table of the copy, or pass manifest=Manifest.of(copy); if the records were never perturbed, pass "
+        f"manifest={ORIGINAL!r}"
+    )
 
 
 def _most_faithful(X: Any) -> Any:

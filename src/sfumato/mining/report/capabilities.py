@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
-from sfumato.kernels.kernel_deconvolution import cutoff_frequency, reference_standard_error
+from scipy.special import ndtr
+
+from sfumato.kernels.kernel_deconvolution import cutoff_frequency, reference_standard_error, resolution
 from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.quantiles import MAX_STANDARD_ERROR
@@ -15,6 +17,8 @@ from sfumato.models.rotation import Rotation
 
 _CONFIDENCE = 0.95
 _RELATIVE_ERROR = 0.1
+_MAX_REACH = 0.5
+"""The largest half-width of an interval of a share at which counts of ranges are worth asking for."""
 
 
 def rows_for_count(rows: int, retention: float, size: int) -> int | None:
@@ -79,11 +83,15 @@ def _numeric_capabilities(copy: Copy, model: GaussianNoise, supported: list[str]
     deviation = math.sqrt(ratio)
     cutoff = cutoff_frequency(deviation, 1.0, copy.rows)
     error = reference_standard_error(deviation, 1.0, copy.rows, cutoff)
-    if error > MAX_STANDARD_ERROR / 1.5:
+    # the share of a normal column's rows within the resolution of its median
+    reach = critical_value(_CONFIDENCE) * error + float(ndtr(resolution(cutoff))) - 0.5
+    if error > MAX_STANDARD_ERROR / 1.5 or reach > _MAX_REACH:
         unsupported.append(f"Quantiles and counts of ranges of {listed}: {copy.rows:,} rows are too few at this noise.")
     else:
-        reach = critical_value(_CONFIDENCE) * error
-        supported.append(f"Quantiles and counts of ranges of {listed}: to about ±{reach:.1%} of all rows.")
+        supported.append(
+            f"Quantiles and counts of ranges of {listed}: to about ±{reach:.1%} of all rows if values spread as in a "
+            "normal distribution, and less well near spikes and in the bulk of heavy-tailed columns."
+        )
     if len(names) > 1:
         reach = critical_value(_CONFIDENCE) * math.sqrt((2 * ratio + ratio**2) / max(copy.rows, 1))
         supported.append(f"Correlations between {listed}: to about ±{min(reach, 1.0):.2g}; regressions.")

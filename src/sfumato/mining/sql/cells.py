@@ -18,6 +18,9 @@ from sfumato.mining.copies.quantiles import MAX_STANDARD_ERROR, Bins
 from sfumato.mining.features.contingency import MAX_CELLS, PerturbedFactor
 from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, run
 
+_MOVES = 9
+"""The number of positions, within the resolution of a noisy column, at which an end of a range may lie."""
+
 
 @dataclass(frozen=True)
 class NoisyRange:
@@ -48,6 +51,20 @@ class NoisyRange:
             if np.isfinite(end):
                 weight += sign * cdf_weights(end - centres, self.bins.deviation, self.bins.smooth_cutoff)
         return weight
+
+    def shifted_weights(self, indices: Rows) -> Floats:
+        """The weights with either end of the range moved by up to the resolution: both ends, moves, values.
+
+        The weights of a range are those of its upper end, moved by any amount, less those of its lower one.
+        """
+        centres, moves = self._centres(indices), np.linspace(-1, 1, _MOVES) * self.bins.resolution
+        out = np.zeros((2, _MOVES, len(indices)))
+        for i, end in enumerate((self.high, self.low)):
+            if np.isfinite(end):
+                out[i] = [cdf_weights(end + move - centres, self.bins.deviation, self.bins.cutoff) for move in moves]
+            else:
+                out[i] = 1.0 - i
+        return out
 
     def _centres(self, indices: Rows) -> Floats:
         centres: Floats = self.bins.origin + (indices.astype(np.float64) + 0.5) * self.bins.width
@@ -84,9 +101,13 @@ class _Totals:
     """The estimated number of records, its variance, and the smooth estimate."""
     sums: Floats
     """For each summed column: its count, the variance of that, its sum, the variance of that, and their covariance."""
+    shifted: Floats
+    """The number of records, and the count and sum of each summed column, below the upper and below the lower end of a
+    range, with each end moved."""
 
     def __iadd__(self, other: _Totals) -> _Totals:
         self.rows, self.sums = self.rows + other.rows, self.sums + other.sums
+        self.shifted = self.shifted + other.shifted
         return self
 
 
@@ -112,7 +133,7 @@ def estimated_answer(cells: Cells, query: Query, width: float) -> pa.Table:
             else:
                 totals[group] = total
     if not query.groups and not totals:
-        totals[()] = _Totals(np.zeros(3), np.zeros((len(cells.summed), 5)))
+        totals[()] = _Totals(np.zeros(3), np.zeros((len(cells.summed), 5)), np.zeros((1 + 2 * len(cells.summed), 2, 1)))
     return _table(cells, query, totals, width)
 
 
@@ -224,20 +245,23 @@ def _total(cells: Cells, part: Rows, members: Floats, codes: list[Rows]) -> _Tot
     if cells.factors:
         weight = _inverted(members, cells.factors)[tuple(codes)]
     mean = smooth = weight
+    shifted = np.stack([weight, 0 * weight])[:, None]
     if cells.range is not None:
         indices = cells.table.column("#range").to_numpy()[part]
         range_weight, range_mean = cells.range.weights(indices)
         smooth = weight * cells.range.smooth_weights(indices)
+        shifted = cells.range.shifted_weights(indices) * weight
         weight, mean = weight * range_weight, weight * range_mean
     variance = weight**2 - mean
     rows = cells.column("#rows")[part]
-    sums = np.zeros((len(cells.summed), 5))
+    sums, moved = np.zeros((len(cells.summed), 5)), [shifted @ rows]
     for i, name in enumerate(cells.summed):
         n, s, q = (cells.column(f"#{total}{i}")[part] for total in "nsq")
         noise = float(cells.copy.noise_covariance([name])[0, 0]) if cells.copy.is_numeric(name) else 0.0
         squares = q @ weight**2 - (q - n * noise) @ mean
         sums[i] = n @ weight, n @ variance, s @ weight, squares, s @ variance
-    return _Totals(np.array([rows @ weight, rows @ variance, rows @ smooth]), sums)
+        moved += [shifted @ n, shifted @ s]
+    return _Totals(np.array([rows @ weight, rows @ variance, rows @ smooth]), sums, np.array(moved))
 
 
 def _table(cells: Cells, query: Query, totals: dict[Group, _Totals], width: float) -> pa.Table:
@@ -257,7 +281,9 @@ def _aggregate(cells: Cells, output: Output, totals: list[_Totals], width: float
     """An aggregate of every group, with the ends of its interval; a count lies between 0 and the number of rows."""
     estimates = [_estimate(output.function, cells.summed, output.column, total, width) for total in totals]
     values, errors = np.array([e[0] for e in estimates]), np.sqrt([max(e[1], 0.0) for e in estimates])
-    low, high = values - width * errors, values + width * errors
+    ends = np.array([_extremes(output.function, cells.summed, output.column, total) for total in totals]).reshape(-1, 2)
+    low, high = ends[:, 0] - width * errors, ends[:, 1] + width * errors
+    values = np.where(np.isnan(low), np.nan, values)
     if output.function == "count":
         rows = max(float(cells.column("#rows").sum()), 1.0)
         _check_precision(errors, rows)
@@ -275,6 +301,20 @@ def _check_precision(errors: Floats, rows: float) -> None:
             f"this trust level give ±{2 * errors.max() / rows:.0%}; simplify the query, or ask the owner for a more "
             "faithful copy"
         )
+
+
+def _extremes(function: str, names: tuple[str, ...], column: str, total: _Totals) -> tuple[float, float]:
+    """The smallest and largest value of an aggregate that the resolution of a noisy column in a range allows."""
+    upper, lower = np.swapaxes(total.shifted, 0, 1)
+    moved = (upper[:, :, None] - lower[:, None]).reshape(len(upper), -1)
+    if not column:
+        values = moved[0]
+    else:
+        counts, sums = moved[1 + 2 * names.index(column) :][:2]
+        if function not in {"count", "sum"} and (counts <= 0).any():
+            return math.nan, math.nan
+        values = counts if function == "count" else sums if function == "sum" else sums / counts
+    return float(values.min()), float(values.max())
 
 
 def _estimate(function: str, names: tuple[str, ...], column: str, total: _Totals, width: float) -> tuple[float, float]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import MiningError
+from sfumato.errors import MiningError, install_hint
 
 _AGGREGATES = {"count_star", "count", "sum", "avg", "mean"}
 _LOWER = {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"}
@@ -56,7 +56,7 @@ def _database() -> Any:
     try:
         import duckdb  # noqa: PLC0415 - an extra
     except ImportError:
-        raise MiningError("SQL queries need DuckDB, which is not installed; pip install 'sfumato[sql]'") from None
+        raise MiningError(f"SQL queries need DuckDB; {install_hint('sql')}") from None
     return duckdb.connect()
 
 

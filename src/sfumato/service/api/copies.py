@@ -35,12 +35,14 @@ def list_my_grants(request: Request, caller: Authenticated) -> list[schemas.MyGr
     return current_grants(context_of(request), copy_holder(caller, None))
 
 
-@router.api_route(
+@router.get(
     "/copies/{dataset}",
-    methods=["GET", "HEAD"],
     response_class=Response,
     responses=problem_responses(404, 406, 416) | _COPY_RESPONSES,
     operation_id="copy",
+)
+@router.head(
+    "/copies/{dataset}", response_class=Response, responses=problem_responses(404, 406), operation_id="copy_headers"
 )
 async def download_copy(
     request: Request,

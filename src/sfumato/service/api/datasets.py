@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from pathlib import Path as FilePath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Request, Response
 
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.ledger import Query as LedgerQuery
+from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.policy.suggest import draft
 from sfumato.release.policy import Policy
 from sfumato.service import uploads
 from sfumato.service.api import schemas
-from sfumato.service.authentication import Reader, Writer
+from sfumato.service.authentication import Caller, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
-from sfumato.vault import preview
+from sfumato.tables.readers import TableFile
+from sfumato.vault import Vault, preview
 from sfumato.vault.grants import require
 from sfumato.vault.messages import drift_warning, sentence
+from sfumato.vault.names import validated_name
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
 
 router = APIRouter(prefix="/api/v1", tags=["datasets"], responses=problem_responses(404))
@@ -43,12 +47,15 @@ def list_datasets(request: Request, caller: Reader) -> list[schemas.Dataset]:  #
 def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> dict[str, str]:
     """Add a table with its policy to the vault, in a background job."""
     context, policy = context_of(request), Policy.loads(body.policy)
+    validated_name("dataset", policy.dataset)
     vault = context.vault.acting_as(caller.actor)
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("fitting the scheme and storing the table")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            entry = vault.add(policy, table, traced=body.traced, progress=progress.advance)
+            entry = vault.add(
+                policy, table, traced=body.traced, accept_overlap=body.accept_overlap, progress=progress.advance
+            )
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": sentence(entry)}, ""
@@ -86,10 +93,34 @@ def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> li
 
 
 @router.post("/datasets/{dataset}/versions", status_code=202)
-def update_dataset(
-    request: Request, dataset: schemas.Name, body: schemas.TableSource, caller: Writer
+def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer) -> dict[str, str]:
+    """Add the next version of a dataset as a whole table, in a background job."""
+
+    def update(vault: Vault, table: FilePath | TableFile, progress: JobProgress) -> Entry:
+        accepted = body.accept_overlap
+        return vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=progress.advance)
+
+    return _start_version(request, dataset, body, caller, update)
+
+
+@router.post("/datasets/{dataset}/rows", status_code=202)
+def append_rows(request: Request, dataset: schemas.Name, body: schemas.NewRows, caller: Writer) -> dict[str, str]:
+    """Add the next version of a dataset, the current one and some more rows, in a background job."""
+
+    def append(vault: Vault, table: FilePath | TableFile, progress: JobProgress) -> Entry:
+        return vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=progress.advance)
+
+    return _start_version(request, dataset, body, caller, append)
+
+
+def _start_version(
+    request: Request,
+    dataset: str,
+    body: schemas.TableSource,
+    caller: Caller,
+    add: Callable[[Vault, FilePath | TableFile, JobProgress], Entry],
 ) -> dict[str, str]:
-    """Add the next version of a dataset, in a background job."""
+    """Start the background job that adds a version."""
     context = context_of(request)
     vault = context.vault.acting_as(caller.actor)
     context.vault.dataset(dataset)
@@ -97,7 +128,7 @@ def update_dataset(
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("comparing with the previous version and storing the table")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            entry = vault.update(dataset, table, progress=progress.advance)
+            entry = add(vault, table, progress)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *drift_warning(entry)])}, ""
@@ -109,10 +140,10 @@ def update_dataset(
 def preview_level(
     request: Request,
     dataset: schemas.Name,
-    caller: Reader,  # noqa: ARG001
+    caller: Writer,  # noqa: ARG001
     fidelity: Annotated[float, Query(ge=0.001, le=0.999)],
 ) -> dict[str, Any]:
-    """Preview a level: ten perturbed records, the disclosure risk and the utility of each column."""
+    """Preview a level: ten records with their originals, the disclosure risk and the utility of each column."""
     return preview.preview(context_of(request).vault, dataset, fidelity)
 
 
@@ -120,10 +151,10 @@ def preview_level(
 def simulate_collusion(
     request: Request,
     dataset: schemas.Name,
-    caller: Reader,  # noqa: ARG001
+    caller: Writer,  # noqa: ARG001
     recipient: Annotated[list[str], Query(min_length=1, max_length=50)],
 ) -> dict[str, Any]:
-    """Simulate collusion: what recipients could reconstruct together, compared with copies with independent noise."""
+    """Simulate collusion: the linear estimates of recipients together, with the original values of ten records."""
     return preview.collusion(context_of(request).vault, dataset, recipient)
 
 

@@ -8,8 +8,7 @@ from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse
 
 from sfumato.attacks import ATTACKS
-from sfumato.audit.messages import text
-from sfumato.audit.report import page
+from sfumato.audit.messages import notes
 from sfumato.errors import UnknownSubject
 from sfumato.serialization import json_safe
 from sfumato.service.api import schemas
@@ -40,13 +39,15 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
             dataset, colluders=body.colluders, attacks=body.attacks, rows=body.rows, stage=progress.stage
         )
         progress.stage("drawing the report")
+        summary = json_safe(audit.summary())
         result = {
-            "verdict": "no alarm" if audit.passed else "ALARM",
+            "verdict": summary["headline"],
             "passed": audit.passed,
-            "text": text(audit),
-            "summary": json_safe(audit.summary()),
+            "text": audit.text(),
+            "notes": notes(audit),
+            "summary": summary,
         }
-        return result, page(audit)
+        return result, audit.page()
 
     return {"job": context.jobs.start("audit", dataset, caller.actor, work)}
 

@@ -46,11 +46,24 @@ class TableSource(BaseModel):
     path: Annotated[str, Field(max_length=1000)] | None = None
 
 
-class NewDataset(TableSource):
+class NewRows(TableSource):
+    """Rows that are added to a dataset, and the reason why other datasets may have them too."""
+
+    accept_overlap: Text | None = None
+
+
+class NewDataset(NewRows):
     """A table and its policy."""
 
     policy: Annotated[str, Field(max_length=500_000)]
     traced: bool = False
+
+
+class NewVersion(NewRows):
+    """A table that replaces the current version of a dataset."""
+
+    replace: bool = False
+    """Whether it may lack many of the records."""
 
 
 class PolicyRequest(TableSource):

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import PlainTextResponse
 
+from sfumato.errors import Unavailable
+from sfumato.ledger.database import is_url
 from sfumato.service.api import schemas
 from sfumato.service.authentication import Authenticated, Caller, require
 from sfumato.service.context import context_of
 from sfumato.service.problems import problem_responses
+from sfumato.vault import Vault
+from sfumato.vault.store import FolderStore
 
 router = APIRouter(tags=["service"])
+
+_MIN_FREE_BYTES = 64 << 20
+"""Space on a disk below which the service is not ready: the ledger, uploads and copies must be written."""
 
 
 @router.get("/healthz")
@@ -23,9 +34,24 @@ async def check_health() -> dict[str, str]:
 
 @router.get("/readyz", responses=problem_responses())
 def check_readiness(request: Request) -> dict[str, str]:
-    """Check that the vault can be read and its keys can be unlocked."""
-    context_of(request).vault.keys()
+    """Check that the vault can be read, its keys can be unlocked, and there is space on its disks."""
+    vault = context_of(request).vault
+    vault.keys()
+    for folder in _folders(vault):
+        free = shutil.disk_usage(folder).free
+        if free < _MIN_FREE_BYTES:
+            raise Unavailable(f"the disk of {folder} must have space, and has {free:,} bytes left; free some")
     return {"status": "ready"}
+
+
+def _folders(vault: Vault) -> Iterator[Path]:
+    """The folders of this machine in which the service writes."""
+    yield Path(tempfile.gettempdir())
+    if not is_url(vault.location):
+        yield Path(vault.location)
+    files = vault.store.files
+    if isinstance(files, FolderStore) and files.root.exists():
+        yield files.root
 
 
 @router.get("/metrics", responses=problem_responses(), response_class=PlainTextResponse)

@@ -73,6 +73,13 @@ class Status(BaseModel):
     """The number of unperturbed answers, sent to start a guided survey."""
     epoch: int
     alarms: list[str]
+    """Reasons to distrust the guidance or the shares."""
+    influence: float | None
+    """The largest change of a share that one forged answer causes."""
+    disclosure: float | None
+    """The degree of privacy disclosure of a guided survey: the share of a respondent's information in a row."""
+    error: float | None
+    """The degree of error of a guided survey: the largest error of a share, or joint share, of answers."""
     fingerprint: str
     shares: list[Share]
 

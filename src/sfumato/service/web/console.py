@@ -8,13 +8,14 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sfumato.errors import UnknownSubject
-from sfumato.ledger.ledger import Query as LedgerQuery
+from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service.api import schemas
 from sfumato.service.api.datasets import dataset_version
 from sfumato.service.authentication import Caller
 from sfumato.service.context import context_of
 from sfumato.service.web.ladder import LadderFigure
-from sfumato.service.web.rendering import Owner, render, service_url
+from sfumato.service.web.rendering import Owner, service_url
+from sfumato.service.web.templating import not_found, render
 from sfumato.vault import tokens
 from sfumato.vault.grants import Grant, require
 from sfumato.vault.messages import ACTIONS, sentence
@@ -69,7 +70,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
             recipients = [one.recipient for one in reading.current("recipient") if one.action != "disabled"]
             releases = {one.recipient: one for one in reading.current("release", dataset=name)}
     except UnknownSubject as error:
-        return render("missing.html", caller, 404, text=str(error))
+        return not_found(caller, str(error))
     grants = context.vault.grants(dataset=name)
     dataset = dataset_version(entry)
     return render(
@@ -103,7 +104,7 @@ def recipient_page(request: Request, recipient: schemas.Name, caller: Owner) -> 
         entry = reading.latest("recipient", recipient=recipient)
         datasets = [dataset_version(one) for one in reading.current("dataset")]
     if entry is None:
-        return render("missing.html", caller, 404, text=f"There is no recipient {recipient!r}.")
+        return not_found(caller, f"There is no recipient {recipient!r}.")
     now = context.vault.now()
     return render(
         "recipient.html",
@@ -122,7 +123,7 @@ def job_page(request: Request, job: str, caller: Owner) -> Response:
     """Page of one job with its progress or its result."""
     found = context_of(request).state.job(job[:32])
     if found is None:
-        return render("missing.html", caller, 404, text="There is no such job.")
+        return not_found(caller, "There is no such job.")
     return render("job.html", caller, job=found)
 
 

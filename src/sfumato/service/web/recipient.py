@@ -7,7 +7,8 @@ from fastapi.responses import Response
 
 from sfumato.service.api.copies import current_grants
 from sfumato.service.context import context_of
-from sfumato.service.web.rendering import Recipient, render, service_url
+from sfumato.service.web.rendering import Recipient, service_url
+from sfumato.service.web.templating import render
 
 router = APIRouter()
 

@@ -1,40 +1,14 @@
-"""Rendering of web pages from Jinja templates, and access control for pages of signed-in users."""
+"""Access control for the pages of signed-in users."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from importlib import resources
-from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Depends, Request
-from fastapi.responses import HTMLResponse
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-from sfumato.service.authentication import COOKIE, Caller, caller_by_session
+from sfumato.service.authentication import Caller, caller_by_session, cookie_name
 from sfumato.service.context import context_of
-
-WEB_ROOT = Path(str(resources.files(__package__)))
-
-
-@cache
-def _environment() -> Environment:
-    environment = Environment(
-        loader=FileSystemLoader(WEB_ROOT / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
-    )
-    environment.filters["day"] = lambda moment: str(moment)[:10]
-    environment.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
-    environment.filters["thousands"] = lambda number: f"{number:,}"
-    environment.filters["level"] = lambda level: level if isinstance(level, str) else f"{level:.4g}"
-    return environment
-
-
-def render(template: str, caller: Caller | None, status: int = 200, **variables: Any) -> HTMLResponse:
-    """Render a template for a caller, or for an anonymous visitor."""
-    csrf = caller.session.csrf if caller and caller.session else ""
-    page = _environment().get_template(template).render(caller=caller, csrf=csrf, **variables)
-    return HTMLResponse(page, status)
 
 
 def service_url(request: Request) -> str:
@@ -49,8 +23,9 @@ class SignInRequired(Exception):
 
 def signed_in_caller(request: Request) -> Caller | None:
     """The user of a signed-in browser, or None."""
-    cookie = request.cookies.get(COOKIE)
-    return caller_by_session(context_of(request), cookie) if cookie else None
+    context = context_of(request)
+    cookie = request.cookies.get(cookie_name(context.settings))
+    return caller_by_session(context, cookie) if cookie else None
 
 
 def _signed_in(role: str) -> Callable[[Request], Caller]:

@@ -9,13 +9,17 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 
-from sfumato.service.authentication import COOKIE
+from sfumato.service.authentication import cookie_name
 from sfumato.service.context import ServiceContext, context_of
 from sfumato.service.problems import HTTPProblem
-from sfumato.service.web.rendering import WEB_ROOT, SignInRequired, render, signed_in_caller
+from sfumato.service.web.rendering import SignInRequired, signed_in_caller
+from sfumato.service.web.templating import WEB_ROOT, render
 from sfumato.vault import operators, tokens
 
 router = APIRouter()
+
+_MAX_NAME = 100
+"""The most characters of an operator's name."""
 
 _WRONG_ORIGIN = "The sign-in form must be sent from this service's own page; open it and sign in there."
 
@@ -67,33 +71,38 @@ async def sign_out(request: Request) -> Response:
 
     await asyncio.to_thread(end_session)
     response = RedirectResponse("/signin", 303)
-    response.delete_cookie(COOKIE)
+    secure = context.settings.secure
+    response.delete_cookie(cookie_name(context.settings), secure=secure, httponly=True, samesite="strict")
     return response
 
 
 def _sign_in(request: Request, form: dict[str, str]) -> Response:
     context = context_of(request)
-    context.limiter.check_failures(request)
-    name, token_id = "", ""
+    account = "" if "token" in form else form.get("name", "").strip()[:_MAX_NAME]
+    with context.limiter.sign_in(request, account) as succeeded:
+        identity = _verified(context, account, form)
+        if identity is None:
+            error = "Sign-in failed: check your token, or your name and password, and try again."
+            return render("signin.html", None, 401, error=error)
+        succeeded()
+    return _start_session(context, account, identity)
+
+
+def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> str | None:
+    """The id of a recipient's token, or the number of an operator's enrolment; None if the sign-in is refused."""
     if "token" in form:
         token = tokens.authenticate(context.vault, form["token"].strip())
-        valid, token_id = token is not None and bool(token.holder), token.id if token else ""
-    else:
-        name = form.get("name", "").strip()
-        valid = operators.verify_password(context.vault, name, form.get("password", ""))
-        token_id = str(operators.enrolment(context.vault, name)) if valid else ""
-    if not valid:
-        context.limiter.record_failure(request)
-        error = "Sign-in failed: check your token, or your name and password, and try again."
-        return render("signin.html", None, 401, error=error)
-    return _start_session(context, name, token_id)
+        return token.id if token is not None and token.holder else None
+    if not operators.verify_password(context.vault, account, form.get("password", "")):
+        return None
+    return str(operators.enrolment(context.vault, account))
 
 
 def _start_session(context: ServiceContext, name: str, token_id: str) -> Response:
     secret, _ = context.state.sign_in(name, token_id, context.settings.session_hours)
     response = RedirectResponse("/console" if name else "/mine", 303)
     response.set_cookie(
-        COOKIE,
+        cookie_name(context.settings),
         secret,
         max_age=context.settings.session_hours * 3600,
         httponly=True,

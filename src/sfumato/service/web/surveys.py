@@ -15,7 +15,8 @@ from fastapi.staticfiles import StaticFiles
 from sfumato.errors import UnknownSubject
 from sfumato.service.api import schemas
 from sfumato.service.context import context_of
-from sfumato.service.web.rendering import Owner, render, service_url
+from sfumato.service.web.rendering import Owner, service_url
+from sfumato.service.web.templating import not_found, render
 from sfumato.survey.example import EXAMPLE
 
 router = APIRouter()
@@ -45,7 +46,7 @@ def answer_page(request: Request, survey: schemas.Name) -> Response:
     except UnknownSubject:
         known = None
     if known is None or known.state == "draft":
-        return render("missing.html", None, 404, text="There is no such survey; check the link.")
+        return not_found(None, "There is no such survey; check the link.")
     return render("answer.html", None, known=known, integrity=integrity)
 
 
@@ -62,7 +63,7 @@ def survey_page(request: Request, survey: schemas.Name, caller: Owner) -> Respon
     try:
         known = surveys.get(survey)
     except UnknownSubject as error:
-        return render("missing.html", caller, 404, text=str(error))
+        return not_found(caller, str(error))
     return render(
         "survey.html",
         caller,

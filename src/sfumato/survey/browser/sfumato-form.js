@@ -2,7 +2,7 @@
  * With log="https://..." guidance must also be in a copy of the public log that somebody else keeps.
  */
 
-import { Refused, Respondent, labelsOf, percent } from "./sfumato-survey.js";
+import { Refused, Respondent, labelsOf, percent, protection } from "./sfumato-survey.js";
 
 const RETRY_INTERVAL = 15_000; // milliseconds between two attempts to send answers that wait
 
@@ -94,13 +94,15 @@ class Form extends HTMLElement {
   }
 
   question({ name, text, kind, options, unit }) {
+    const { mode, class: target } = this.respondent.definition;
+    const note = mode === "guided" && name === target ? make("p", {}, make("strong", {}, "This answer is sent unchanged."), " Only your other answers are randomly changed.") : [];
     if (kind === "number") {
       const field = make("input", { type: "number", step: "any", name, inputMode: "decimal" });
-      return make("label", {}, text, unit ? ` (${unit})` : "", field);
+      return make("label", {}, text, unit ? ` (${unit})` : "", note, field);
     }
     const type = kind === "multiple" ? "checkbox" : "radio";
     const inputs = options.map((value) => make("label", { className: "check" }, make("input", { type, name, value }), ` ${value}`));
-    return make("fieldset", {}, make("legend", {}, text), inputs);
+    return make("fieldset", {}, make("legend", {}, text), note, inputs);
   }
 
   answers(form) {
@@ -113,16 +115,17 @@ class Form extends HTMLElement {
   /** The slider for the privacy level, with an explanation, and the further choices of a guided survey. */
   privacy() {
     const { definition, needsUnperturbed, items } = this.respondent, steps = definition.levels.length;
+    const { level: drawn, clear } = this.progress; // what an earlier draw, or an earlier attempt, has settled
     const guided = definition.mode === "guided";
     const max = guided ? Math.min(8, items.length) : steps - 1;
     const start = guided ? Math.min(labelsOf(this.respondent.classQuestion()).length, max) : Math.floor((steps - 1) / 2);
-    const slider = make("input", { type: "range", name: "trust", min: guided ? 1 : 0, max, value: start });
+    const slider = make("input", { type: drawn === undefined ? "range" : "hidden", name: "trust", min: guided ? 1 : 0, max, value: drawn ?? start });
     const explanation = make("output", {});
     const explain = () => {
       const value = Number(slider.value), level = definition.levels[value];
       explanation.textContent = guided
-        ? `${value}: the survey may use at most ${value} ${value === 1 ? "combination" : "combinations"} of your answers, up to ${(definition.guided.capacity * value).toFixed(0)} bits of information.`
-        : `${level.name}: ${this.probabilities(level.retention)} (ε is ${level.epsilon} per question, ${level.total} in total).`;
+        ? `${value}: the survey may use at most ${value} ${value === 1 ? "combination" : "combinations"} of your answers, up to ${(definition.guided.capacity * value).toFixed(0)} bits of information, besides your answer to “${this.respondent.classQuestion().text}”.`
+        : `${level.name}, ${protection(level.epsilon)}: ${this.probabilities(level.retention)}. What is sent changes the odds of a guess about one answer at most ${Math.exp(level.epsilon).toFixed(1)}-fold (ε is ${level.epsilon} per question, ${level.total} in total).`;
     };
     slider.oninput = explain;
     explain();
@@ -130,16 +133,17 @@ class Form extends HTMLElement {
     if (guided) {
       more.push(checkbox("truncate", "If the survey asks for more, send only what I allow"));
       more.push(checkbox("automatic", "If it asks for more now, keep my answers encrypted on this device, and send them when it asks for less", { checked: true }));
-      if (needsUnperturbed) more.push(checkbox("clear", "Help the survey to start: send my true answers, NOT randomly changed"));
+      if (needsUnperturbed && !clear) more.push(checkbox("clear", "Help the survey to start: send my true answers, NOT randomly changed"));
     }
-    const label = make("label", {}, "More privacy to the left, more accurate results to the right", slider);
+    const hint = drawn === undefined ? "More privacy to the left, more accurate results to the right" : "You chose this before the random changes were drawn, so it stays:";
+    const label = make("label", {}, hint, slider);
     return make("fieldset", { className: "trust" }, make("legend", {}, "How much may the survey learn about you?"), label, explanation, more);
   }
 
   probabilities(retention) {
     const truth = retention.map((kept, i) => kept + (1 - kept) / this.respondent.sizes[i]);
     const [least, most] = [Math.min(...truth), Math.max(...truth)].map(percent);
-    return `your true answer is sent with a probability of ${least === most ? least : `${least} to ${most}`}, otherwise a random one; nobody can know which`;
+    return `your true answer is sent with a probability of ${least === most ? least : `${least} to ${most}`}, otherwise a random one`;
   }
 
   choice(form) {
@@ -154,15 +158,15 @@ class Form extends HTMLElement {
     const { definition, items, sizes } = this.respondent, tried = state === "tried";
     const rows = items.map((item, i) => make("tr", {}, make("th", { scope: "row" }, questionText(definition, item)), make("td", {}, this.disclosed(disclosure, item, i, body.row))));
     const total = sizes.reduce((sum, size) => sum + Math.log2(size), 0).toFixed(0);
-    const bits = disclosure.capacity === undefined ? [] : [make("p", {}, `At most ${disclosure.capacity.toFixed(1)} bits of your ${total} bits of information can be learned, whatever else is known about you.`)];
-    const label = definition.mode === "guided" ? [make("p", {}, `Your answer to “${definition.class}” is sent unchanged.`)] : [];
+    const bits = disclosure.capacity === undefined ? [] : [make("p", {}, `At most ${disclosure.capacity.toFixed(1)} bits of your ${total} bits of information about these questions can be learned, whatever else is known about you.`)];
+    const label = definition.mode === "guided" ? [make("p", {}, make("strong", {}, `Your answer to “${this.respondent.classQuestion().text}” is sent unchanged.`))] : [];
     this.message.textContent = reason ?? "";
     return [
       this.title("What can be learned from your answers"),
       make("table", {}, make("tbody", {}, rows)), ...bits, ...label,
       make("h3", {}, "This is sent from your device, and nothing else"),
       make("pre", { tabIndex: 0 }, JSON.stringify(body)),
-      make("p", { className: "pale" }, `The random changes were made once: every attempt sends the same, so that repetition reveals nothing more. Fingerprint of this survey: ${this.fingerprint}. Everybody who is asked in the same way sees the same fingerprint.`),
+      make("p", { className: "pale" }, `The random numbers were drawn once: every attempt sends the same, and other answers are changed by the same numbers, so that repetition reveals nothing more. Fingerprint of this survey: ${this.fingerprint}. Everybody who is asked in the same way sees the same fingerprint.`),
       make("p", { className: "buttons" }, this.button(tried ? "Try again" : "Send this", () => this.send()), tried ? [] : this.button("Change my answers", () => this.restart(), "plain")),
       this.message,
     ];
@@ -175,22 +179,22 @@ class Form extends HTMLElement {
   /** How much is disclosed about one item, as a meter and in words. */
   disclosed({ probability, exposure }, item, i, row) {
     const share = probability ? probability[i] : exposure[i], answer = `“${item.labels[row[i]]}”`;
-    const guided = () => (share === 1 ? `${answer} is sent unchanged` : share < 0.05 ? "almost nothing can be learned about it" : `about ${percent(share)} of it can be learned`);
+    const guided = () => (share === 1 ? `${answer} is sent unchanged` : `at most ${percent(share)} of it can be learned, whatever you answered`);
     const text = probability ? `${answer} is sent; it is your true answer with a probability of ${percent(share)} (a blind guess: ${percent(1 / item.size)})` : guided();
     return [make("meter", { min: 0, max: 1, value: share, "aria-label": text }), make("small", {}, text)];
   }
 
   async restart() {
-    await this.respondent.forget();
-    await this.show({ state: "none" });
+    await this.show(await this.respondent.forget());
   }
 
   /* ---- Waiting and the end ---- */
 
-  waiting({ reason, refused, automatic }) {
+  waiting({ reason, refused, automatic, clear }) {
+    const nothing = clear ? "The randomly changed version was not sent" : "Nothing was sent";
     this.message.textContent = "";
     return [
-      this.title(refused ? "Nothing was sent: this survey asks for too much" : "Nothing was sent yet"),
+      this.title(refused ? `${nothing}: this survey asks for too much` : `${nothing} yet`),
       make("p", { className: refused ? "alarm" : "", role: refused ? "alert" : "status" }, reason ?? ""),
       make("p", {}, `Your answers are stored encrypted on this device until ${new Date(this.respondent.definition.ends).toLocaleString()}, then deleted. ${automatic ? "You can close this page; open it again later to let them be sent." : ""}`),
       make("p", { className: "buttons" }, this.button("Check again", async () => this.show(await this.respondent.status())), this.button("Delete my answers", () => this.restart(), "plain")),
@@ -198,10 +202,20 @@ class Form extends HTMLElement {
     ];
   }
 
+  /** The last page. It says of a row that left this device that it did, whatever the survey replied. */
   ended({ state, reason, counted, clear }) {
-    const what = clear ? "they were sent unchanged, as you chose." : "only the randomly changed version was sent.";
-    if (state === "sent") return [this.title("Sent. Thank you"), make("p", {}, counted === false ? "It had arrived before, and counts once." : `Your answers were deleted from this device; ${what}`)];
-    return [this.title("Your answers were deleted, not sent"), make("p", { role: "alert" }, reason || "The survey ended before they could be sent."), this.message];
+    const { definition } = this.respondent;
+    const label = definition.mode === "guided" ? ` and, unchanged, your answer to “${this.respondent.classQuestion().text}”` : "";
+    const what = clear ? "Your unchanged answers left this device, as you chose." : `Only the randomly changed version${label} left this device.`;
+    const deleted = "Your answers were deleted here, and no other version will be sent.";
+    const [title, text] = {
+      sent: ["Sent. Thank you", counted === false ? "It had arrived before, and counts once." : ""],
+      rejected: ["Sent, but not accepted", "The survey refused what was sent."],
+      unconfirmed: ["Sent, but not confirmed", "The survey ended or changed before it confirmed what was sent, which may or may not count."],
+      dropped: ["Your answers were deleted, not sent", "The survey ended before they could be sent."],
+    }[state];
+    const role = state === "sent" ? "status" : "alert";
+    return [this.title(title), make("p", { role }, [text, reason ?? "", state === "dropped" ? "" : `${what} ${deleted}`].filter(Boolean).join(" ")), this.message];
   }
 }
 

@@ -28,6 +28,10 @@ export function labelsOf({ kind, options, cuts, unit }) {
 }
 
 const LIMITS = { exposure: 0.6, capacity: 3 }; // the loosest limits that a survey may set
+const MAX_EPSILON = 3; // per question; above it, randomised response sends almost every answer unchanged
+
+/** How well a level protects an answer, in words, by its epsilon per question. */
+export const protection = (epsilon) => `${epsilon <= 0.5 ? "strong" : epsilon <= 1 ? "good" : epsilon <= 2 ? "moderate" : "weak"} protection`;
 
 /** Refuses a definition that contradicts itself, or whose limits are looser than this module's own. */
 export function checkDefinition(definition) {
@@ -42,7 +46,8 @@ export function checkDefinition(definition) {
   const items = itemsOf(definition), count = new Set(items.map(({ question }) => question)).size;
   check(items.every(({ size }) => size >= 2 && size <= 64), "the number of options");
   for (const { epsilon, total, retention } of levels) {
-    check(epsilon > 0 && epsilon <= 20 && near(total, epsilon * count) && retention.length === items.length, "its levels");
+    check(epsilon <= MAX_EPSILON, `a level would send almost every answer unchanged (ε is ${epsilon}, and at most ${MAX_EPSILON} is accepted)`);
+    check(epsilon > 0 && near(total, epsilon * count) && retention.length === items.length, "its levels");
     const kept = items.map(({ size, epsilonShare }) => Math.expm1(epsilon * epsilonShare) / (Math.expm1(epsilon * epsilonShare) + size));
     check(kept.every((one, i) => near(one, retention[i])), "its retention probabilities");
   }
@@ -57,11 +62,13 @@ const near = (one, other) => Math.abs(one - other) <= 1e-12 * Math.max(1, Math.a
 
 export const UNIT = 2 ** 53;
 
-/** Uniform integers below 2^53 from the device's own source of randomness. */
-export function randomIntegers(count) {
-  const words = new Uint32Array(2 * count);
-  for (let start = 0; start < words.length; start += 16384) crypto.getRandomValues(words.subarray(start, start + 16384));
-  return Float64Array.from({ length: count }, (_, i) => (words[2 * i] >>> 11) * 2 ** 32 + words[2 * i + 1]);
+/** Uniform integers below 2^53 from a seed of 64 hexadecimal digits: the key stream of AES-256 in counter mode. */
+export async function seededIntegers(seed, count) {
+  const bytes = Uint8Array.from(seed.match(/../g), (two) => parseInt(two, 16));
+  const key = await crypto.subtle.importKey("raw", bytes, "AES-CTR", false, ["encrypt"]);
+  const stream = await crypto.subtle.encrypt({ name: "AES-CTR", counter: new Uint8Array(16), length: 64 }, key, new Uint8Array(8 * count));
+  const words = new DataView(stream);
+  return Float64Array.from({ length: count }, (_, i) => (words.getUint32(8 * i) >>> 11) * 2 ** 32 + words.getUint32(8 * i + 4));
 }
 
 /** The integer codes of answers, one for each item; `null` if any question has no valid answer. */
@@ -131,7 +138,7 @@ export function uniformStream(seed, count) {
   });
 }
 
-/** The exposure of each item: the average share of its bits disclosed to a collector who knows all other answers. */
+/** The average share of its bits that each item discloses to a collector who knows all other answers, for uniform answers. */
 export function exposures(matrix, sizes, seed, floor) {
   const width = matrix.length, items = sizes.length;
   const people = Math.max(128, Math.min(1024, Math.floor(32768 / width)));
@@ -152,6 +159,35 @@ export function exposures(matrix, sizes, seed, floor) {
       }
     }
     return Math.max(0, 1 - ambiguity / people / size / Math.log2(size));
+  });
+}
+
+const GRID = 65; // points at which the largest disclosure of a bit is looked for
+
+/** The largest share of its bits that each item can disclose, whatever a person answered, to a collector who knows all other answers.
+ *
+ * To answer v is to disclose D(P_v || mean of P_w) <= -log2 mean_w 2^-D(P_v || P_w) bits (Haussler and Opper 1997). The
+ * divergence of two rows is a sum over their bits, and each bit is taken at the worst that other answers can make of it.
+ */
+export function worstExposures(matrix, sizes, floor) {
+  const starts = sizes.map((_, i) => sizes.slice(0, i).reduce((sum, size) => sum + size, 0));
+  const gram = matrix.map((one) => matrix.map((other) => one.reduce((sum, value, c) => sum + value * other[c], 0)));
+  const ends = gram.map((row) => sizes.map((size, i) => row.slice(starts[i], starts[i] + size)).map((part) => [Math.min(...part), Math.max(...part)]));
+  return sizes.map((size, item) => {
+    const divergence = Array.from({ length: size }, () => new Float64Array(size));
+    gram.forEach((row, j) => {
+      const [low, high] = [0, 1].map((end) => ends[j].reduce((sum, pair, i) => sum + (i === item ? 0 : pair[end]), 0));
+      const values = Array.from({ length: size }, (_, v) => Array.from({ length: GRID }, (_, g) => {
+        const projection = low + ((high - low) * g) / (GRID - 1) + row[starts[item] + v];
+        const p = Math.min(Math.max((1 - 2 * floor) * Math.min(projection * projection, 1) + floor, 1e-12), 1 - 1e-12);
+        return [p, Math.log2(p), Math.log2(1 - p)];
+      }));
+      values.forEach((one, v) => values.forEach((other, w) => {
+        divergence[v][w] += Math.max(...one.map(([p, yes, no], g) => p * (yes - other[g][1]) + (1 - p) * (no - other[g][2])));
+      }));
+    });
+    const bits = divergence.map((row) => -Math.log2(row.reduce((sum, one) => sum + 2 ** -one, 0) / size));
+    return Math.max(0, ...bits) / Math.log2(size);
   });
 }
 
@@ -226,7 +262,7 @@ export function inspectGuidance(matrix, sizes, { seed, allowed, floor, exposure,
   if (level > allowed) throw new Refused(`it asks for ${level} directions, and ${allowed} are allowed`);
   const largest = Math.max(...exposures(matrix, sizes, seed, 0)); // the floor must not hide what guidance aims at
   if (!(largest <= exposure)) throw new Refused(`it aims at a single answer, of which it would disclose ${percent(largest)}`);
-  const disclosure = { exposure: exposures(matrix, sizes, seed, floor), capacity: capacityBound(matrix, sizes, floor) };
+  const disclosure = { exposure: worstExposures(matrix, sizes, floor), capacity: capacityBound(matrix, sizes, floor) };
   if (!(disclosure.capacity <= capacity * allowed))
     throw new Refused(`it would disclose up to ${disclosure.capacity.toFixed(1)} bits, and ${capacity * allowed} are allowed`);
   return disclosure;

@@ -49,7 +49,7 @@ export interface Choice {
 export interface Disclosure {
   /** Randomised: for each item, the probability that the answer sent is the true one. */
   probability?: number[];
-  /** Guided: for each item, the share of its bits that is disclosed. */
+  /** Guided: for each item, the largest share of its bits that any answers disclose. */
   exposure?: number[];
   /** Guided: an upper bound on the bits disclosed in all. */
   capacity?: number;
@@ -57,7 +57,8 @@ export interface Disclosure {
 
 /** How far an answer has come. */
 export interface Progress {
-  state: "none" | "waiting" | "ready" | "tried" | "sent" | "dropped";
+  /** `rejected`, `unconfirmed`: the row left this device; the survey refused it, or ended or changed before it confirmed it. */
+  state: "none" | "waiting" | "ready" | "tried" | "sent" | "rejected" | "unconfirmed" | "dropped";
   body?: unknown;
   disclosure?: Disclosure;
   automatic?: boolean;
@@ -68,7 +69,9 @@ export interface Progress {
   final?: boolean;
   reason?: string;
   counted?: boolean;
-  /** The answers were sent unperturbed. */
+  /** The privacy level that the random numbers were drawn for; it can no longer be changed. */
+  level?: number;
+  /** Unperturbed answers have left this device. */
   clear?: boolean;
 }
 
@@ -87,7 +90,10 @@ export function labelsOf(question: Question): string[];
 export function checkDefinition(definition: Definition): void;
 /** A share as a percentage. */
 export function percent(share: number): string;
-export function randomIntegers(count: number): Float64Array;
+/** How well a level protects an answer, in words, by its epsilon per question. */
+export function protection(epsilon: number): string;
+/** Uniform integers below 2^53 from a seed of 64 hexadecimal digits. */
+export function seededIntegers(seed: string, count: number): Promise<Float64Array>;
 export function encode(definition: Definition, answers: Answers): number[] | null;
 export function encodeAnswer(question: Question, answer: Answers[string]): number[];
 export function randomisedResponse(codes: number[], sizes: number[], retention: number[], draws: ArrayLike<number>): number[];
@@ -98,6 +104,7 @@ export function digestOf(version: string, epoch: number, matrix: Matrix): Promis
 export function sha256(data: string | BufferSource): Promise<string>;
 export function uniformStream(seed: string, count: number): Float64Array;
 export function exposures(matrix: Matrix, sizes: number[], seed: string, floor: number): number[];
+export function worstExposures(matrix: Matrix, sizes: number[], floor: number): number[];
 export function capacityBound(matrix: Matrix, sizes: number[], floor: number): number;
 /** Refuses a matrix that does not fit the questions, is not finite or is not orthonormal. */
 export function checkMatrix(matrix: Matrix, sizes: number[]): void;
@@ -120,5 +127,5 @@ export class Respondent {
   prepare(answers: Answers, choice: Choice): Promise<Progress>;
   send(): Promise<Progress>;
   status(): Promise<Progress>;
-  forget(): Promise<void>;
+  forget(): Promise<Progress>;
 }

@@ -1,6 +1,6 @@
 /* Client of a Sfumato survey: perturbs answers on this device, checks the guidance of the collector, and sends nothing else. */
 
-import { Refused, checkDefinition, checkMatrix, digestOf, encode, encodeAnswer, guidedResponse, inspectGuidance, itemsOf, oneHot, randomIntegers, randomisedResponse, sha256 } from "./sfumato-perturbation.js";
+import { Refused, checkDefinition, checkMatrix, digestOf, encode, encodeAnswer, guidedResponse, inspectGuidance, itemsOf, oneHot, randomisedResponse, seededIntegers, sha256 } from "./sfumato-perturbation.js";
 
 export * from "./sfumato-perturbation.js";
 
@@ -12,6 +12,9 @@ const completed = (request) => new Promise((resolve, reject) => {
   request.onsuccess = () => resolve(request.result);
   request.onerror = () => reject(request.error);
 });
+
+/* What this page stored. A page that is open cannot be made to forget a row by clearing the browser's storage. */
+const memory = new Map();
 
 class EncryptedStorage {
   constructor(name) {
@@ -36,23 +39,22 @@ class EncryptedStorage {
   }
 
   async read(store) {
-    return completed((await this.transaction("readonly")).objectStore(store).get(this.name));
+    return (await completed((await this.transaction("readonly")).objectStore(store).get(this.name))) ?? memory.get(`${store} ${this.name}`);
   }
 
   async key() {
-    const stored = await this.read("keys");
-    if (stored) return stored;
-    const generated = await crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
-    const transaction = await this.transaction("readwrite");
-    transaction.objectStore("keys").put(generated, this.name);
-    await transaction.ended;
-    return generated;
+    return (await this.read("keys")) ?? crypto.subtle.generateKey({ name: "AES-GCM", length: 256 }, false, ["encrypt", "decrypt"]);
   }
 
   /** Deletes the answers to a survey that has ended, even if its service is gone. */
   async purge() {
     const record = await this.read("kept");
-    if (record?.sealed && Date.now() > record.ends) await this.put("dropped");
+    if (record?.sealed && Date.now() > record.ends) await this.end(record);
+  }
+
+  /** Deletes answers that will not be sent any more, and records whether anything had left this device. */
+  async end({ state, clear }) {
+    await this.put(state === "tried" || clear ? "unconfirmed" : state === "none" ? "none" : "dropped", null, { clear });
   }
 
   /** The stored record: its state, and its content if this browser can decrypt it. */
@@ -62,43 +64,61 @@ class EncryptedStorage {
     const algorithm = { name: "AES-GCM", iv: record.iv, additionalData: this.associated };
     try {
       const plain = await crypto.subtle.decrypt(algorithm, await this.key(), record.sealed);
-      return { ...record, content: JSON.parse(new TextDecoder().decode(plain)) };
+      return { ...record, content: upgraded(JSON.parse(new TextDecoder().decode(plain))) };
     } catch {
       // It belongs to another version of the survey, or its key is lost. A row that may have been sent is never drawn again.
-      await this.put(record.state === "tried" ? "dropped" : "none");
+      await this.put(record.state === "tried" ? "unconfirmed" : "none", null, { clear: record.clear });
       return this.read("kept");
     }
   }
 
-  /** Stores a record; resolves when it is on disk. */
-  async put(state, content, ends) {
-    const record = { state, ends };
+  /** Stores a record, with notes that are not encrypted; resolves when it is on disk. */
+  async put(state, content, notes = {}) {
+    const record = { state, ...notes }, key = content && (await this.key());
     if (content) {
       record.iv = crypto.getRandomValues(new Uint8Array(12));
       const algorithm = { name: "AES-GCM", iv: record.iv, additionalData: this.associated };
-      record.sealed = await crypto.subtle.encrypt(algorithm, await this.key(), new TextEncoder().encode(JSON.stringify(content)));
+      record.sealed = await crypto.subtle.encrypt(algorithm, key, new TextEncoder().encode(JSON.stringify(content)));
     }
     const transaction = await this.transaction("readwrite");
-    if (!content) transaction.objectStore("keys").delete(this.name);
-    const records = transaction.objectStore("kept");
-    if (state === "none") records.delete(this.name);
-    else records.put(record, this.name);
+    const store = (name, value) => {
+      const records = transaction.objectStore(name);
+      if (value) records.put(value, this.name);
+      else records.delete(this.name);
+      memory.set(`${name} ${this.name}`, value);
+    };
+    store("keys", key);
+    store("kept", content || state !== "none" ? record : undefined);
     await transaction.ended;
   }
 }
 
+/** The content of a record, as versions 0.1 and 0.2 stored it too: the answers apart, and the disclosure under other names. */
+function upgraded({ from, foresight, ...content }) {
+  return { ...(foresight && { disclosure: { probability: foresight.right, ...foresight } }), ...from, ...content };
+}
+
 /* ---- The respondent ------------------------------------------------------------------------------------------------
  * States: `none`; `waiting` for guidance; `ready`: perturbed, and shown to the respondent; `tried`: it may have been sent,
- * so that from now on the same row is sent or none; `sent`; `dropped`.
+ * so that from now on the same row is sent or none. Final states: `sent`: the survey confirmed the row; `rejected`: it
+ * refused the row; `unconfirmed`: it ended or changed before it confirmed the row; `dropped`: nothing was sent.
+ *
+ * All random numbers come from one seed per person and survey. It is stored before a row is shown, outlives every change
+ * of the answers, and is deleted when the row is final: there is no second draw, whatever the survey replies.
  */
 
 const FINAL = {
   tried: "your answer is on its way, and can no longer be changed",
   sent: "you have already answered this survey, and it takes one answer per person",
+  rejected: "your answer was sent and refused, and this browser sends no other",
+  unconfirmed: "your answer was sent, and this browser sends no other",
   dropped: "your answers to this survey were deleted, and it takes no others",
 };
 
+const REJECTED = [404, 409, 410, 422]; // statuses after which the survey will never take the row
+const TIMEOUT = 60_000; // milliseconds that a request may take
 const UNREACHABLE = "The survey cannot be reached.";
+const AGAIN = "The same row will be sent again, and never another one.";
 
 export class Respondent {
   constructor({ server, survey, ticket, log }) {
@@ -110,15 +130,15 @@ export class Respondent {
     this.storage = new EncryptedStorage(this.name);
   }
 
-  /** A request without cookies or referrer, which does not identify the respondent. */
+  /** A request without cookies or referrer, which does not identify the respondent, and which no redirect takes elsewhere. */
   async request(path, body) {
-    const options = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store" };
+    const options = { credentials: "omit", referrerPolicy: "no-referrer", cache: "no-store", redirect: "error", signal: AbortSignal.timeout(TIMEOUT) };
     const post = { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) };
     return fetch(`${this.server}/api/v1/respond/${encodeURIComponent(this.survey)}${path}`, body ? { ...options, ...post } : options);
   }
 
   async load() {
-    await this.storage.purge();
+    await this.exclusively(() => this.storage.purge());
     const response = await this.request("");
     if (!response.ok) throw new Refused((await response.json().catch(() => ({}))).detail ?? "the survey cannot be reached");
     const content = await response.json();
@@ -155,11 +175,17 @@ export class Respondent {
       const codes = encode(this.definition, answers);
       const label = this.definition.mode === "guided" ? encodeAnswer(this.classQuestion(), answers[this.definition.class])[0] : 0;
       if (!codes || label < 0) throw new Refused("some questions are not answered");
-      const content = { codes, label, choice, ticket: stored?.content?.ticket ?? this.invitation ?? randomHex(16) };
-      if (stored?.state !== "ready" || JSON.stringify(stored.content.from) !== JSON.stringify(content))
-        await this.storage.put("waiting", content, this.ends);
+      const lasting = lastingOf(stored);
+      if (![undefined, choice.level].includes(lasting.level)) throw new Refused("the privacy level was chosen before the random changes were drawn, and stays");
+      const content = { ...lasting, codes, label, choice, ticket: lasting.ticket ?? this.invitation ?? randomHex(16) };
+      await this.store("waiting", content, stored?.clear);
       return { ...(await this.advance()), unseen: true };
     });
+  }
+
+  /** Stores answers until the survey ends; `clear` says that unperturbed answers have left this device. */
+  store(state, content, clear) {
+    return this.storage.put(state, content, { ends: this.ends, clear });
   }
 
   classQuestion() {
@@ -169,24 +195,24 @@ export class Respondent {
   /** Takes the stored answers one step further, without sending them. */
   async advance() {
     const stored = await this.storage.get();
-    if (stored?.content && (this.isOver() || this.state === "closed")) await this.storage.put("dropped");
+    if (stored?.content && (this.isOver() || this.state === "closed")) await this.storage.end(stored);
     if (stored?.state !== "waiting" || this.isOver() || this.state === "closed") return progressOf(await this.storage.get());
-    const { choice } = stored.content;
-    const waiting = { state: "waiting", automatic: isAutomatic(choice) };
+    const content = { ...stored.content, seed: stored.content.seed ?? randomHex(32) };
+    const waiting = { ...progressOf(stored), state: "waiting" };
     try {
-      const perturbed = await this.perturb(stored.content);
+      const perturbed = await this.perturb(content);
       if (perturbed.reason) return { ...waiting, reason: perturbed.reason };
-      await this.storage.put("ready", { ...perturbed, from: stored.content, ticket: stored.content.ticket }, this.ends);
+      await this.store("ready", { ...content, ...perturbed }, stored.clear);
     } catch (error) {
-      if (error instanceof TypeError) return { ...waiting, reason: UNREACHABLE };
+      if (error instanceof TypeError || error instanceof DOMException) return { ...waiting, reason: UNREACHABLE };
       if (!(error instanceof Refused)) throw error;
       return { ...waiting, refused: true, reason: `Your browser refused what the survey asks for: ${error.message}.` };
     }
     return progressOf(await this.storage.get());
   }
 
-  /** The row to send, drawn once, and how much it discloses; or the reason to wait. */
-  async perturb({ codes, label, choice, ticket }) {
+  /** The row to send, and how much it discloses; or the reason to wait. The same answers and seed give the same row. */
+  async perturb({ codes, label, choice, ticket, seed }) {
     const common = { ticket, version: this.version };
     if (choice.clear) {
       const disclosure = { exposure: codes.map(() => 1), capacity: this.sizes.reduce((sum, size) => sum + Math.log2(size), 0) };
@@ -194,14 +220,15 @@ export class Respondent {
     }
     if (this.definition.mode === "randomised") {
       const { retention } = this.definition.levels[choice.level];
-      const row = randomisedResponse(codes, this.sizes, retention, randomIntegers(2 * codes.length));
+      const row = randomisedResponse(codes, this.sizes, retention, await seededIntegers(seed, 2 * codes.length));
       const disclosure = { probability: retention.map((one, i) => one + (1 - one) / this.sizes[i]) };
-      return { body: { ...common, level: choice.level, row }, disclosure };
+      // The level stays with the draw: at another level, chosen in view of the row, the same numbers could suit better.
+      return { body: { ...common, level: choice.level, row }, disclosure, level: choice.level };
     }
     const guidance = await this.guidance(choice);
     if (guidance.reason) return guidance;
     const { epoch, matrix, disclosure } = guidance;
-    const row = guidedResponse(oneHot(codes, this.sizes), matrix, this.definition.guided.floor, randomIntegers(matrix.length));
+    const row = guidedResponse(oneHot(codes, this.sizes), matrix, this.definition.guided.floor, await seededIntegers(seed, matrix.length));
     return { body: { ...common, epoch, used: matrix[0].length, label, row }, disclosure };
   }
 
@@ -239,62 +266,68 @@ export class Respondent {
     return this.exclusively(async () => {
       const progress = await this.advance();
       if (!["ready", "tried"].includes(progress.state)) return progress;
-      const { content } = await this.storage.get();
-      const clear = Boolean(content.from.choice.clear), body = this.invitation ? { ...content.body, ticket: this.invitation } : content.body;
-      await this.storage.put("tried", content, this.ends);
+      const stored = await this.storage.get(), { content } = stored;
+      const unperturbed = Boolean(content.choice.clear), clear = Boolean(unperturbed || stored.clear);
+      const body = this.invitation ? { ...content.body, ticket: this.invitation } : content.body;
+      await this.store("tried", content, clear);
       let response;
       try {
-        response = await this.request(clear ? "/bootstrap" : "/answers", body);
+        response = await this.request(unperturbed ? "/bootstrap" : "/answers", body);
       } catch {
-        return { ...progress, state: "tried", reason: "You seem to be offline. Your answer is stored, and will be sent when you are online again." };
+        return { ...progress, state: "tried", reason: `The survey cannot be reached, or you are offline. ${AGAIN}` };
       }
-      return this.handleResponse(response, content, clear);
+      return this.handleResponse(response, { state: "tried", content, clear });
     });
   }
 
-  async handleResponse(response, content, clear) {
-    if (response.ok) {
-      await this.storage.put("sent");
-      return { state: "sent", clear, ...(await response.json()) };
+  /** What a reply means for a row that has left this device: it is final, or the same row is sent again. */
+  async handleResponse(response, tried) {
+    const { content, clear } = tried, { status } = response;
+    const reply = (await response.json().catch(() => null)) ?? {};
+    if (response.ok && typeof reply.counted === "boolean") {
+      await this.storage.put("sent", null, { clear });
+      return { state: "sent", clear, counted: reply.counted };
     }
     const isProblem = response.headers.get("content-type")?.startsWith("application/problem+json");
-    const { detail = "" } = isProblem ? await response.json() : {};
-    if (isProblem && response.status === 410) {
-      // The survey needs no more unperturbed answers and did not store this one: it is perturbed, and shown again.
-      const { from } = content;
-      await this.storage.put("waiting", { ...from, choice: { ...from.choice, clear: false, automatic: false } }, this.ends);
-      return { ...(await this.advance()), unseen: true };
+    const detail = isProblem && reply.detail ? `The survey replied: “${String(reply.detail).slice(0, 500)}”` : "";
+    if (isProblem && status === 410 && content.choice.clear) {
+      // It needs no more unperturbed answers, and says that it did not store these: they are perturbed, and shown again.
+      await this.store("waiting", { ...content, body: undefined, choice: { ...content.choice, clear: false, automatic: false } }, clear);
+      return { reason: `Your unchanged answers were sent, and the survey did not take them. ${detail}`, ...(await this.advance()), unseen: true };
     }
-    if (isProblem && [404, 409, 422].includes(response.status)) {
-      await this.storage.put("dropped");
-      return { state: "dropped", reason: detail };
+    if (isProblem && REJECTED.includes(status)) {
+      await this.storage.put("rejected", null, { clear });
+      return { state: "rejected", clear, reason: detail };
     }
-    const tried = { ...progressOf({ state: "tried", content }), reason: detail };
-    return response.status === 403 ? { ...tried, final: true } : { ...tried, reason: `The survey is busy; your answer will be sent again. ${detail}` };
+    await this.store("tried", content, clear); // again, in case the reply cleared the browser's storage
+    const final = status === 403; // only another link, with an invitation, can help
+    return { ...progressOf(tried), final, reason: `The survey did not confirm your answer (status ${status}). ${detail} ${final ? "" : AGAIN}` };
   }
 
   status() {
     return this.exclusively(() => this.advance());
   }
 
-  /** Deletes answers that were not sent; that an answer was sent stays recorded, so that no second row is drawn. */
+  /** Deletes answers that were not sent. The seed stays, so that no second row can be drawn. */
   forget() {
     return this.exclusively(async () => {
       const stored = await this.storage.get();
       if (FINAL[stored?.state]) throw new Refused(FINAL[stored.state]);
-      await this.storage.put("none");
+      if (stored) await this.store("none", lastingOf(stored), stored.clear);
+      return progressOf(await this.storage.get());
     });
   }
 }
 
-function progressOf(stored) {
-  if (!stored) return { state: "none" };
-  const { body, from, choice } = stored.content ?? {};
-  return { state: stored.state, body, disclosure: disclosureOf(stored.content ?? {}), automatic: isAutomatic(from?.choice ?? choice) };
+/** What outlives every change of the answers: the ticket, the seed of the random numbers, and the level drawn for. */
+function lastingOf(stored) {
+  const { ticket, seed, level } = stored?.content ?? {};
+  return { ticket, seed, level };
 }
 
-/** The disclosure of a stored row; version 0.1 stored it as `foresight`, with `right` for the probability. */
-const disclosureOf = ({ disclosure, foresight }) => disclosure ?? (foresight && { probability: foresight.right, ...foresight });
-
-/** Unperturbed answers are never sent before the respondent has looked at them. */
-const isAutomatic = (choice) => Boolean(choice?.automatic && !choice.clear);
+function progressOf(stored) {
+  if (!stored) return { state: "none" };
+  const { body, disclosure, level, choice } = stored.content ?? {};
+  // Unperturbed answers are never sent before the respondent has looked at them.
+  return { state: stored.state, clear: stored.clear, body, disclosure, level, automatic: Boolean(choice?.automatic && !choice.clear) };
+}

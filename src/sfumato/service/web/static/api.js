@@ -2,6 +2,10 @@
 
 const csrf = document.querySelector('meta[name="csrf"]')?.content ?? "";
 
+// Pages that show simple attacks say so: the attacks of an audit can do much better.
+export const UPPER_BOUND = "This is protection at most: other attacks can recover more, even whole columns, so run an audit "
+  + "before you release a copy.";
+
 export async function callApi(method, url, body, options = {}) {
   const headers = { "X-CSRF-Token": csrf, Accept: "application/json" };
   const binary = body instanceof Blob;

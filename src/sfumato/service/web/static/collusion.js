@@ -1,6 +1,6 @@
 // Simulation of collusion: what the selected recipients could reconstruct by combining their copies.
 
-import { callApi, element, formatNumber, showMessage } from "./api.js";
+import { callApi, element, formatNumber, showMessage, UPPER_BOUND } from "./api.js";
 
 const explorer = document.getElementById("explorer");
 const summary = document.getElementById("summary");
@@ -30,17 +30,17 @@ function estimationErrors(numbers) {
     name: column.name,
     bars: [bar("actual", column.actual, column), bar("independent", column.independent, column)],
   }));
-  const title = "Root mean squared error of their best estimates, relative to the standard deviation of the column";
-  return [element("h2", {}, "Residual error if they collude"), barChart(title, rows, 1),
-    element("p", { class: "pale" }, "Root mean squared error (RMSE) of their best estimates. A longer bar means better "
-      + "protection: a full bar is the error of always estimating the mean.")];
+  const title = "Root mean squared error of their best linear estimates, relative to the standard deviation of the column";
+  return [element("h2", {}, "Residual error of the best linear estimate, if they collude"), barChart(title, rows, 1),
+    element("p", { class: "pale" }, "Root mean squared error (RMSE) of their best linear estimates. A longer bar means better "
+      + `protection: a full bar is the error of always estimating the mean. ${UPPER_BOUND}`)];
 }
 
 function estimates(numbers) {
   const column = numbers.estimates[0];
   const span = column.high - column.low || 1;
   const x = (value) => 10 + 380 * Math.max(0, Math.min(1, (value - column.low) / span));
-  const parts = [element("title", {}, `Ten records: true and estimated ${column.column}`)];
+  const parts = [element("title", {}, `Ten records: true and linearly estimated ${column.column}`)];
   column.truth.forEach((truth, i) => {
     if (truth === null) return;
     const y = 18 + i * 26;
@@ -55,7 +55,7 @@ function estimates(numbers) {
   parts.push(element("text", { x: 10, y, class: "pale" }, column.days?.[0] ?? formatNumber(column.low)));
   const high = column.days?.[1] ?? formatNumber(column.high);
   parts.push(element("text", { x: 390, y, class: "pale", "text-anchor": "end" }, high));
-  const title = `Ten records: true and estimated ${column.column}`;
+  const title = `Ten records: true and linearly estimated ${column.column}`;
   return [element("h2", {}, title),
     element("svg", { viewBox: `0 0 400 ${y + 8}`, role: "img", "aria-label": title }, ...parts)];
 }
@@ -68,9 +68,9 @@ function categories(found) {
       { kind: "independent", value: column.independent, label: percent(column.independent) },
     ],
   }));
-  const title = "Posterior probability of the true category";
+  const title = "Posterior probability of the true category, from each column alone";
   return [element("h2", {}, title), barChart(title, rows, 1),
-    element("p", { class: "pale" }, "A shorter bar means better protection.")];
+    element("p", { class: "pale" }, `A shorter bar means better protection. ${UPPER_BOUND}`)];
 }
 
 function verdict(found) {
@@ -79,10 +79,10 @@ function verdict(found) {
   const fidelity = formatNumber(best.fidelity);
   if (found.recipients.length === 1) return `${names} alone has the copy at fidelity ${fidelity}. Select a second recipient.`;
   const conclusion = `${names} together learn no more than ${best.name} alone (fidelity ${fidelity})`;
-  if (!found.numbers) return `${conclusion}.`;
+  if (!found.numbers) return `${conclusion}. ${UPPER_BOUND}`;
   const { actual, independent } = found.numbers.residual_error;
-  return `${conclusion}: their residual error is ${percent(actual)} of the variance. `
-    + `With independent noise it would be ${percent(independent)}.`;
+  return `${conclusion}: their best linear estimate leaves ${percent(actual)} of the variance, and with independent noise `
+    + `it would leave ${percent(independent)}. ${UPPER_BOUND}`;
 }
 
 let latest = 0;

@@ -1,6 +1,6 @@
 // Page on which levels are compared: ten records at the fidelity of the slider, with disclosure risk and utility.
 
-import { callApi, element, formatNumber, showMessage } from "./api.js";
+import { callApi, element, formatNumber, showMessage, UPPER_BOUND } from "./api.js";
 
 const chooser = document.getElementById("chooser");
 const slider = document.getElementById("fidelity");
@@ -27,7 +27,7 @@ function riskAndUtility(column) {
     const [attacker, deviation, analyst] = [column.attacker, column.standard_deviation, column.analyst].map(formatNumber);
     const mean = column.day ?? formatNumber(column.mean);
     row.append(
-      element("td", {}, `estimates a value with RMSE ${attacker}${column.unit} (${deviation}${column.unit} without the copy)`),
+      element("td", {}, `the best linear estimate has RMSE ${attacker}${column.unit} (${deviation}${column.unit} without the copy)`),
       element("td", {}, chart),
       element("td", {}, `estimates the mean ${mean} to ± ${analyst}${column.unit} (95 % confidence)`),
     );
@@ -36,7 +36,7 @@ function riskAndUtility(column) {
     const [accuracy, baseline] = [percent(column.attacker), percent(column.baseline)];
     const margin = (100 * column.analyst).toFixed(2);
     row.append(
-      element("td", {}, `predicts the category with accuracy ${accuracy} (${baseline} without the copy)`),
+      element("td", {}, `from this column alone, the likeliest category is right for ${accuracy} (${baseline} without the copy)`),
       element("td", {}, chart),
       element("td", {}, `estimates a share to ± ${margin} percentage points (95 % confidence)`),
     );
@@ -70,8 +70,8 @@ async function update() {
     if (request !== latest) return;
     const residual = (100 * preview.residual_error).toFixed(0);
     const retained = (100 * preview.fidelity).toFixed(0);
-    summary.textContent = `At fidelity ${preview.fidelity.toFixed(3)}, the residual error of the best linear attacker is ${residual} % `
-      + `of a number's variance, and a category is retained with probability ${retained} %.`;
+    summary.textContent = `At fidelity ${preview.fidelity.toFixed(3)}, the best linear estimate leaves ${residual} % of a number's variance, `
+      + `and a category is retained with probability ${retained} %. ${UPPER_BOUND}`;
     document.querySelector("#figures tbody").replaceChildren(...preview.columns.map(riskAndUtility));
     showRecords(preview);
   } catch (error) {

@@ -21,6 +21,12 @@ function row(one, index, all) {
   return element("tr", {}, element("th", { scope: "row" }, item), element("td", {}, one.answer), share);
 }
 
+function limits({ influence, disclosure, error }) {
+  if (influence !== null) return `One forged answer changes a share by up to ${(100 * influence).toFixed(1)} points; the intervals assume that all answers are honest.`;
+  if (disclosure !== null) return `Degree of privacy disclosure l_p ${disclosure.toFixed(2)}, degree of error l_e ${error.toFixed(2)}, for respondents like those who answered unperturbed. Every class answer is sent unperturbed.`;
+  return "";
+}
+
 async function showStatus() {
   const found = await callApi("GET", `/api/v1/surveys/${live.dataset.survey}`);
   document.getElementById("answers").textContent = found.answers.toLocaleString("en");
@@ -29,7 +35,8 @@ async function showStatus() {
   document.getElementById("levels").textContent = [...levels, ...unperturbed].map((text) => ` · ${text}`).join("");
   document.getElementById("state").textContent = found.state;
   document.getElementById("fingerprint").textContent = found.fingerprint;
-  document.getElementById("alarms").replaceChildren(...found.alarms.map((text) => element("p", { class: "alarm" }, text)));
+  document.getElementById("limits").textContent = limits(found);
+  document.getElementById("alarms").replaceChildren(...found.alarms.map((text) => element("p", { class: "alarm" }, `${text}.`)));
   document.getElementById("shares").replaceChildren(...found.shares.map(row));
   return found;
 }

@@ -1,0 +1,299 @@
+"""Reading the ledger: entries, the sealed head, and the authenticated index that shows that nothing is missing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection, Row
+
+from sfumato.errors import TamperedError, VaultError
+from sfumato.ledger.chain import START, Authenticator, Entry
+from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, SubjectName, running
+from sfumato.ledger.tables import ENTRIES, GENERATIONS, VAULT
+
+PAGE = 5_000
+"""Entries that are read in one query."""
+
+_PARAMETERS = 500
+"""The most numbers in one query."""
+
+_ADVICE = "run `sfumato verify`, and restore a backup"
+
+
+@dataclass(frozen=True)
+class Head:
+    """The head of the ledger: the vault's name, its store, its key generation, and the last entry."""
+
+    name: str
+    store: str
+    generation: int
+    entries: int
+    head: str
+    counts: dict[str, int]
+    """The number of subjects of each kind."""
+    root: str
+    """The root of the index of subjects; empty where an earlier version wrote the ledger."""
+    seal: str
+
+    def expected_seal(self, authenticator: Authenticator, generations: list[Generation]) -> str:
+        """The message authentication code that the head must have; it covers the public data of all keys too."""
+        public = [[one.number, one.fingerprint, one.public, one.lost] for one in generations]
+        index = [self.root] if self.root else []
+        return authenticator.mac(
+            "head", self.name, self.store, self.generation, self.entries, self.head, self.counts, public, *index
+        )
+
+
+@dataclass(frozen=True)
+class Generation:
+    """One generation of the master key: its fingerprint, its public key, and the wrapped key itself."""
+
+    number: int
+    fingerprint: str
+    public: str
+    lock: dict[str, Any]
+    lost: int = 0
+    """1 if the secret that unlocks the key is lost."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """A filter for entries."""
+
+    dataset: str | None = None
+    recipient: str | None = None
+    action: str | None = None
+    kind: str | None = None
+    since: str | None = None
+    until: str | None = None
+    last: int | None = None
+    before: int | None = None
+    """Only entries with smaller numbers."""
+
+    @property
+    def subject(self) -> SubjectName | None:
+        """The subject of which the query selects all entries, if it does."""
+        narrower = (self.action, self.since, self.until, self.last, self.before)
+        if self.kind is None or any(one is not None for one in narrower):
+            return None
+        return (
+            self.kind,
+            ANY if self.dataset is None else self.dataset,
+            ANY if self.recipient is None else self.recipient,
+        )
+
+
+class HeadMemory:
+    """Remembers the latest head that a process has seen, so that an older state is not taken for the present one."""
+
+    def __init__(self) -> None:
+        self._latest: Head | None = None
+
+    def check(self, head: Head) -> None:
+        """Raise `TamperedError` for a head with fewer entries than the latest one, or with others."""
+        latest = self._latest
+        if latest is not None and latest.name == head.name:
+            changed = head.entries == latest.entries and head.head != latest.head
+            if head.entries < latest.entries or changed:
+                raise TamperedError(
+                    f"the ledger must have at least the {latest.entries} entries that it had, and somebody replaced "
+                    f"it by an older state; {_ADVICE}"
+                )
+        self._latest = head
+
+
+class LedgerReader:
+    """A transaction that reads.
+
+    With authenticators it trusts only what the vault wrote: each entry has its authentication code, and the latest
+    entry about a subject, or all of them, are those that the sealed head of the ledger commits to.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        authenticators: Mapping[int, Authenticator] | None = None,
+        memory: HeadMemory | None = None,
+    ) -> None:
+        self.connection = connection
+        self._authenticators = authenticators or {}
+        self._memory = memory or HeadMemory()
+        self._verified_index: StoredIndex | MemoryIndex | None = None
+
+    def head(self) -> Head:
+        """The head of the ledger."""
+        found = self.connection.execute(sa.select(VAULT)).one_or_none()
+        if found is None:
+            raise TamperedError("the ledger must have a head, and somebody removed it; restore a backup")
+        row = found._mapping  # noqa: SLF001 - the public name of the attribute
+        return Head(**{**{k: v for k, v in row.items() if k != "id"}, "counts": _json(row["counts"])})
+
+    def generations(self) -> list[Generation]:
+        """All generations of the master key, in order."""
+        rows = self.connection.execute(sa.select(GENERATIONS).order_by(GENERATIONS.c.number))
+        return [Generation(r.number, r.fingerprint, r.public, _json(r.lock), r.lost) for r in rows]
+
+    def latest(self, kind: str, dataset: str = "", recipient: str = "") -> Entry | None:
+        """The latest entry about a subject."""
+        if self._authenticators:
+            subject = self._index().find((kind, dataset, recipient))
+            return None if subject is None else self._at(subject.entry, subject.hash)
+        about = ENTRIES.c.kind == kind, ENTRIES.c.dataset == dataset, ENTRIES.c.recipient == recipient
+        query = sa.select(ENTRIES).where(*about).order_by(ENTRIES.c.number.desc()).limit(1)
+        row = self.connection.execute(query).one_or_none()
+        return None if row is None else _entry(row)
+
+    def _at(self, number: int, digest: str) -> Entry:
+        """The entry with this number, which must have this hash."""
+        row = self.connection.execute(sa.select(ENTRIES).where(ENTRIES.c.number == number)).one_or_none()
+        if row is None or row.hash != digest:
+            raise TamperedError(f"entry {number} of the ledger was removed or replaced; {_ADVICE}")
+        return self.authenticated(_entry(row))
+
+    def _index(self) -> StoredIndex | MemoryIndex:
+        """The index of subjects, under the sealed head."""
+        if self._verified_index is None:
+            head = self.verified_head()
+            legacy = head.entries and not head.root
+            self._verified_index = self._recomputed(head) if legacy else StoredIndex(self.connection, head.root)
+        return self._verified_index
+
+    def verified_head(self) -> Head:
+        """The head of the ledger, if the vault sealed it, and it is no older than the last one that was seen."""
+        head = self.head()
+        self.require_seal(head)
+        return head
+
+    def require_seal(self, head: Head) -> None:
+        """Raise `TamperedError` for a head that the vault did not seal, or that is older than one it sealed before."""
+        if head.generation not in self._authenticators:
+            raise VaultError("the vault's master key was rotated meanwhile; run the same command again")
+        if head.seal != head.expected_seal(self._authenticators[head.generation], self.generations()):
+            raise TamperedError(
+                "the head of the ledger must carry the vault's own seal, and it does not: somebody else changed it; "
+                + _ADVICE
+            )
+        self._memory.check(head)
+
+    def _recomputed(self, head: Head) -> MemoryIndex:
+        """The index of all entries, whose hash chain must end in the head."""
+        index, previous = MemoryIndex(), START
+        for number, entry in enumerate(self.history(), 1):
+            if entry.number != number or entry.digest(previous) != entry.hash:
+                raise TamperedError(f"entry {number} of the ledger does not continue its hash chain; {_ADVICE}")
+            index.record(entry)
+            previous = entry.hash
+        if previous != head.head:
+            raise TamperedError(f"the ledger must end with entry {head.entries}, and it does not; {_ADVICE}")
+        return index
+
+    def authenticated(self, entry: Entry) -> Entry:
+        """The entry itself; raises `TamperedError` if the vault did not write it so, as far as keys are at hand."""
+        authenticator = self._authenticators.get(entry.generation)
+        if self._authenticators and authenticator is None and not self._is_lost(entry.generation):
+            raise TamperedError(
+                f"entry {entry.number} of the ledger must be authenticated with one of the vault's keys, and its key "
+                f"is unknown: somebody else wrote it; {_ADVICE}"
+            )
+        if authenticator is not None:
+            before = sa.select(ENTRIES.c.hash).where(ENTRIES.c.number == entry.number - 1)
+            previous = self.connection.execute(before).scalar() or START
+            if (entry.digest(previous), authenticator.mac(entry.hash)) != (entry.hash, entry.mac):
+                raise TamperedError(
+                    f"entry {entry.number} of the ledger must have the authentication code of its content, and it was "
+                    f"altered; {_ADVICE}"
+                )
+        return entry
+
+    def _is_lost(self, generation: int) -> bool:
+        """Whether the authenticated head says that a key is lost."""
+        head, generations = self.head(), self.generations()
+        if head.generation not in self._authenticators:
+            return False
+        authentic = head.seal == head.expected_seal(self._authenticators[head.generation], generations)
+        return authentic and any(one.number == generation and one.lost for one in generations)
+
+    def count(self, kind: str, dataset: str) -> int:
+        """The number of subjects of a kind that a dataset has."""
+        return len(self.current(kind, dataset=dataset))
+
+    def current(self, kind: str, *, dataset: str = "", recipient: str = "", first: int | None = None) -> list[Entry]:
+        """The latest entry about each subject of a kind, sorted by name; only of one dataset or recipient if given."""
+        latest: dict[tuple[str, str], Entry] = {}
+        for entry in self.entries(Query(kind=kind, dataset=dataset or None, recipient=recipient or None)):
+            latest[entry.dataset, entry.recipient] = entry
+        return [latest[subject] for subject in sorted(latest)][:first]
+
+    def entries(self, query: Query) -> list[Entry]:
+        """The entries that a query selects, in order; all entries about a subject are verified to be complete."""
+        found = self._selected(query)
+        if not self._authenticators:
+            return found
+        if query.subject is None:
+            return [self.authenticated(entry) for entry in found]
+        self._require_complete(query.subject, found)
+        return found
+
+    def _require_complete(self, subject: SubjectName, found: list[Entry]) -> None:
+        """Raise `TamperedError` unless these are all entries about a subject, as the vault wrote them."""
+        indexed, digest = self._index().find(subject), ""
+        before = self._hashes([entry.number - 1 for entry in found])
+        for entry in found:
+            digest = running(digest, entry)
+            if entry.digest(before.get(entry.number - 1, START)) != entry.hash:
+                raise TamperedError(f"entry {entry.number} of the ledger was altered; {_ADVICE}")
+        if digest != (indexed.digest if indexed else ""):
+            about = "/".join(part for part in subject if part not in ("", ANY))
+            raise TamperedError(f"entries about {about} were removed from the ledger or added to it; {_ADVICE}")
+
+    def _hashes(self, numbers: list[int]) -> dict[int, str]:
+        """The hashes of some entries by number."""
+        out: dict[int, str] = {}
+        for start in range(0, len(numbers), _PARAMETERS):
+            part = numbers[start : start + _PARAMETERS]
+            rows = self.connection.execute(
+                sa.select(ENTRIES.c.number, ENTRIES.c.hash).where(ENTRIES.c.number.in_(part))
+            )
+            out |= {row.number: row.hash for row in rows}
+        return out
+
+    def _selected(self, query: Query) -> list[Entry]:
+        """The entries that a query selects, as they are in the database."""
+        statement = sa.select(ENTRIES)
+        for name in ("dataset", "recipient", "action", "kind"):
+            value = getattr(query, name)
+            statement = statement if value is None else statement.where(ENTRIES.c[name] == value)
+        statement = statement if query.since is None else statement.where(ENTRIES.c.at >= query.since)
+        statement = statement if query.until is None else statement.where(ENTRIES.c.at < query.until)
+        statement = statement if query.before is None else statement.where(ENTRIES.c.number < query.before)
+        statement = statement.order_by(ENTRIES.c.number.desc()).limit(query.last)
+        return [_entry(row) for row in self.connection.execute(statement)][::-1]
+
+    def history(self) -> Iterator[Entry]:
+        """All entries in order, read page by page."""
+        after = 0
+        while True:
+            page = sa.select(ENTRIES).where(ENTRIES.c.number > after).order_by(ENTRIES.c.number).limit(PAGE)
+            rows = self.connection.execute(page).all()
+            yield from map(_entry, rows)
+            if len(rows) < PAGE:
+                return
+            after = rows[-1].number
+
+
+def _entry(row: Row[Any]) -> Entry:
+    values = dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
+    return Entry(**{**values, "body": _json(values["body"])})
+
+
+def _json(text: str) -> dict[str, Any]:
+    """The JSON object that the vault wrote; a marker that no check accepts if it was altered beyond reading."""
+    try:
+        found = json.loads(text)
+    except ValueError:
+        found = None
+    return found if isinstance(found, dict) else {"unreadable": text}

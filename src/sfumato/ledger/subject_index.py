@@ -1,0 +1,220 @@
+"""Authenticated index of the ledger: the latest entry about each subject, and a digest of all entries about it.
+
+An entry's authentication code shows that the vault wrote it, but not that it is the latest one: somebody who can delete
+rows could hide a revocation. So each subject (a kind, a dataset, a recipient, and each combination with `ANY` for the
+last two) has a row with its number of entries and a running digest of them; the rows are the leaves of a Merkle tree
+whose root is in the sealed head of the ledger. A lookup verifies one path of the tree: its cost does not grow with the
+ledger (until there are many more than `2^16` subjects).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass
+
+import sqlalchemy as sa
+from sqlalchemy.engine import Connection
+
+from sfumato.errors import TamperedError
+from sfumato.ledger.chain import Entry, canonical
+from sfumato.ledger.tables import NODES, SUBJECTS
+
+ANY = "*"
+"""Stands for every dataset, or every recipient; no name is equal to it."""
+
+_FANOUT = 256
+"""The children of the root, and of each node below it: there are `2^16` buckets."""
+
+_EMPTY = ""
+"""The hash of nothing: of the tree of an empty ledger, and of a bucket without subjects."""
+
+SubjectName = tuple[str, str, str]
+"""Kind, dataset and recipient."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """All that the index holds about one subject."""
+
+    kind: str
+    dataset: str
+    recipient: str
+    entry: int
+    """The number of its latest entry."""
+    hash: str
+    """The hash of that entry."""
+    entries: int
+    """The number of its entries."""
+    subjects: int
+    """The number of subjects that it stands for: 1 without `ANY`."""
+    digest: str
+    """The running digest of the hashes of its entries."""
+
+    @property
+    def name(self) -> SubjectName:
+        """Kind, dataset and recipient."""
+        return self.kind, self.dataset, self.recipient
+
+
+def names_of(entry: Entry) -> list[SubjectName]:
+    """The subjects that an entry is about; the first one is the narrowest."""
+    kind, dataset, recipient = entry.kind, entry.dataset, entry.recipient
+    return [(kind, dataset, recipient), (kind, dataset, ANY), (kind, ANY, recipient), (kind, ANY, ANY)]
+
+
+def extended(before: Subject | None, name: SubjectName, entry: Entry, *, is_new: bool) -> Subject:
+    """A subject after one more entry, which may be the first one about its narrowest subject."""
+    entries, subjects, digest = (before.entries, before.subjects, before.digest) if before else (0, 0, _EMPTY)
+    return Subject(*name, entry.number, entry.hash, entries + 1, subjects + is_new, running(digest, entry))
+
+
+def running(digest: str, entry: Entry) -> str:
+    """The running digest after one more entry."""
+    return hashlib.sha256((digest + entry.hash).encode()).hexdigest()
+
+
+class MemoryIndex:
+    """The index of some entries, in memory."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self._subjects: dict[SubjectName, Subject] = {}
+        for entry in entries:
+            self.record(entry)
+
+    def record(self, entry: Entry) -> None:
+        """Add an entry, in order."""
+        names = names_of(entry)
+        is_new = names[0] not in self._subjects
+        for name in names:
+            self._subjects[name] = extended(self._subjects.get(name), name, entry, is_new=is_new)
+
+    def find(self, name: SubjectName) -> Subject | None:
+        """The subject with this name."""
+        return self._subjects.get(name)
+
+    def __iter__(self) -> Iterator[Subject]:
+        return iter(self._subjects.values())
+
+    def nodes(self) -> dict[int, str]:
+        """The nodes of the tree by number; that of the root is -1."""
+        buckets: dict[int, list[Subject]] = {}
+        for subject in self:
+            buckets.setdefault(_bucket(subject.name), []).append(subject)
+        leaves = {number: _leaf(subjects) for number, subjects in buckets.items()}
+        below: dict[int, dict[int, str]] = {}
+        for number, leaf in leaves.items():
+            below.setdefault(number // _FANOUT, {})[number] = leaf
+        inner = {prefix: _node(children) for prefix, children in below.items()}
+        return {-1: _node(inner), **inner, **{_FANOUT + number: leaf for number, leaf in leaves.items()}}
+
+
+class StoredIndex:
+    """The index in the database, of which everything that is read is verified against the root of the tree."""
+
+    def __init__(self, connection: Connection, root: str) -> None:
+        self._connection, self.root = connection, root
+        self._inner: dict[int, str] | None = None
+        self._leaves: dict[int, dict[int, str]] = {}
+
+    def find(self, name: SubjectName) -> Subject | None:
+        """The subject with this name, verified; none if the ledger has no entry about it, which is verified too."""
+        return self._subjects(_bucket(name)).get(name)
+
+    def record(self, entry: Entry) -> None:
+        """Add an entry, after verification of what is there, and compute the new root."""
+        names = names_of(entry)
+        is_new = self.find(names[0]) is None
+        for name in names:
+            bucket = _bucket(name)
+            subjects = self._subjects(bucket)
+            before = subjects.get(name)
+            subjects[name] = extended(before, name, entry, is_new=is_new)
+            self._write(SUBJECTS, {**asdict(subjects[name]), "bucket": bucket}, _is(name), before is not None)
+            self._write_leaf(bucket, _leaf(subjects.values()))
+
+    def _subjects(self, bucket: int) -> dict[SubjectName, Subject]:
+        query = sa.select(SUBJECTS).where(SUBJECTS.c.bucket == bucket)
+        found = [Subject(**{k: v for k, v in row._mapping.items() if k != "bucket"}) for row in self._rows(query)]  # noqa: SLF001
+        if self._leaves_below(bucket // _FANOUT).get(bucket, _EMPTY) != _leaf(found):
+            raise _altered()
+        return {subject.name: subject for subject in found}
+
+    def _leaves_below(self, prefix: int) -> dict[int, str]:
+        if prefix not in self._leaves:
+            first = _FANOUT + prefix * _FANOUT
+            query = sa.select(NODES).where(NODES.c.number >= first, NODES.c.number < first + _FANOUT)
+            leaves = {row.number - _FANOUT: row.hash for row in self._rows(query)}
+            if self._nodes_below_root().get(prefix, _EMPTY) != _node(leaves):
+                raise _altered()
+            self._leaves[prefix] = leaves
+        return self._leaves[prefix]
+
+    def _nodes_below_root(self) -> dict[int, str]:
+        if self._inner is None:
+            query = sa.select(NODES).where(NODES.c.number >= 0, NODES.c.number < _FANOUT)
+            inner = {row.number: row.hash for row in self._rows(query)}
+            if _node(inner) != self.root:
+                raise _altered()
+            self._inner = inner
+        return self._inner
+
+    def _write_leaf(self, bucket: int, leaf: str) -> None:
+        prefix = bucket // _FANOUT
+        leaves, inner = self._leaves_below(prefix), self._nodes_below_root()
+        self._write_node(_FANOUT + bucket, leaf, bucket in leaves)
+        leaves[bucket] = leaf
+        self._write_node(prefix, _node(leaves), prefix in inner)
+        inner[prefix] = _node(leaves)
+        self.root = _node(inner)
+
+    def _write_node(self, number: int, content: str, exists: bool) -> None:
+        self._write(NODES, {"number": number, "hash": content}, NODES.c.number == number, exists)
+
+    def _write(self, table: sa.Table, values: dict[str, object], where: sa.ColumnElement[bool], exists: bool) -> None:
+        statement = table.update().where(where) if exists else table.insert()
+        self._connection.execute(statement.values(**values))
+
+    def _rows(self, query: sa.Select[tuple[object, ...]]) -> list[sa.Row[tuple[object, ...]]]:
+        return list(self._connection.execute(query))
+
+
+def rebuild(connection: Connection, index: MemoryIndex) -> StoredIndex:
+    """Replace the index in the database by one of all entries."""
+    nodes = index.nodes()
+    root = nodes.pop(-1)
+    connection.execute(SUBJECTS.delete())
+    connection.execute(NODES.delete())
+    if nodes:
+        rows = [{**asdict(subject), "bucket": _bucket(subject.name)} for subject in index]
+        connection.execute(SUBJECTS.insert(), rows)
+        connection.execute(NODES.insert(), [{"number": number, "hash": value} for number, value in nodes.items()])
+    return StoredIndex(connection, root)
+
+
+def _bucket(name: SubjectName) -> int:
+    """The bucket of a subject: sixteen bits of the hash of its name."""
+    return int.from_bytes(hashlib.sha256(canonical(name).encode()).digest()[:2], "big")
+
+
+def _leaf(subjects: Iterable[Subject]) -> str:
+    """The hash of all subjects of a bucket."""
+    rows = sorted((asdict(subject) for subject in subjects), key=canonical)
+    return hashlib.sha256(canonical(rows).encode()).hexdigest() if rows else _EMPTY
+
+
+def _node(children: dict[int, str]) -> str:
+    """The hash of a node's children."""
+    return hashlib.sha256(canonical(sorted(children.items())).encode()).hexdigest() if children else _EMPTY
+
+
+def _is(name: SubjectName) -> sa.ColumnElement[bool]:
+    columns = SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient
+    return sa.and_(*(column == value for column, value in zip(columns, name, strict=True)))
+
+
+def _altered() -> TamperedError:
+    return TamperedError(
+        "the index of the ledger must agree with its sealed head, and it does not: somebody deleted or changed rows; "
+        "run `sfumato verify`, and restore a backup"
+    )

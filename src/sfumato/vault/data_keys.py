@@ -1,0 +1,137 @@
+"""Data keys: the random keys under which the vault's files are encrypted, wrapped with the current master key.
+
+Each dataset has one, and all uploads share one. A new master key wraps them anew. Deleting the wrapped key of a dataset
+makes its files, and all copies of them in stores and later backups, unreadable for ever.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from sfumato.errors import CustodyError, TamperedError, VaultError
+from sfumato.keys.key import Key
+from sfumato.ledger.chain import canonical
+from sfumato.ledger.ledger import Ledger, LedgerWriter
+from sfumato.ledger.reader import LedgerReader
+from sfumato.ledger.tables import DATA_KEYS
+
+_NONCE = 12
+
+
+@dataclass(frozen=True)
+class DataKeys:
+    """The data keys of a vault, by scope: `datasets/NAME` or `uploads`."""
+
+    ledger: Ledger
+    master_keys: Callable[[], Mapping[int, Key]]
+    """The master keys by generation; raises `CustodyError` if the vault is locked."""
+
+    def find(self, scope: str) -> Key | None:
+        """The key of a scope; `None` if there is none, or none any more."""
+        with self.ledger.reading() as reading:
+            name, generation, wrapped = reading.head().name, reading.head().generation, _wrapped(reading, scope)
+        masters = self.master_keys()  # afterwards: they include all that were in use when the row was read
+        if wrapped is None:
+            return None
+        if generation not in masters:
+            raise VaultError("the vault's master key was rotated meanwhile; run the same command again")
+        return _unwrap(wrapped, masters[generation], name, scope)
+
+    def get(self, scope: str) -> Key:
+        """The key of a scope; raises `CustodyError` if it was lost or erased."""
+        key = self.find(scope)
+        if key is None:
+            raise CustodyError(
+                f"the files of {scope} can no longer be read by anybody: the key that encrypts them was lost with the "
+                "vault's secret, or erased; add the table again (`sfumato add`), or restore a backup whose secret you "
+                "have"
+            )
+        return key
+
+    def get_or_create(self, scope: str) -> Key:
+        """The key of a scope, which is created if there is none."""
+        key = self.find(scope)
+        if key is not None:
+            return key
+        masters = self.master_keys()
+        with self.ledger.writing(masters) as writing:
+            head, wrapped = writing.head(), _wrapped(writing, scope)
+            if wrapped is not None:  # somebody else created it meanwhile
+                return _unwrap(wrapped, masters[head.generation], head.name, scope)
+            key = Key.generate()
+            text = _wrap(key, masters[head.generation], head.name, scope)
+            writing.connection.execute(DATA_KEYS.insert().values(scope=scope, wrapped=text))
+        return key
+
+
+def rewrap(writing: LedgerWriter, old: Key | None, new: Key) -> None:
+    """Wrap all data keys with a new master key, within its transaction; they are lost if the old one is (`None`)."""
+    name = writing.head().name
+    rows = writing.connection.execute(sa.select(DATA_KEYS)).all()
+    for row in rows:
+        if old is None:
+            erase(writing, row.scope)
+        else:
+            text = _wrap(_unwrap(row.wrapped, old, name, row.scope), new, name, row.scope)
+            is_same = DATA_KEYS.c.scope == row.scope
+            writing.connection.execute(DATA_KEYS.update().where(is_same).values(wrapped=text))
+
+
+def erase(writing: LedgerWriter, scope: str) -> bool:
+    """Delete the key of a scope, so that nobody can ever read its files again; whether there was one.
+
+    Backups that were written before still hold the wrapped key.
+    """
+    return bool(writing.connection.execute(DATA_KEYS.delete().where(DATA_KEYS.c.scope == scope)).rowcount)
+
+
+def altered_keys(reading: LedgerReader, masters: Mapping[int, Key]) -> list[str]:
+    """The scopes whose wrapped key was altered."""
+    head, altered = reading.head(), []
+    for row in reading.connection.execute(sa.select(DATA_KEYS).order_by(DATA_KEYS.c.scope)):
+        try:
+            _unwrap(row.wrapped, masters[head.generation], head.name, row.scope)
+        except (TamperedError, KeyError):
+            altered.append(str(row.scope))
+    return altered
+
+
+def scopes(reading: LedgerReader) -> set[str]:
+    """The scopes that have a key."""
+    return set(reading.connection.execute(sa.select(DATA_KEYS.c.scope)).scalars())
+
+
+def _wrapped(reading: LedgerReader, scope: str) -> str | None:
+    found = reading.connection.execute(sa.select(DATA_KEYS.c.wrapped).where(DATA_KEYS.c.scope == scope)).scalar()
+    return None if found is None else str(found)
+
+
+def _wrap(key: Key, master: Key, vault: str, scope: str) -> str:
+    nonce = secrets.token_bytes(_NONCE)
+    return (nonce + _cipher(master).encrypt(nonce, key.expose(), _owner(vault, scope))).hex()
+
+
+def _unwrap(text: str, master: Key, vault: str, scope: str) -> Key:
+    try:
+        wrapped = bytes.fromhex(text)
+        return Key(_cipher(master).decrypt(wrapped[:_NONCE], wrapped[_NONCE:], _owner(vault, scope)))
+    except (InvalidTag, ValueError):
+        raise TamperedError(
+            f"the key of {scope} must be wrapped by this vault, and it was altered; run `sfumato verify`, and restore "
+            "a backup"
+        ) from None
+
+
+def _cipher(master: Key) -> AESGCM:
+    return AESGCM(master.derive("storage").expose())
+
+
+def _owner(vault: str, scope: str) -> bytes:
+    """The associated data of a wrapped key, which bind it to its vault and its scope."""
+    return canonical([vault, scope]).encode()

@@ -1,0 +1,140 @@
+"""The encrypted store of a vault: its files are encrypted before they reach a disk or a bucket, and read in memory.
+
+The digests in ledger entries are those of the encrypted bytes, so that integrity checks and backups need no data key.
+The same content under the same name gives the same bytes again. Files of vaults that version 0.2 or an earlier one
+wrote are not encrypted; they stay readable until `encrypt_files` replaces them, and the ledger records what by.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import re
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import ReleaseError
+from sfumato.keys.encrypted_file import HEADER, EncryptedReader, EncryptedWriter, FileCipher, Spill, is_encrypted_under
+from sfumato.keys.file_reader import BinaryFile
+from sfumato.ledger.ledger import Ledger
+from sfumato.vault.data_keys import DataKeys
+from sfumato.vault.store import DIGITS, Store, altered_file, file_name
+
+SUFFIX = ".encrypted"
+"""The end of the names of encrypted files: a name in the ledger says what its file must be."""
+
+Opener = Callable[[], BinaryFile]
+"""Opens a stored file as a binary file to read from at any position; every call starts anew."""
+
+_DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS}}}(?=[^/]*$)")
+
+
+@dataclass(frozen=True)
+class EncryptedStore:
+    """The files of a vault by name, encrypted under the keys of their datasets or of uploads."""
+
+    files: Store
+    """The encrypted bytes."""
+    keys: DataKeys
+    ledger: Ledger
+
+    def put(self, name: str, write: Callable[[Any], None]) -> dict[str, str]:
+        """Store what `write` writes, with the digest of the file in its name for `{}`; return name and digest."""
+        file_name(name, "0" * DIGITS)
+        try:
+            with Spill(self.files.scratch()) as spill:
+                write(spill.writer)
+                return self.put_spill(name, spill)
+        except (OSError, pa.ArrowException) as error:
+            raise ReleaseError(f"{name} could not be stored: {str(error).splitlines()[0]}") from None
+
+    def put_text(self, name: str, text: str) -> dict[str, str]:
+        """Store a text."""
+        return self.put(name, lambda file: file.write(text.encode()))
+
+    def put_spill(self, name: str, spill: Spill) -> dict[str, str]:
+        """Store the content of a temporary file: it is read twice, first for its digest, which determines its key."""
+        name = f"{name}{SUFFIX}"
+        key = self.keys.get_or_create(scope_of(file_name(name, "0" * DIGITS)))
+        content = spill.reader()
+        cipher = FileCipher.of(key, hashlib.file_digest(content, "sha256").digest(), name)
+        content.seek(0)
+
+        def write(path: Path) -> None:
+            with path.open("wb") as file, EncryptedWriter(file, cipher) as encrypted:
+                shutil.copyfileobj(content, encrypted, cipher.segment)
+
+        return self.files.put(name, write)
+
+    @contextlib.contextmanager
+    def open(self, file: dict[str, str]) -> Iterator[Opener]:
+        """A file that an entry refers to, if it has its digest."""
+        file = self.resolved(file)
+        with self.files.fetch(file["name"]) as path:
+            if self.files.digest_of(path) != file["sha256"]:
+                raise altered_file(file["name"])
+            yield self._opener(file["name"], path)
+
+    @contextlib.contextmanager
+    def fetch(self, name: str) -> Iterator[Opener]:
+        """A file that no entry refers to, such as a part of an upload; its key alone authenticates it."""
+        with self.files.fetch(name) as path:
+            yield self._opener(name, path)
+
+    def read_text(self, file: dict[str, str]) -> str:
+        """The text of a short file."""
+        with self.open(file) as opener, opener() as content:
+            return content.read().decode()
+
+    def is_readable(self, file: dict[str, str]) -> bool:
+        """Whether the key that a file is encrypted under still exists."""
+        name = self.resolved(file)["name"]
+        if not is_encrypted(name):
+            return True
+        key = self.keys.find(scope_of(name))
+        return key is not None and is_encrypted_under(self.files.head(name, HEADER), key)
+
+    def drop(self, name: str) -> None:
+        """Delete a file that no entry refers to."""
+        self.files.drop(name)
+
+    def names(self, folder: str = "") -> list[str]:
+        """The names of all files, or of those in a folder."""
+        return self.files.names(folder)
+
+    def resolved(self, file: dict[str, str]) -> dict[str, str]:
+        """The file itself, or the encrypted one that replaced it."""
+        if is_encrypted(file["name"]):
+            return file
+        dataset = file_name(file["name"]).split("/")[1]
+        with self.ledger.reading(self.keys.master_keys()) as reading:
+            entry = reading.latest("storage", dataset)
+        found = {} if entry is None else entry.body
+        return dict(found.get(file["name"], file))
+
+    def _opener(self, name: str, path: Path) -> Opener:
+        if not is_encrypted(name):
+            return lambda: path.open("rb")
+        key = self.keys.get(scope_of(name))
+        return lambda: EncryptedReader.open(path.open("rb", buffering=0), key, name_without_digest(name))
+
+
+def is_encrypted(name: str) -> bool:
+    """Whether a file of this name is encrypted."""
+    return name.endswith(SUFFIX)
+
+
+def name_without_digest(name: str) -> str:
+    """The name that a file was given before its digest was known; its encryption is bound to it."""
+    return _DIGEST.sub("{}", name)
+
+
+def scope_of(name: str) -> str:
+    """The scope of the key that a file is encrypted under."""
+    folder, owner, _ = file_name(name).split("/")
+    return folder if folder == "uploads" else f"{folder}/{owner}"

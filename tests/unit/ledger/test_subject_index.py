@@ -1,0 +1,180 @@
+"""The authenticated index: write access to the database, without a key, changes nothing that is believed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from tests import wards
+
+import sfumato as sf
+from sfumato.errors import SfumatoError, TamperedError
+from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex
+from sfumato.ledger.tables import ENTRIES, NODES, SUBJECTS, VAULT
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A vault with three recipients who hold copies; the grant of one was revoked."""
+    folder = tmp_path_factory.mktemp("template")
+    made = sf.Vault.create(folder / "vault")
+    made.add(wards.policy(), wards.table(500), traced=True)
+    for name in ("clinic", "lab", "office"):
+        made.recipient(name)
+        made.grant(name, "ward", "partner")
+        made.release(name, "ward", folder / f"{name}.parquet")
+    made.revoke("clinic", "ward")
+    return folder
+
+
+@pytest.fixture
+def folder(template: Path, tmp_path: Path) -> Path:
+    shutil.copytree(template, tmp_path / "site")
+    return tmp_path / "site"
+
+
+def _tamper(folder: Path, *statements: sa.Executable) -> None:
+    """Change the tables directly, as somebody with write access to the database can."""
+    engine = sa.create_engine(f"sqlite:///{folder}/vault/ledger.sqlite", poolclass=sa.pool.NullPool)
+    with engine.begin() as connection:
+        for verb in ("update", "delete"):
+            connection.execute(sa.text(f"DROP TRIGGER IF EXISTS sfumato_entries_no_{verb}"))
+        for statement in statements:
+            connection.execute(statement)
+
+
+def _entries(folder: Path, **where: str) -> list[int]:
+    vault = sf.Vault.open(folder / "vault")
+    with vault.ledger.reading() as reading:
+        conditions = [ENTRIES.c[name] == value for name, value in where.items()]
+        return list(reading.connection.execute(sa.select(ENTRIES.c.number).where(*conditions)).scalars())
+
+
+def test_a_revocation_cannot_be_deleted(folder: Path) -> None:
+    [number] = _entries(folder, action="revoked")
+    for statement in (
+        ENTRIES.delete().where(ENTRIES.c.number == number),
+        ENTRIES.update().where(ENTRIES.c.number == number).values(kind="token"),
+        ENTRIES.update().where(ENTRIES.c.number == number).values(number=9999),
+    ):
+        work = folder.with_name("work")
+        shutil.copytree(folder, work)
+        _tamper(work, statement)
+        with pytest.raises(TamperedError):
+            sf.Vault.open(work / "vault").release("clinic", "ward", work / "again.parquet")
+        shutil.rmtree(work)
+
+
+def test_the_index_cannot_be_brought_back_to_an_earlier_state(folder: Path) -> None:
+    """Not even with all rows as they were: the root is in the head, and the head is sealed."""
+    [number] = _entries(folder, action="revoked")
+    vault = sf.Vault.open(folder / "vault")
+    with vault.ledger.reading() as reading:
+        before = MemoryIndex(entry for entry in reading.history() if entry.number != number)
+    rows = {subject.name: subject for subject in before}
+    wanted = [rows["grant", "ward", "clinic"], rows["grant", "ward", ANY], rows["grant", ANY, ANY]]
+    updates = [
+        SUBJECTS.update()
+        .where(SUBJECTS.c.kind == one.kind, SUBJECTS.c.dataset == one.dataset, SUBJECTS.c.recipient == one.recipient)
+        .values(entry=one.entry, hash=one.hash, entries=one.entries, digest=one.digest)
+        for one in wanted
+    ]
+    nodes = [NODES.update().where(NODES.c.number == n).values(hash=h) for n, h in before.nodes().items() if n >= 0]
+    _tamper(folder, ENTRIES.delete().where(ENTRIES.c.number == number), *updates, *nodes)
+    with pytest.raises(TamperedError, match="index of the ledger"):
+        sf.Vault.open(folder / "vault").release("clinic", "ward", folder / "again.parquet")
+    _tamper(folder, VAULT.update().values(root=before.nodes()[-1]))
+    with pytest.raises(TamperedError, match="seal"):
+        sf.Vault.open(folder / "vault").release("clinic", "ward", folder / "again.parquet")
+    _tamper(folder, VAULT.update().values(root=""))
+    with pytest.raises(TamperedError, match="seal"):
+        sf.Vault.open(folder / "vault").release("clinic", "ward", folder / "again.parquet")
+
+
+def test_swapped_recipients_accuse_nobody(folder: Path) -> None:
+    one, other = (_entries(folder, kind="release", recipient=name)[-1] for name in ("lab", "office"))
+    assert [s.recipients for s in sf.Vault.open(folder / "vault").trace("ward", folder / "lab.parquet").accused]
+    _tamper(
+        folder,
+        ENTRIES.update().where(ENTRIES.c.number == one).values(recipient="office"),
+        ENTRIES.update().where(ENTRIES.c.number == other).values(recipient="lab"),
+    )
+    with pytest.raises(TamperedError):
+        sf.Vault.open(folder / "vault").trace("ward", folder / "lab.parquet")
+
+
+def test_a_deleted_release_is_missed_by_everything_that_counts_releases(folder: Path) -> None:
+    [*_, last] = _entries(folder, kind="release", recipient="lab")
+    _tamper(folder, ENTRIES.delete().where(ENTRIES.c.number == last))
+    vault = sf.Vault.open(folder / "vault")
+    with pytest.raises(TamperedError, match="removed"):
+        vault.trace("ward", folder / "lab.parquet")
+    with pytest.raises(TamperedError, match="removed"):
+        vault.audit("ward")
+
+
+def test_an_older_state_is_noticed_by_a_process_that_saw_a_later_one(folder: Path) -> None:
+    """A process remembers; a new one cannot know, unless somebody noted a hash (`verify --contains`)."""
+    database = folder / "vault" / "ledger.sqlite"
+    older = {path.name: path.read_bytes() for path in database.parent.glob("ledger.sqlite*")}
+    vault = sf.Vault.open(folder / "vault")
+    vault.revoke("lab", "ward")
+    assert [grant.recipient for grant in vault.grants()] == ["office"]
+    for path in database.parent.glob("ledger.sqlite*"):
+        path.unlink()
+    for name, content in older.items():
+        (database.parent / name).write_bytes(content)
+    with pytest.raises(TamperedError, match="older state"):
+        vault.release("lab", "ward", folder / "again.parquet")
+    assert len(sf.Vault.open(folder / "vault").grants()) == 2
+
+
+def test_whatever_is_damaged_is_noticed_or_harmless(folder: Path) -> None:
+    """Every row of the index in turn."""
+    pristine = folder.with_name("pristine")
+    shutil.copytree(folder, pristine)
+    vault = sf.Vault.open(folder / "vault")
+    with vault.ledger.reading() as reading:
+        names = list(reading.connection.execute(sa.select(SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient)))
+    refused = 0
+    for kind, dataset, recipient in names:
+        is_row = sa.and_(SUBJECTS.c.kind == kind, SUBJECTS.c.dataset == dataset, SUBJECTS.c.recipient == recipient)
+        _tamper(folder, SUBJECTS.update().where(is_row).values(entries=SUBJECTS.c.entries - 1))
+        try:
+            grants = [grant.recipient for grant in sf.Vault.open(folder / "vault").grants()]
+        except SfumatoError:
+            refused += 1
+        else:
+            assert grants == ["lab", "office"]
+        assert not sf.Vault.open(folder / "vault").verify(files=False).sound
+        _tamper(folder, SUBJECTS.update().where(is_row).values(entries=SUBJECTS.c.entries + 1))
+    assert refused
+    assert sf.Vault.open(folder / "vault").verify(files=False).sound
+
+
+def test_a_lookup_costs_the_same_in_a_large_ledger(tmp_path: Path) -> None:
+    """Counted in rows that are read, not in seconds."""
+    counts = []
+    for recipients in (20, 400):
+        vault = sf.Vault.create(tmp_path / str(recipients))
+        with vault.ledger.writing(vault.keys()) as writing:
+            for number in range(recipients):
+                writing.append("registered", "recipient", {"note": ""}, recipient=f"r{number}")
+        read = 0
+        original = StoredIndex._rows
+
+        def counted(self: StoredIndex, query: sa.Select[tuple[object, ...]]) -> list[sa.Row[tuple[object, ...]]]:
+            nonlocal read
+            rows = original(self, query)  # noqa: B023
+            read += len(rows)
+            return rows
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(StoredIndex, "_rows", counted)
+            with vault.ledger.reading(vault.keys()) as reading:
+                assert reading.latest("recipient", recipient="r7") is not None
+                assert reading.latest("recipient", recipient="nobody") is None
+        counts.append(read)
+    assert max(counts) < 2 * 256 + 60
