@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 @click.option("--action", help="Only entries with this action: added, updated, granted, revoked, released, ...")
 @click.option("--since", help="The first day, such as 2026-01-31.")
 @click.option("--until", help="The last day.")
+@click.option("--accesses", is_flag=True, help="The access log too; with --recipient always.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the entries as CSV.")
 @location_option
 @as_json_option
@@ -39,16 +40,24 @@ def log(
     action: str | None,
     since: str | None,
     until: str | None,
+    accesses: bool,
     as_csv: bool,
     location: str,
     as_json: bool,
 ) -> None:
-    """Show the ledger: what was released to whom, and when."""
+    """Show the ledger: what was released to whom, and when.
+
+    With --recipient NAME it also shows the access log: every delivery of a copy, or of a part of one, to NAME, with
+    token and address.
+    """
     from sfumato.vault.log_query import parse_query
     from sfumato.vault.messages import log_line
 
     query = parse_query(dataset, recipient, action, since, until, None if everything else last)
-    entries = open_for_reading(location).log(query)
+    vault = open_for_reading(location)
+    entries = vault.log(query)
+    if accesses or recipient is not None:
+        entries = sorted([*entries, *vault.accesses(query)], key=lambda entry: entry.at)[-(query.last or 0) :]
     if as_csv:
         click.echo(_csv([{**entry.__dict__, "body": json.dumps(entry.body)} for entry in entries]), nl=False)
         return
@@ -79,7 +88,9 @@ def verify(contains: str | None, quick: bool, location: str, key_path: Path | No
     with progress(quiet=as_json, unit="items") as (stage, advance):
         stage("verifying")
         report = vault.verify(contains=contains, files=not quick, progress=advance)
-    counts = f"{report.entries:,} entries, {report.files:,} files, {report.copies:,} copies"
+    counts = (
+        f"{report.entries:,} entries, {report.accesses:,} accesses, {report.files:,} files, {report.copies:,} copies"
+    )
     text = [f"The vault is intact: {counts}." if report.sound else f"VERIFICATION FAILED ({counts}):"]
     text += [f"! {problem}" for problem in report.problems] + [f"- {note}" for note in report.notes]
     next_step = "sfumato log" if report.sound else "keep this vault as evidence, and restore a backup elsewhere"

@@ -9,6 +9,7 @@ from sfumato.cli import (
     attack,
     audit,
     copies,
+    erase,
     mine,
     recipients,
     release,
@@ -61,5 +62,6 @@ for command in (
     vault.encrypt,
     vault.passphrase,
     vault.rekey,
+    erase.erase,
 ):
     main.add_command(command)

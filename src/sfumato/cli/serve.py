@@ -152,7 +152,8 @@ def token_list(location: str, key_path: Path | None, as_json: bool) -> None:
     """List all tokens with holder, scopes and expiry; the tokens themselves are not stored."""
     found = open_vault(location, key_path).tokens()
     lines = [
-        f"{one.id}  {one.holder or 'the owner':<20} {', '.join(one.scopes):<22} until {one.until[:10]}"
+        f"{one.id}  {one.holder or 'the owner':<20} {', '.join(one.scopes):<22} until {one.until[:10]}  "
+        f"{f'last used {one.last_use[:16]}'.replace('T', ' ') if one.last_use else 'never used'}"
         f"{'  revoked' if one.withdrawn else ''}{f'  ({one.note})' if one.note else ''}"
         for one in found
     ]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
-from sfumato.cli.vault_options import connect_service, is_service, local_vault, vault_options
+from sfumato.cli.vault_options import is_service, open_surveys, vault_options
 from sfumato.errors import SurveyError
 
 if TYPE_CHECKING:
@@ -28,14 +28,6 @@ _ADVICE = (
 @click.group()
 def survey() -> None:
     """Run surveys whose answers are perturbed in the respondent's own browser."""
-
-
-def _surveys(location: str, key_path: Path | None) -> Any:
-    if is_service(location):
-        return connect_service(location).surveys
-    from sfumato.survey.surveys import Surveys
-
-    return Surveys(local_vault(location, key_path))
 
 
 @survey.command()
@@ -68,7 +60,7 @@ def new(
     except UnicodeDecodeError:
         raise SurveyError(f"a survey must be written in TOML, as UTF-8 text, and {definition} is not") from None
     draft = Survey.loads(text).check_protection()
-    entry = _surveys(location, key_path).new(name, text, invited=invited)
+    entry = open_surveys(location, key_path).new(name, text, invited=invited)
     levels = ", ".join(
         f"{level} ε {epsilon:g} per question, {total:g} in total ({protection} protection)"
         for (level, epsilon), total, protection in zip(draft.levels, draft.totals, draft.protections, strict=True)
@@ -86,7 +78,7 @@ def new(
 @as_json_option
 def open_(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Open the survey NAME for answers; from then on it cannot be changed."""
-    entry = _surveys(location, key_path).open(name)
+    entry = open_surveys(location, key_path).open(name)
     following = f"serve the vault (`sfumato serve`), and send people to /answer/{name}"
     print_result({"survey": name, "entry": entry.number}, as_json, f"Opened {name}.", following)
 
@@ -97,7 +89,7 @@ def open_(name: str, location: str, key_path: Path | None, as_json: bool) -> Non
 @as_json_option
 def close(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Close the survey NAME, which then accepts no more answers."""
-    entry = _surveys(location, key_path).close(name)
+    entry = open_surveys(location, key_path).close(name)
     print_result({"survey": name, "entry": entry.number}, as_json, f"Closed {name}.", f"sfumato survey status {name}")
 
 
@@ -106,7 +98,7 @@ def close(name: str, location: str, key_path: Path | None, as_json: bool) -> Non
 @as_json_option
 def list_(location: str, key_path: Path | None, as_json: bool) -> None:
     """List all surveys."""
-    summaries = _surveys(location, key_path).summaries()
+    summaries = open_surveys(location, key_path).summaries()
     lines = [f"{one.survey:<20} {one.state:<7} {one.mode:<11} {one.title}" for one in summaries]
     text = "\n".join(lines) or "There is no survey yet."
     print_result(
@@ -124,7 +116,7 @@ def list_(location: str, key_path: Path | None, as_json: bool) -> None:
 @as_json_option
 def invite(name: str, count: int, location: str, key_path: Path | None, as_json: bool) -> None:
     """Issue tickets for the people invited to the survey NAME; they are shown only once."""
-    tickets = _surveys(location, key_path).invite(name, count)
+    tickets = open_surveys(location, key_path).invite(name, count)
     text = "\n".join(f"/answer/{name}#ticket={one}" for one in tickets)
     print_result(
         {"survey": name, "tickets": tickets},
@@ -140,7 +132,7 @@ def invite(name: str, count: int, location: str, key_path: Path | None, as_json:
 @as_json_option
 def status(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Show the number of answers to the survey NAME, and the estimated share of each answer."""
-    found = _surveys(location, key_path).status(name)
+    found = open_surveys(location, key_path).status(name)
     levels = ", ".join(f"{level} {count:,}" for level, count in found.levels.items()) or "none yet"
     lines = [f"{found.title}: {found.state}, {found.mode}, until {found.deadline}."]
     lines += [f"{found.answers:,} perturbed answers ({levels})."]
@@ -181,7 +173,7 @@ def model(
     name: str, out: Path | None, test_path: Path | None, location: str, key_path: Path | None, as_json: bool
 ) -> None:
     """Train a naive Bayes classifier and a decision tree for the class question of the survey NAME."""
-    surveys = _surveys(location, key_path)
+    surveys = open_surveys(location, key_path)
     if is_service(location):
         if out is not None:
             raise SurveyError("models are written only where the vault is; leave out --out, or run the command there")
@@ -251,7 +243,7 @@ def export(name: str, out: Path, location: str, key_path: Path | None, as_json: 
     from sfumato.tables.atomic import atomic_path
 
     check_new_file(out, (".csv", ".parquet"))
-    table = _surveys(location, key_path).export(name)
+    table = open_surveys(location, key_path).export(name)
     with atomic_path(out) as part:
         (pyarrow.csv.write_csv if out.suffix == ".csv" else pyarrow.parquet.write_table)(table, str(part))
     text = f"Wrote {table.num_rows:,} perturbed answers to {out}."

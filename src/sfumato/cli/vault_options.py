@@ -112,3 +112,12 @@ def new_secret(
         question, hide_input=True, confirmation_prompt=not known, default="", show_default=False, err=True
     )
     return typed or None
+
+
+def open_surveys(location: str, key_path: Path | None) -> Any:
+    """The surveys of a vault on this machine, or behind a service."""
+    if is_service(location):
+        return connect_service(location).surveys
+    from sfumato.survey.surveys import Surveys
+
+    return Surveys(local_vault(location, key_path))

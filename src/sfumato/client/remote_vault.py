@@ -270,8 +270,30 @@ class RemoteVault:
         """Withdraw the token with this id, so that it is no longer valid."""
         return _entry(self._connection.request("DELETE", f"/tokens/{token}"))
 
+    def erase(self, dataset: str, *, version: int | None = None) -> Entry:
+        """Destroy a dataset, or an earlier version of it, for good: nobody can read its content any more."""
+        part = "" if version is None else f"/versions/{version}"
+        return _entry(self._connection.request("DELETE", f"/datasets/{dataset}{part}"))
+
+    def erase_recipient(self, name: str) -> Entry:
+        """Erase a recipient: its grants and tokens end for good; the ledger keeps which copies it received."""
+        return _entry(self._connection.request("DELETE", f"/recipients/{name}"))
+
+    def erase_accesses(self, before: str | date) -> Entry | None:
+        """Delete the records of the access log before a day, such as 2026-12-31; `None` if there is none."""
+        found = self._connection.request("DELETE", "/accesses", params={"before": str(before)})
+        return None if found is None else _entry(found)
+
+    def accesses(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
+        """The records of the access log that a query selects, in order: who read what, and when."""
+        return self._pages("/accesses", query)
+
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
         """The ledger entries that a query selects, in order; by default the last 20."""
+        return self._pages("/ledger", query)
+
+    def _pages(self, path: str, query: Query) -> list[Entry]:
+        """The entries that a query selects, in order, read page by page."""
         wanted = {"dataset": query.dataset, "recipient": query.recipient, "action": query.action}
         days = {"since": query.since and query.since[:10], "until": query.until}
         filters = {name: value for name, value in {**wanted, **days}.items() if value is not None}
@@ -280,7 +302,7 @@ class RemoteVault:
         while query.last is None or len(found) < query.last:
             limit = min(500, query.last - len(found)) if query.last is not None else 500
             start = {"before": before} if before else {}
-            page = self._connection.request("GET", "/ledger", params={**filters, "limit": limit, **start})
+            page = self._connection.request("GET", path, params={**filters, "limit": limit, **start})
             found += map(_entry, page["entries"])
             before = page["before"]
             if before is None:

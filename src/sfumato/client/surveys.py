@@ -34,7 +34,11 @@ class RemoteSurveys:
         """Close a survey, which then accepts no more answers."""
         return self._entry("PATCH", name, {"state": "closed"})
 
-    def _entry(self, method: str, name: str, body: dict[str, Any]) -> Entry:
+    def erase(self, name: str) -> Entry:
+        """Destroy all answers to a survey for good."""
+        return self._entry("DELETE", name)
+
+    def _entry(self, method: str, name: str, body: dict[str, Any] | None = None) -> Entry:
         found = self._connection.request(method, f"/surveys/{name}", json=body)
         return Entry(**{field: value for field, value in found.items() if field != "sentence"})
 

@@ -28,7 +28,7 @@ class Entry:
     actor: str
     action: str
     kind: str
-    """What the entry is about: the vault, a dataset, a recipient, a grant, a release, a token or an operator."""
+    """What the entry is about, such as the vault, a dataset, a recipient, a grant, a release, a token or an access."""
     dataset: str
     """The name of the dataset; for a token, its id."""
     recipient: str

@@ -194,6 +194,7 @@ def _sqlite(url: URL, *, pooled: bool) -> Engine:
         connection.isolation_level = None
         connection.execute("PRAGMA foreign_keys = ON")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")  # what is deleted, such as a key, is overwritten
 
     @event.listens_for(engine, "begin")
     def begin(connection: Connection) -> None:

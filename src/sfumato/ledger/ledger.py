@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -15,9 +15,22 @@ from sqlalchemy.engine import Connection
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry, canonical
 from sfumato.ledger.database import Database
-from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader
+from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader, Query
 from sfumato.ledger.subject_index import MemoryIndex, StoredIndex, rebuild
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, VAULT
+from sfumato.ledger.tables import ACCESSES, ENTRIES, GENERATIONS, VAULT
+
+ACCESS = "access"
+"""The kind of the records of the access log."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Who has access, for the access log."""
+
+    credential: str
+    """The token, the operator, or the user of this machine."""
+    address: str = ""
+    """The network address; empty on this machine."""
 
 
 class LedgerWriter(LedgerReader):
@@ -30,21 +43,22 @@ class LedgerWriter(LedgerReader):
         clock: Callable[[], datetime],
         actor: str,
         memory: HeadMemory | None = None,
+        origin: Origin | None = None,
     ) -> None:
         super().__init__(connection, dict(authenticators), memory)
-        self._clock, self._actor = clock, actor
+        self._clock, self._actor, self._origin = clock, actor, origin or Origin(actor)
 
     def create_head(self, name: str, store: str) -> None:
         """Write the head of a new vault."""
-        head = Head(name, store, 1, 0, START, {}, "", "")
+        head = Head(name, store, 1, 0, START, {}, "", 0, "", "")
         self.connection.execute(VAULT.insert().values(id=1, **_row(head)))
 
     def append(self, action: str, kind: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
         """Append an entry, and make it the latest one about its subject."""
-        head = self.head()
-        at = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        plain = json.loads(canonical(body))
-        entry = Entry(head.entries + 1, at, self._actor, action, kind, dataset, recipient, plain, head.generation)
+        head, plain = self.head(), json.loads(canonical(body))
+        entry = Entry(
+            head.entries + 1, self._now(), self._actor, action, kind, dataset, recipient, plain, head.generation
+        )
         entry = entry.chained(head.head, self._authenticators[head.generation])
         index, counts = self._stored_index(), dict(head.counts)
         if index.find((kind, dataset, recipient)) is None:
@@ -53,6 +67,28 @@ class LedgerWriter(LedgerReader):
         index.record(entry)
         self._write_head(replace(head, entries=entry.number, head=entry.hash, counts=counts, root=index.root))
         return entry
+
+    def record_access(self, action: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
+        """Append a record to the access log: who read what. The seal of the head covers it."""
+        head = self.head()
+        plain = json.loads(canonical({**body, "address": self._origin.address, "entries": head.entries}))
+        who, number = self._origin.credential, head.accesses + 1
+        access = Entry(number, self._now(), who, action, ACCESS, dataset, recipient, plain, head.generation)
+        access = access.chained(head.access_head or START, self._authenticators[head.generation])
+        self.connection.execute(ACCESSES.insert().values({**access.__dict__, "body": canonical(plain)}))
+        self._write_head(replace(head, accesses=number, access_head=access.hash))
+        return access
+
+    def erase_accesses(self, before: str) -> Entry | None:
+        """Delete the records of the access log before a time; an entry keeps where the chain goes on."""
+        last = self.accesses(Query(until=before, last=1))
+        if not last:
+            return None
+        self.connection.execute(ACCESSES.delete().where(ACCESSES.c.number <= last[0].number))
+        return self.append("erased", ACCESS, {"number": last[0].number, "hash": last[0].hash, "before": before})
+
+    def _now(self) -> str:
+        return self._clock().astimezone(UTC).isoformat(timespec="microseconds")
 
     def _stored_index(self) -> StoredIndex:
         """The index in the database; computed first where an earlier version wrote the ledger."""
@@ -97,18 +133,19 @@ class Ledger:
         actor: str,
         clock: Callable[[], datetime] | None = None,
         memory: HeadMemory | None = None,
+        origin: Origin | None = None,
     ) -> None:
         self.database = database
         self._actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
-        self._memory = memory or HeadMemory()
+        self._memory, self._origin = memory or HeadMemory(), origin or Origin(actor)
 
-    def acting_as(self, actor: str) -> Ledger:
-        """The same ledger, with another actor recorded in new entries."""
-        return Ledger(self.database, actor=actor, clock=self._clock, memory=self._memory)
+    def acting_as(self, actor: str, origin: Origin | None = None) -> Ledger:
+        """The same ledger, with another actor recorded in new entries, and another origin in the access log."""
+        return Ledger(self.database, actor=actor, clock=self._clock, memory=self._memory, origin=origin)
 
     def with_database(self, database: Database) -> Ledger:
         """The same ledger, through another connection to its database."""
-        return Ledger(database, actor=self._actor, clock=self._clock, memory=self._memory)
+        return Ledger(database, actor=self._actor, clock=self._clock, memory=self._memory, origin=self._origin)
 
     @contextlib.contextmanager
     def reading(self, keys: Mapping[int, Key] | None = None, *, snapshot: bool = False) -> Iterator[LedgerReader]:
@@ -129,7 +166,7 @@ class Ledger:
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
             authenticators = _authenticators(keys)
-            writing = LedgerWriter(connection, authenticators, self._clock, self._actor, self._memory)
+            writing = LedgerWriter(connection, authenticators, self._clock, self._actor, self._memory, self._origin)
             if check_seal:
                 writing.verified_head()
             else:

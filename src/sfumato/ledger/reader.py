@@ -13,7 +13,7 @@ from sqlalchemy.engine import Connection, Row
 from sfumato.errors import TamperedError, VaultError
 from sfumato.ledger.chain import START, Authenticator, Entry
 from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, SubjectName, running
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, VAULT
+from sfumato.ledger.tables import ACCESSES, ENTRIES, GENERATIONS, VAULT
 
 PAGE = 5_000
 """Entries that are read in one query."""
@@ -37,14 +37,19 @@ class Head:
     """The number of subjects of each kind."""
     root: str
     """The root of the index of subjects; empty where an earlier version wrote the ledger."""
+    accesses: int
+    """The number of the last record of the access log."""
+    access_head: str
+    """Its hash; empty as long as there was none."""
     seal: str
 
     def expected_seal(self, authenticator: Authenticator, generations: list[Generation]) -> str:
         """The message authentication code that the head must have; it covers the public data of all keys too."""
         public = [[one.number, one.fingerprint, one.public, one.lost] for one in generations]
-        index = [self.root] if self.root else []
+        later = [self.root] if self.root else []
+        later += [self.accesses, self.access_head] if self.accesses else []
         return authenticator.mac(
-            "head", self.name, self.store, self.generation, self.entries, self.head, self.counts, public, *index
+            "head", self.name, self.store, self.generation, self.entries, self.head, self.counts, public, *later
         )
 
 
@@ -98,10 +103,10 @@ class HeadMemory:
         latest = self._latest
         if latest is not None and latest.name == head.name:
             changed = head.entries == latest.entries and head.head != latest.head
-            if head.entries < latest.entries or changed:
+            if head.entries < latest.entries or head.accesses < latest.accesses or changed:
                 raise TamperedError(
-                    f"the ledger must have at least the {latest.entries} entries that it had, and somebody replaced "
-                    f"it by an older state; {_ADVICE}"
+                    f"the ledger must have at least the {latest.entries} entries and the {latest.accesses} accesses "
+                    f"that it had, and somebody replaced it by an older state; {_ADVICE}"
                 )
         self._latest = head
 
@@ -261,23 +266,36 @@ class LedgerReader:
             out |= {row.number: row.hash for row in rows}
         return out
 
-    def _selected(self, query: Query) -> list[Entry]:
+    def accesses(self, query: Query) -> list[Entry]:
+        """The records of the access log that a query selects, in order; `verify` authenticates them."""
+        return self._selected(query, ACCESSES)
+
+    def first_access(self) -> int:
+        """The number of the first record of the access log that was not erased; 0 if there is none."""
+        return int(self.connection.execute(sa.select(sa.func.min(ACCESSES.c.number))).scalar() or 0)
+
+    def latest_accesses(self, actors: list[str]) -> dict[str, str]:
+        """When some actors had access last."""
+        by_actor = sa.select(ACCESSES.c.actor, sa.func.max(ACCESSES.c.at)).where(ACCESSES.c.actor.in_(actors))
+        return {actor: str(at) for actor, at in self.connection.execute(by_actor.group_by(ACCESSES.c.actor))}
+
+    def _selected(self, query: Query, table: sa.Table = ENTRIES) -> list[Entry]:
         """The entries that a query selects, as they are in the database."""
-        statement = sa.select(ENTRIES)
+        statement = sa.select(table)
         for name in ("dataset", "recipient", "action", "kind"):
             value = getattr(query, name)
-            statement = statement if value is None else statement.where(ENTRIES.c[name] == value)
-        statement = statement if query.since is None else statement.where(ENTRIES.c.at >= query.since)
-        statement = statement if query.until is None else statement.where(ENTRIES.c.at < query.until)
-        statement = statement if query.before is None else statement.where(ENTRIES.c.number < query.before)
-        statement = statement.order_by(ENTRIES.c.number.desc()).limit(query.last)
+            statement = statement if value is None else statement.where(table.c[name] == value)
+        statement = statement if query.since is None else statement.where(table.c.at >= query.since)
+        statement = statement if query.until is None else statement.where(table.c.at < query.until)
+        statement = statement if query.before is None else statement.where(table.c.number < query.before)
+        statement = statement.order_by(table.c.number.desc()).limit(query.last)
         return [_entry(row) for row in self.connection.execute(statement)][::-1]
 
-    def history(self) -> Iterator[Entry]:
+    def history(self, table: sa.Table = ENTRIES) -> Iterator[Entry]:
         """All entries in order, read page by page."""
         after = 0
         while True:
-            page = sa.select(ENTRIES).where(ENTRIES.c.number > after).order_by(ENTRIES.c.number).limit(PAGE)
+            page = sa.select(table).where(table.c.number > after).order_by(table.c.number).limit(PAGE)
             rows = self.connection.execute(page).all()
             yield from map(_entry, rows)
             if len(rows) < PAGE:

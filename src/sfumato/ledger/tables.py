@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
-REVISION = "0003"
+REVISION = "0004"
 """The revision of the last migration that leads to these tables."""
 
 EARLIER = ("0001",)
@@ -29,6 +29,8 @@ VAULT = Table(
     Column("head", String(64), nullable=False),
     Column("counts", Text, nullable=False),
     Column("root", String(64), nullable=False),  # of the tree over the subjects; empty before there was one
+    Column("accesses", Integer, nullable=False),  # the number of the last record of the access log
+    Column("access_head", String(64), nullable=False),  # its hash; empty before there was one
     Column("seal", String(64), nullable=False),
 )
 
@@ -42,25 +44,42 @@ GENERATIONS = Table(
     Column("lost", Integer, nullable=False),  # 1 if the secret that unlocks the key is lost
 )
 
-ENTRIES = Table(
+
+def _chain(name: str, *indices: Index) -> Table:
+    """A table with a hash chain of entries."""
+    return Table(
+        name,
+        METADATA,
+        Column("number", Integer, primary_key=True, autoincrement=False),
+        Column("at", String(32), nullable=False),
+        Column("actor", Text, nullable=False),
+        Column("action", String(32), nullable=False),
+        Column("kind", String(16), nullable=False),
+        Column("dataset", String(100), nullable=False),
+        Column("recipient", String(100), nullable=False),
+        Column("body", Text, nullable=False),
+        Column("generation", Integer, nullable=False),
+        Column("hash", String(64), nullable=False),
+        Column("mac", String(64), nullable=False),
+        *indices,
+    )
+
+
+ENTRIES = _chain(
     "sfumato_entries",
-    METADATA,
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("at", String(32), nullable=False),
-    Column("actor", Text, nullable=False),
-    Column("action", String(32), nullable=False),
-    Column("kind", String(16), nullable=False),
-    Column("dataset", String(100), nullable=False),
-    Column("recipient", String(100), nullable=False),
-    Column("body", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("hash", String(64), nullable=False),
-    Column("mac", String(64), nullable=False),
     Index("sfumato_entries_by_subject", "kind", "dataset", "recipient", "number"),
     Index("sfumato_entries_by_dataset", "dataset", "number"),
     Index("sfumato_entries_by_recipient", "recipient", "number"),
     Index("sfumato_entries_by_action", "action", "number"),
 )
+
+ACCESSES = _chain(
+    "sfumato_accesses",
+    Index("sfumato_accesses_by_actor", "actor", "number"),
+    Index("sfumato_accesses_by_dataset", "dataset", "number"),
+    Index("sfumato_accesses_by_recipient", "recipient", "number"),
+)
+"""The access log: who read what from the vault, and when; its last record is covered by the seal of the head."""
 
 SUBJECTS = Table(
     "sfumato_subjects",

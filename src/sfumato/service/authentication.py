@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import hmac
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, Request
 from fastapi.security import APIKeyCookie, HTTPBearer
 from fastapi.security.http import HTTPAuthorizationCredentials
 
+from sfumato.ledger.ledger import Origin
 from sfumato.service.context import ServiceContext, context_of
 from sfumato.service.problems import HTTPProblem
 from sfumato.service.settings import Settings
 from sfumato.service.state import Session, hash_of
-from sfumato.vault import operators, tokens
+from sfumato.vault import Vault, operators, tokens
 
 _COOKIE = "sfumato_session"
 
@@ -37,6 +38,18 @@ class Caller:
     name: str
     scopes: frozenset[str]
     session: Session | None = None
+    token: str = ""
+    """The id of the token that was used, now or to sign in; empty for an operator."""
+    address: str = ""
+
+    @property
+    def origin(self) -> Origin:
+        """The caller as recorded in the access log."""
+        return Origin(f"token {self.token}" if self.token else self.actor, self.address)
+
+    def acting(self, vault: Vault) -> Vault:
+        """The vault, with the caller recorded in new entries and in the access log."""
+        return vault.acting_as(self.actor, self.origin)
 
     @property
     def actor(self) -> str:
@@ -79,6 +92,8 @@ def authenticate(request: Request, bearer: BearerToken, cookie: SessionCookie) -
             WWW_Authenticate='Bearer realm="sfumato"',
         )
     context.limiter.check_caller(caller.actor)
+    caller = replace(caller, address=context.limiter.client_address(request))
+    context.record_use(caller.actor, caller.origin)
     request.scope["caller"] = caller
     request.scope["identify"] = identify  # a long response asks again whether its caller is still admitted
     return caller
@@ -93,7 +108,7 @@ def caller_by_token(context: ServiceContext, text: str) -> Caller | None:
     if token is None or not token.is_active(context.vault.now()):
         return None
     name = token.holder or f"token {token.id}"
-    return Caller("recipient" if token.holder else "owner", name, frozenset(token.scopes))
+    return Caller("recipient" if token.holder else "owner", name, frozenset(token.scopes), token=token.id)
 
 
 def caller_by_session(context: ServiceContext, secret: str) -> Caller | None:
@@ -105,7 +120,7 @@ def caller_by_session(context: ServiceContext, secret: str) -> Caller | None:
         same = str(operators.enrolment(context.vault, session.operator)) == session.token
         return Caller("owner", session.operator, frozenset(tokens.OWNER), session) if same else None
     token = tokens.find(context.vault, session.token)
-    return None if token is None else Caller("recipient", token.holder, frozenset(token.scopes), session)
+    return None if token is None else Caller("recipient", token.holder, frozenset(token.scopes), session, token.id)
 
 
 def check_csrf(request: Request, caller: Caller) -> None:

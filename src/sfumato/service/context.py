@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import math
+import time
 from collections import Counter
 from collections.abc import Iterator
 
 from fastapi import Request
 
 from sfumato.ledger.chain import Entry
+from sfumato.ledger.ledger import Origin
 from sfumato.service.answer_queue import AnswerQueue
 from sfumato.service.cache import LedgerCache, RecentCache
 from sfumato.service.jobs import JobRunner
@@ -23,6 +26,12 @@ from sfumato.vault import Vault
 from sfumato.vault.grants import Grant, active_grant
 from sfumato.vault.tokens import Token
 
+_USE_INTERVAL = 600
+"""Seconds after which the next use of a token or session is recorded again."""
+
+_MAX_USES = 100_000
+"""The most callers and addresses whose last recorded use is remembered."""
+
 
 class ServiceContext:
     """The objects that all requests to one server worker share."""
@@ -33,6 +42,7 @@ class ServiceContext:
         self.metrics = Metrics()
         self.limiter = RateLimiter(settings)
         self._streams: Counter[str] = Counter()
+        self._uses: dict[Origin, float] = {}
         self.jobs = JobRunner(self.state, settings.max_queued_jobs)
         self.token_cache: LedgerCache[Token | None] = LedgerCache(vault)
         self._grants: LedgerCache[tuple[Grant, Entry]] = LedgerCache(vault)
@@ -56,6 +66,16 @@ class ServiceContext:
             self._streams[caller] -= 1
             if not self._streams[caller]:
                 del self._streams[caller]
+
+    def record_use(self, actor: str, origin: Origin) -> None:
+        """Record in the access log that a caller was admitted, unless that was recorded in the last ten minutes."""
+        now = time.monotonic()
+        if now - self._uses.get(origin, -math.inf) < _USE_INTERVAL:
+            return
+        if len(self._uses) >= _MAX_USES:
+            self._uses.clear()
+        self._uses[origin] = now
+        self.vault.acting_as(actor, origin).record_access("used", {})
 
     def granted(self, recipient: str, dataset: str) -> int:
         """The number of the ledger entry of a grant; raises `GrantError` if none is in force now."""

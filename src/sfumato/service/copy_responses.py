@@ -133,11 +133,18 @@ class CopyResponder:
             stream = self.worker.stream(self.wanted, self.description.tag, first, last)
             read = await stack.enter_async_context(stream)
             first_chunk = await read()  # before the headers are sent, so that a refusal has its own status
+            await asyncio.to_thread(self._record_delivery, request, None if last is None else (first, last))
         except BaseException:
             await stack.aclose()
             raise
         body = self._or_abort(request, self._body(stack, read, first_chunk, complete=last is None))
         return StreamingResponse(body, status, self._headers() | more, MEDIA_TYPES[self.wanted.format])
+
+    def _record_delivery(self, request: Request, part: tuple[int, int] | None) -> None:
+        """Record in the access log what is sent, before the first byte of it."""
+        vault, wanted = request.scope["caller"].acting(self.context.vault), self.wanted
+        body = {**self.description.access, "bytes": part}
+        vault.record_access("delivered", body, dataset=wanted.dataset, recipient=wanted.recipient)
 
     async def _or_abort(self, request: Request, body: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """The same body, whose connection is aborted when its caller may not have the copy any more, or it fails.

@@ -58,6 +58,8 @@ class CopyDescription:
     tag: str
     """Identifies the bytes of the copy (its ETag)."""
     version: int
+    access: dict[str, Any]
+    """What the access log says about its delivery."""
     grant: int
     """The number of the ledger entry of the grant under which it is released."""
     size: int | None
@@ -151,7 +153,8 @@ class _CopyStreams:
         """The tag, the version and, if known, the size of a copy."""
         delivery = self._delivery(wanted)
         tag, request = delivery.tag(wanted.format), delivery.request
-        return CopyDescription(tag, request.dataset.version, request.entry.number, self._state.size(tag))
+        size, access = self._state.size(tag), request.access(wanted.format)
+        return CopyDescription(tag, request.dataset.version, access, request.entry.number, size)
 
     def open(self, stream: int, wanted: CopyRequest, tag: str, first: int, last: int | None) -> None:
         """Open a stream of a range of a copy's bytes; refused if the copy no longer has this tag."""

@@ -12,23 +12,33 @@ import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
 from sfumato.errors import BootstrapComplete
-from sfumato.ledger.database import Database
+from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.tables import ANSWERS, CLEAR, INVITED, SURVEYS, TICKETS, VAULT
 from sfumato.survey import rows
+from sfumato.survey.answer_encryption import AnswerCipher, survey_scope
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch, Epochs
 from sfumato.survey.perturbation import Integers
 from sfumato.survey.rows import Submission
+from sfumato.vault.data_keys import DataKeys, erase
 
 
 class Collector:
     """The answers, tickets and guidances of all surveys, in the vault's database."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, ledger: Ledger, keys: DataKeys) -> None:
+        self._ledger, self._keys, self._database = ledger, keys, ledger.database
+        self._ciphers: dict[str, AnswerCipher] = {}
+        database = ledger.database
         with database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())  # only one process creates the tables
             SURVEYS.create_all(connection, checkfirst=True)
+
+    def _cipher(self, name: str) -> AnswerCipher:
+        """The cipher of a survey's answers."""
+        if name not in self._ciphers:
+            self._ciphers[name] = AnswerCipher.of(self._ledger, self._keys, name)
+        return self._ciphers[name]
 
     def store(
         self, name: str, survey: Survey, submissions: Sequence[Submission], *, invited: bool
@@ -40,6 +50,7 @@ class Collector:
             invited one.
 
         """
+        cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
             is_guided = survey.mode == "guided"
             if is_guided:
@@ -47,11 +58,11 @@ class Collector:
             is_first = self._use_tickets(connection, name, [one.ticket for one in submissions], invited=invited)
             accepted = [one for one, is_new in zip(submissions, is_first, strict=True) if is_new]
             if accepted:
-                epochs = Epochs(connection, name, survey)
+                epochs = Epochs(connection, cipher, survey)
                 batch = epochs.count() if is_guided else 0
                 common = {"survey": name, "batch": batch}
                 connection.execute(
-                    ANSWERS.insert(), [{**_record(one), **common, "level": one.level} for one in accepted]
+                    ANSWERS.insert(), [{**_record(cipher, one), **common, "level": one.level} for one in accepted]
                 )
                 if is_guided:
                     epochs.refresh(batch)
@@ -59,14 +70,15 @@ class Collector:
 
     def store_unperturbed(self, name: str, survey: Survey, submission: Submission, *, invited: bool) -> bool | None:
         """Store an unperturbed row of a respondent who consented to send it; returns whether it counts."""
+        cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
             _lock_survey(connection, name)
             [is_first] = self._use_tickets(connection, name, [submission.ticket], invited=invited)
             if is_first:
-                epochs = Epochs(connection, name, survey)
+                epochs = Epochs(connection, cipher, survey)
                 if not epochs.needs_unperturbed():
                     raise BootstrapComplete("this survey needs no more unperturbed answers; send a perturbed one")
-                connection.execute(CLEAR.insert().values(survey=name, **_record(submission)))
+                connection.execute(CLEAR.insert().values(survey=name, **_record(cipher, submission)))
                 epochs.begin()
             return is_first
 
@@ -99,18 +111,21 @@ class Collector:
 
     def epoch(self, name: str, survey: Survey) -> Epoch:
         """The current epoch of a guided survey."""
+        cipher = self._cipher(name)
         with self._database.transaction(writes=False, snapshot=True) as connection:
-            return Epochs(connection, name, survey).current()
+            return Epochs(connection, cipher, survey).current()
 
     def epochs(self, name: str, survey: Survey) -> int:
         """The number of guidances that a survey has published."""
+        cipher = self._cipher(name)
         with self._database.transaction(writes=False) as connection:
-            return Epochs(connection, name, survey).count()
+            return Epochs(connection, cipher, survey).count()
 
     def needs_unperturbed(self, name: str, survey: Survey) -> bool:
         """Whether a guided survey still accepts unperturbed answers."""
+        cipher = self._cipher(name)
         with self._database.transaction(writes=False) as connection:
-            return Epochs(connection, name, survey).needs_unperturbed()
+            return Epochs(connection, cipher, survey).needs_unperturbed()
 
     def counts(self, name: str) -> tuple[dict[int, int], int]:
         """The number of perturbed rows at each level, and the number of unperturbed rows."""
@@ -123,20 +138,28 @@ class Collector:
 
     def received(self, name: str, width: int) -> tuple[Integers, Integers, Integers]:
         """The levels, labels and rows of all perturbed answers."""
-        query = sa.select(ANSWERS.c.level, ANSWERS.c.label, ANSWERS.c.row).where(ANSWERS.c.survey == name)
-        return self._arrays(query.order_by(ANSWERS.c.key), width)
+        query = sa.select(ANSWERS.c.level, ANSWERS.c.key, ANSWERS.c.row).where(ANSWERS.c.survey == name)
+        return self._arrays(name, query.order_by(ANSWERS.c.key), width)
 
     def unperturbed(self, name: str, width: int) -> tuple[Integers, Integers]:
         """The labels and rows of the unperturbed answers."""
-        query = sa.select(sa.literal(0).label("level"), CLEAR.c.label, CLEAR.c.row).where(CLEAR.c.survey == name)
-        return self._arrays(query.order_by(CLEAR.c.key), width)[1:]
+        query = sa.select(sa.literal(0).label("level"), CLEAR.c.key, CLEAR.c.row).where(CLEAR.c.survey == name)
+        return self._arrays(name, query.order_by(CLEAR.c.key), width)[1:]
 
-    def _arrays(self, query: Any, width: int) -> tuple[Integers, Integers, Integers]:
+    def erase(self, writing: LedgerWriter, name: str) -> None:
+        """Delete all answers to a survey, its tickets and its guidances, and the key of its answers."""
+        for table in SURVEYS.sorted_tables:
+            writing.connection.execute(table.delete().where(table.c.survey == name))
+        erase(writing, survey_scope(name))
+        self._ciphers.pop(name, None)
+
+    def _arrays(self, name: str, query: Any, width: int) -> tuple[Integers, Integers, Integers]:
+        cipher = self._cipher(name)
         with self._database.transaction(writes=False) as connection:
             records = connection.execute(query).all()
         levels = np.array([one.level for one in records], np.int64)
-        labels = np.array([one.label for one in records], np.int64)
-        return levels, labels, rows.from_text([one.row for one in records], width)
+        labels, texts = cipher.answers([(one.key, one.row) for one in records])
+        return levels, np.array(labels, np.int64), rows.from_text(texts, width)
 
 
 def ticket_hash(name: str, ticket: str) -> str:
@@ -144,9 +167,8 @@ def ticket_hash(name: str, ticket: str) -> str:
     return hashlib.sha256(f"{name}\0{ticket}".encode()).hexdigest()
 
 
-def _record(submission: Submission) -> dict[str, Any]:
-    """A row as it is stored, under a random key, so that the order of arrival is not recorded."""
-    return {"key": secrets.token_hex(16), "label": submission.label, "row": rows.to_text(submission.row)}
+def _record(cipher: AnswerCipher, submission: Submission) -> dict[str, Any]:
+    return cipher.record(submission.label, rows.to_text(submission.row))
 
 
 def _lock_survey(connection: Connection, name: str) -> None:

@@ -14,9 +14,10 @@ from sqlalchemy.engine import Connection
 
 from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES
 from sfumato.survey import rows
+from sfumato.survey.answer_encryption import AnswerCipher
 from sfumato.survey.definition import Survey
 from sfumato.survey.guidance import CooccurrenceCounts, Guidance, alarms, make_guidance
-from sfumato.survey.perturbation import one_hot
+from sfumato.survey.perturbation import Integers, one_hot
 
 
 @dataclass(frozen=True)
@@ -37,8 +38,9 @@ class Epoch:
 class Epochs:
     """The epochs of one survey, within a transaction."""
 
-    def __init__(self, connection: Connection, name: str, survey: Survey) -> None:
-        self._connection, self._name, self._survey = connection, name, survey
+    def __init__(self, connection: Connection, cipher: AnswerCipher, survey: Survey) -> None:
+        self._connection, self._cipher, self._survey = connection, cipher, survey
+        self._name = cipher.survey
 
     def current(self) -> Epoch:
         """The latest epoch."""
@@ -73,9 +75,10 @@ class Epochs:
         count = self._connection.execute(sa.select(sa.func.count()).where(*condition)).scalar_one()
         if count < self._survey.guided.refresh or batch == 0:
             return
-        records = self._connection.execute(sa.select(ANSWERS.c.row, ANSWERS.c.label).where(*condition)).all()
-        bits = rows.from_text([one.row for one in records], self._survey.width)
-        counts = self._unpacked(self._latest().tally).add(bits, np.array([one.label for one in records]))
+        labels, texts = self._answers(sa.select(ANSWERS.c.key, ANSWERS.c.row).where(*condition))
+        latest = self._latest()
+        tally = self._unpacked(self._cipher.decrypt(str(latest.epoch), latest.tally))
+        counts = tally.add(rows.from_text(texts, self._survey.width), labels)
         unperturbed = self._unperturbed_counts()
         is_enough = counts.rows.min() >= self._survey.guided.refresh // (2 * len(self._survey.classes))
         source, floor = (counts, self._survey.guided.floor) if is_enough else (unperturbed, 0.0)
@@ -106,7 +109,7 @@ class Epochs:
                 digest=guidance.digest,
                 matrix=json.dumps(guidance.matrix.tolist()),
                 rows=int(counts.rows.sum()),
-                tally=_packed(counts),
+                tally=self._cipher.encrypt(str(epoch), _packed(counts)),
                 alarms=json.dumps(reasons),
             )
         )
@@ -120,11 +123,13 @@ class Epochs:
 
     def _unperturbed_counts(self) -> CooccurrenceCounts:
         """Counts of the unperturbed rows: the first guidance is computed from them, and each later one checked."""
-        records = self._connection.execute(
-            sa.select(CLEAR.c.row, CLEAR.c.label).where(CLEAR.c.survey == self._name)
-        ).all()
-        codes = rows.from_text([one.row for one in records], len(self._survey.sizes))
-        return self._empty().add(one_hot(codes, self._survey.sizes), np.array([one.label for one in records]))
+        labels, texts = self._answers(sa.select(CLEAR.c.key, CLEAR.c.row).where(CLEAR.c.survey == self._name))
+        codes = rows.from_text(texts, len(self._survey.sizes))
+        return self._empty().add(one_hot(codes, self._survey.sizes), labels)
+
+    def _answers(self, query: Any) -> tuple[Integers, list[str]]:
+        labels, texts = self._cipher.answers([(one.key, one.row) for one in self._connection.execute(query)])
+        return np.array(labels), texts
 
     def _empty(self) -> CooccurrenceCounts:
         return CooccurrenceCounts.empty(len(self._survey.classes), self._survey.width)

@@ -10,12 +10,14 @@ from typing import Any
 from sfumato.errors import SurveyError
 from sfumato.ledger.chain import Entry
 from sfumato.survey import results
+from sfumato.survey.answer_encryption import survey_scope
 from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
 from sfumato.survey.results import Status
 from sfumato.vault import Vault, grants
 from sfumato.vault.names import validated_name
+from sfumato.vault.store import ERASED, SCOPES
 
 _STATES = {"drafted": "draft", "opened": "open", "closed": "closed"}
 
@@ -62,7 +64,7 @@ class Surveys:
     @cached_property
     def collector(self) -> Collector:
         """The collector, which stores the answers."""
-        return Collector(self._vault.ledger.database)
+        return Collector(self._vault.ledger, self._vault.store.keys)
 
     def new(self, name: str, definition: Survey | str, *, invited: bool = False) -> Entry:
         """Draft a survey; drafting it again replaces the draft until the survey is opened."""
@@ -71,6 +73,8 @@ class Surveys:
         body = {"definition": survey.dumps(), "title": survey.title, "invited": invited}
         with self._vault.ledger.writing(self._vault.keys()) as writing:
             latest = writing.latest("survey", name)
+            if latest is not None and latest.action == ERASED:
+                raise SurveyError(f"the survey {name} was erased, and its name is not used again; choose another name")
             if latest is not None and latest.action != "drafted":
                 raise SurveyError(f"the survey {name} was opened already and cannot be changed; choose another name")
             return writing.append("drafted", "survey", body, dataset=name)
@@ -82,6 +86,22 @@ class Surveys:
     def close(self, name: str) -> Entry:
         """Close a survey, which then accepts no more answers."""
         return self._change_state(name, "closed", "opened")
+
+    def erase(self, name: str) -> Entry:
+        """Destroy all answers to a survey, its tickets and its guidances for good; an open survey must be closed first.
+
+        A backup that was written before still has them.
+        """
+        collector = self.collector
+        with self._vault.ledger.writing(self._vault.keys()) as writing:
+            latest = writing.latest("survey", name) or grants.require(writing, "survey", name)
+            if latest.action == "opened":
+                raise SurveyError(f"a survey must be closed before it is erased; use `sfumato survey close {name}`")
+            collector.erase(writing, name)
+            if latest.action == ERASED:
+                return latest
+            body = {"title": latest.body["title"], SCOPES: [survey_scope(name)]}
+            return writing.append(ERASED, "survey", body, dataset=name)
 
     def _change_state(self, name: str, action: str, required: str) -> Entry:
         with self._vault.ledger.writing(self._vault.keys()) as writing:
@@ -112,7 +132,7 @@ class Surveys:
     def summaries(self) -> list[SurveySummary]:
         """A summary of each survey of the vault."""
         with self._vault.ledger.reading() as reading:
-            return [self._summary(RegisteredSurvey.from_entry(entry)) for entry in reading.current("survey")]
+            return [self._summary(RegisteredSurvey.from_entry(entry)) for entry in grants.existing(reading, "survey")]
 
     def _summary(self, registered: RegisteredSurvey) -> SurveySummary:
         survey = registered.survey
@@ -149,4 +169,5 @@ class Surveys:
 
     def export(self, name: str) -> Any:
         """All perturbed rows, as a pyarrow table."""
+        self._vault.record_access("exported", {}, dataset=name)
         return results.table(self.collector, name, self.get(name).survey)

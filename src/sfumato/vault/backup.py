@@ -19,18 +19,19 @@ from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reader import PAGE, LedgerReader
-from sfumato.ledger.tables import DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
+from sfumato.ledger.tables import ACCESSES, DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
+from sfumato.vault.encrypted_store import scope_of
 from sfumato.vault.fingerprints import random_offset
 from sfumato.vault.grants import FINGERPRINT_OFFSET
-from sfumato.vault.store import Store, files_in, replaced_in
+from sfumato.vault.store import Store, erased_in, files_in, replaced_in
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, DATA_KEYS, ENTRIES, *SURVEYS.sorted_tables)}
+_TABLES = {table.name: table for table in (VAULT, GENERATIONS, DATA_KEYS, ENTRIES, ACCESSES, *SURVEYS.sorted_tables)}
 _DERIVED = (SUBJECTS.name,)
 """Tables in backups of earlier versions that are computed from the entries."""
-_DEFAULTS = {VAULT.name: {"root": ""}}
+_DEFAULTS = {VAULT.name: {"root": "", "accesses": 0, "access_head": ""}}
 """Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
@@ -49,7 +50,8 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
     if not target.name or target.is_dir() or (target.exists() and not is_backup(target)):
         raise VaultError(f"a backup overwrites only an older backup, and {target} is another file; choose another name")
     files: dict[str, str] = {}
-    replaced: set[str] = set()
+    omitted: set[str] = set()
+    erased: set[str] = set()
     with tempfile.TemporaryDirectory() as scratch, atomic_path(target) as part:
         ledger = Path(scratch) / "ledger"
         with ledger.open("w", encoding="utf-8") as lines:
@@ -59,11 +61,14 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
                 if name == ENTRIES.name:
                     body = json.loads(row["body"])
                     files |= files_in(body)
-                    replaced |= replaced_in(row["action"], body)
+                    omitted |= replaced_in(row["action"], body)
+                    erased |= erased_in(row["action"], body)
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
-            for name, digest in ((name, files[name]) for name in files if name not in replaced):
+            for name, digest in files.items():
+                if name in omitted or scope_of(name) in erased:
+                    continue
                 if not store.is_intact({"name": name, "sha256": digest}):
                     raise VaultError(
                         f"the vault's files must be intact for a backup, and {name} is damaged; run `sfumato verify`"
@@ -77,8 +82,9 @@ def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
     """All rows of the database, but for the index of subjects, which is computed from the entries."""
     for table in (VAULT, GENERATIONS, DATA_KEYS):
         yield from _table(reading, table)
-    for entry in reading.history():
-        yield ENTRIES.name, {**entry.__dict__, "body": canonical(entry.body)}
+    for table in (ENTRIES, ACCESSES):
+        for entry in reading.history(table):
+            yield table.name, {**entry.__dict__, "body": canonical(entry.body)}
     existing = set(sa.inspect(reading.connection).get_table_names())
     for table in SURVEYS.sorted_tables:
         if table.name in existing:

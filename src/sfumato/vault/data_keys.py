@@ -1,7 +1,8 @@
 """Data keys: the random keys under which the vault's files are encrypted, wrapped with the current master key.
 
-Each dataset has one, and all uploads share one. A new master key wraps them anew. Deleting the wrapped key of a dataset
-makes its files, and all copies of them in stores and later backups, unreadable for ever.
+Each dataset has one for its policy and its scheme and one per version, each survey has one, and all uploads share one.
+A new master key wraps them anew. Deleting a wrapped key makes the files under it, and all copies of them in stores and
+later backups, unreadable for ever.
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ _NONCE = 12
 
 @dataclass(frozen=True)
 class DataKeys:
-    """The data keys of a vault, by scope: `datasets/NAME` or `uploads`."""
+    """The data keys of a vault, by scope: `datasets/NAME`, `datasets/NAME/VERSION`, `surveys/NAME` or `uploads`."""
 
     ledger: Ledger
     master_keys: Callable[[], Mapping[int, Key]]
@@ -59,15 +60,18 @@ class DataKeys:
         key = self.find(scope)
         if key is not None:
             return key
-        masters = self.master_keys()
-        with self.ledger.writing(masters) as writing:
-            head, wrapped = writing.head(), _wrapped(writing, scope)
-            if wrapped is not None:  # somebody else created it meanwhile
-                return _unwrap(wrapped, masters[head.generation], head.name, scope)
-            key = Key.generate()
-            text = _wrap(key, masters[head.generation], head.name, scope)
-            writing.connection.execute(DATA_KEYS.insert().values(scope=scope, wrapped=text))
-        return key
+        with self.ledger.writing(self.master_keys()) as writing:
+            return self.created_in(writing, scope)[0]
+
+    def created_in(self, writing: LedgerWriter, scope: str) -> tuple[Key, bool]:
+        """The key of a scope within a transaction, and whether it was created in it."""
+        masters, head, wrapped = self.master_keys(), writing.head(), _wrapped(writing, scope)
+        if wrapped is not None:  # somebody else created it meanwhile
+            return _unwrap(wrapped, masters[head.generation], head.name, scope), False
+        key = Key.generate()
+        text = _wrap(key, masters[head.generation], head.name, scope)
+        writing.connection.execute(DATA_KEYS.insert().values(scope=scope, wrapped=text))
+        return key, True
 
 
 def rewrap(writing: LedgerWriter, old: Key | None, new: Key) -> None:

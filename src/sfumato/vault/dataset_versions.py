@@ -15,9 +15,9 @@ from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
-from sfumato.vault.grants import require
+from sfumato.vault.grants import existing, require
 from sfumato.vault.overlaps import OverlapCheck, without_sketch
-from sfumato.vault.store import files_in
+from sfumato.vault.store import ERASED, files_in
 
 Progress = Callable[[int], None]
 
@@ -45,6 +45,10 @@ def add(
     """
     with ledger.reading(keys) as reading:
         before = reading.latest("dataset", policy.dataset)
+    if before is not None and before.action == ERASED:
+        raise VaultError(
+            f"the dataset {policy.dataset} was erased, and copies of it still count under that name; choose another one"
+        )
     unreadable = before is not None and not store.is_readable(before.body["scheme"])
     number = _start_number(before, unreadable=unreadable)
     stored = first_version(policy, table, store, traced=traced, progress=progress, number=number)
@@ -132,12 +136,12 @@ def _overlap_check(
     The files of a version that is refused are deleted, unless an entry refers to them.
     """
     with ledger.reading(keys) as reading:
-        generation, others = reading.verified_head().generation, reading.current("dataset")
+        generation, others = reading.verified_head().generation, existing(reading, "dataset")
     check = OverlapCheck(version, keys[generation], generation, reason)
     try:
         check.check(others)  # before the transaction, since other writers wait for it
         with ledger.writing(keys) as writing:
-            check.check(writing.current("dataset"))
+            check.check(existing(writing, "dataset"))
             yield writing, check.body
     except VaultError:
         with ledger.reading() as reading:

@@ -31,6 +31,9 @@ SUFFIX = ".encrypted"
 Opener = Callable[[], BinaryFile]
 """Opens a stored file as a binary file to read from at any position; every call starts anew."""
 
+_VERSION = re.compile(r"(\d+)-")
+"""How the names of the files of one version begin."""
+
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS}}}(?=[^/]*$)")
 
 
@@ -135,6 +138,9 @@ def name_without_digest(name: str) -> str:
 
 
 def scope_of(name: str) -> str:
-    """The scope of the key that a file is encrypted under."""
-    folder, owner, _ = file_name(name).split("/")
-    return folder if folder == "uploads" else f"{folder}/{owner}"
+    """The scope of the key that a file is encrypted under; each version of a dataset has a key of its own."""
+    folder, owner, rest = file_name(name).split("/")
+    if folder == "uploads":
+        return folder
+    version = _VERSION.match(rest)
+    return f"{folder}/{owner}/{version[1]}" if version else f"{folder}/{owner}"

@@ -10,13 +10,14 @@ from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.vault.encrypted_store import EncryptedStore, is_encrypted, name_without_digest
+from sfumato.vault.grants import existing
 from sfumato.vault.store import REPLACED, files_in
 
 
 def encrypt_files(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore) -> list[Entry]:
     """Replace the plain files of all datasets by encrypted ones; repeating it after an interruption finishes it."""
     with ledger.reading(keys) as reading:
-        datasets = [entry.dataset for entry in reading.current("dataset")]
+        datasets = [entry.dataset for entry in existing(reading, "dataset")]
     entries = []
     for dataset in datasets:
         with ledger.reading(keys) as reading:

@@ -13,6 +13,7 @@ from sfumato.levels import Level
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.fingerprints import fingerprinted, without_fingerprint
+from sfumato.vault.store import ERASED
 
 RequestedLevel = str | float | Level | None
 """A level in a request: a declared name, a fidelity, or `None` for the level of the grant."""
@@ -146,13 +147,20 @@ def active_grant(reading: LedgerReader, recipient: str, dataset: str, now: datet
 
 
 def require(reading: LedgerReader, kind: str, name: str) -> Entry:
-    """The latest entry of a dataset, a survey or a recipient; raises an error if it is unknown or disabled."""
+    """The latest entry of a dataset, a survey or a recipient; raises an error if it is unknown, erased or disabled."""
     field = "recipient" if kind == "recipient" else "dataset"
     entry = reading.latest(kind, **{field: name})
     if entry is None:
-        names = [getattr(found, field) for found in reading.current(kind, first=1000)]
+        names = [getattr(found, field) for found in existing(reading, kind)[:1000]]
         hint = nearest(name, names) if names else "there is none yet"
         raise UnknownSubject(f"there is no {kind} called {name!r}; {hint}")
+    if entry.action == ERASED:
+        raise UnknownSubject(f"the {kind} {name} was erased on {entry.at[:10]}; the ledger keeps only that it was")
     if entry.action == "disabled":
         raise GrantError(f"the recipient {name} was disabled on {entry.at[:10]}", "enable it first")
     return entry
+
+
+def existing(reading: LedgerReader, kind: str) -> list[Entry]:
+    """The latest entry about each dataset, survey or recipient that was not erased, sorted by name."""
+    return [entry for entry in reading.current(kind) if entry.action != ERASED]

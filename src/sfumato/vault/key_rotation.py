@@ -33,7 +33,7 @@ def rekey_cost(reading: LedgerReader, store: EncryptedStore | None) -> list[dict
     for latest in reading.current("release"):
         body = datasets[latest.dataset]
         noisy = any(adds_noise(role) for role in body["columns"].values())
-        if store is not None:
+        if store is not None and store.is_readable(body["scheme"]):
             noisy = noisy or Dataset(latest.dataset, body, store).has_additive_noise
         copies = held_copies(reading, latest.dataset, latest.recipient)
         releases = reading.entries(Query(kind="release", dataset=latest.dataset, recipient=latest.recipient))

@@ -16,7 +16,7 @@ from sfumato.keys.key import Key
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.database import FILE, Database, is_url
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import Ledger, Origin
 from sfumato.ledger.reader import Generation, Query
 from sfumato.vault import unlocking
 from sfumato.vault.backup import read_backup, write_backup
@@ -124,11 +124,16 @@ class VaultLifecycle:
         other.ledger = self.ledger.with_database(Database(self.location, pooled=True))
         return other
 
-    def acting_as(self, actor: str) -> Self:
-        """The same vault, with another actor recorded in new entries."""
+    def acting_as(self, actor: str, origin: Origin | None = None) -> Self:
+        """The same vault, with another actor recorded in new entries, and another origin in the access log."""
         other = copy.copy(self)
-        other.ledger = self.ledger.acting_as(actor)
+        other.ledger = self.ledger.acting_as(actor, origin)
         return other
+
+    def record_access(self, action: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> None:
+        """Record in the access log what somebody reads from the vault."""
+        with self.ledger.writing(self.keys()) as writing:
+            writing.record_access(action, body, dataset=dataset, recipient=recipient)
 
     @cached_property
     def store(self) -> EncryptedStore:

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from sfumato.ledger.chain import Entry
+from sfumato.ledger.ledger import ACCESS
 from sfumato.vault.datasets import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
-from sfumato.vault.store import REPLACED
+from sfumato.vault.store import ERASED, REPLACED
 from sfumato.vault.tracing import MAX_FALSE_ACCUSATION, Suspect, Trace
 
 _MAX_ORIGINAL_SHARE = 0.2
@@ -16,8 +17,9 @@ _MAX_ORIGINAL_SHARE = 0.2
 
 
 def log_line(entry: Entry) -> str:
-    """An entry as one line of the log."""
-    return f"{entry.number:>7}  {entry.at[:16].replace('T', ' ')}  {entry.actor:<10} {sentence(entry)}"
+    """An entry as one line of the log; the numbers of accesses begin with an `a`."""
+    number = f"a{entry.number}" if entry.kind == ACCESS and entry.action != ERASED else entry.number
+    return f"{number:>7}  {entry.at[:16].replace('T', ' ')}  {entry.actor:<10} {sentence(entry)}"
 
 
 def sentence(entry: Entry) -> str:
@@ -103,6 +105,40 @@ def _rekeyed(entry: Entry) -> str:
     return f"Replaced the master key by {entry.body['key']}: generation {entry.generation}.{lost}{signed}"
 
 
+def _delivered(entry: Entry) -> str:
+    body = entry.body
+    part = "" if body["bytes"] is None else f", bytes {body['bytes'][0]:,} to {body['bytes'][1]:,}"
+    return (
+        f"Delivered {entry.dataset} version {body['version']} at fidelity {body['fidelity']:.6g} to {entry.recipient} "
+        f"as {body['format']}{part}{_from(entry)}."
+    )
+
+
+def _audited(entry: Entry) -> str:
+    verdict = "passed" if entry.body["passed"] else "failed"
+    return f"Audited {entry.dataset} version {entry.body['version']}: {verdict}{_from(entry)}."
+
+
+def _traced(entry: Entry) -> str:
+    accused = ", ".join(entry.body["accused"]) or "nobody"
+    return f"Traced a file to copies of {entry.dataset}: {accused} accused{_from(entry)}."
+
+
+def _from(entry: Entry) -> str:
+    """The address that an access came from."""
+    return f", from {entry.body['address']}" if entry.body["address"] else ""
+
+
+def _erased(entry: Entry) -> str:
+    if entry.kind == ACCESS:
+        return f"Erased the access log before {entry.body['before'][:10]}."
+    if entry.kind == "recipient":
+        return f"Erased the recipient {entry.recipient}: its grants and tokens have ended."
+    if entry.kind == "version":
+        return f"Erased version {entry.body['version']} of {entry.dataset}: nobody can read it any more."
+    return f"Erased the {entry.kind} {entry.dataset}: nobody can read its content any more."
+
+
 _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "created": lambda entry: f"Created the vault with the master key {entry.body['key']}.",
     "added": _added,
@@ -121,6 +157,13 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "drafted": lambda entry: f"Drafted the survey {entry.dataset}: {entry.body['title']}.",
     "opened": lambda entry: f"Opened the survey {entry.dataset}.",
     "closed": lambda entry: f"Closed the survey {entry.dataset}: it accepts no more answers.",
+    ERASED: _erased,
+    "delivered": _delivered,
+    "audited": _audited,
+    "traced": _traced,
+    "previewed": lambda entry: f"Looked at records of {entry.dataset} and at their copies{_from(entry)}.",
+    "exported": lambda entry: f"Exported the answers to {entry.dataset}{_from(entry)}.",
+    "used": lambda entry: f"Signed in{_from(entry)}.",
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
     "restored": lambda _: "Restored the vault from a backup: later entries are lost.",

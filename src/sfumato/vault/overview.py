@@ -11,7 +11,8 @@ from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader
 from sfumato.vault.datasets import adds_noise, is_linear_map
 from sfumato.vault.encryption import is_stored_in_plain
-from sfumato.vault.grants import require
+from sfumato.vault.erasure import held_content
+from sfumato.vault.grants import existing, require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end
 from sfumato.vault.overlaps import overlapping
@@ -23,13 +24,20 @@ T = TypeVar("T")
 _MAX_DATASETS = 20
 """The most datasets in the overview of a vault."""
 
+_TABLES = ("table", "held")
+"""The keys of the tables in an overview."""
+
 
 def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
-    """The vault and its first datasets; the time it takes does not depend on the size of the vault."""
+    """The vault, its first datasets, and what it still holds; no table is read."""
     with vault.ledger.reading() as reading:
         head, generations = reading.head(), reading.generations()
-        datasets = reading.current("dataset", first=_MAX_DATASETS)
+        found, recipients = existing(reading, "dataset"), len(existing(reading, "recipient"))
+        counts = {"datasets": len(found), "recipients": recipients}
+        counts |= {f"{kind}s": head.counts.get(kind, 0) for kind in ("grant", "release")}
+        datasets = found[:_MAX_DATASETS]
         plain = [entry.dataset for entry in datasets if is_stored_in_plain(reading, entry)]
+        held = held_content(reading, datasets, vault.store, vault.outbox)
     return {
         "vault": vault.ledger.database.name,
         "store": head.store,
@@ -37,7 +45,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
         "public key": generations[-1].public,
         "entries": head.entries,
         "last entry": head.head,
-        **{f"{kind}s": head.counts.get(kind, 0) for kind in ("dataset", "recipient", "grant", "release")},
+        **counts,
         **({"not encrypted": f"{', '.join(plain)}; run sfumato encrypt"} if plain else {}),
         "table": [
             {
@@ -50,6 +58,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
             }
             for entry in datasets
         ],
+        "held": held,
     }
 
 
@@ -110,19 +119,20 @@ def checked_overview(overview: Callable[[], T]) -> T:
 
 
 def overview_text(overview: dict[str, Any]) -> str:
-    """An overview as text for a terminal: its values, and its table."""
+    """An overview as text for a terminal: its values, and its tables."""
     from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
     from rich.table import Table  # noqa: PLC0415
 
-    width = max((len(name) for name in overview if name != "table"), default=0)
-    text = [f"{name:<{width}}  {value}" for name, value in overview.items() if name != "table"]
-    if not overview["table"]:
-        return "\n".join(text)
-    table = Table()
-    for name, value in overview["table"][0].items():
-        table.add_column(name, justify="left" if isinstance(value, str) else "right", overflow="fold")
-    for row in overview["table"]:
-        table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
-    out = io.StringIO()
-    Console(file=out, width=120).print(table)
-    return "\n".join(text) + "\n" + out.getvalue().rstrip()
+    values = {name: value for name, value in overview.items() if name not in _TABLES}
+    width = max(map(len, values), default=0)
+    text = [f"{name:<{width}}  {value}" for name, value in values.items()]
+    for rows in filter(None, map(overview.get, _TABLES)):
+        table = Table()
+        for name, value in rows[0].items():
+            table.add_column(name, justify="left" if isinstance(value, str) else "right", overflow="fold")
+        for row in rows:
+            table.add_row(*(f"{value:,}" if isinstance(value, int) else str(value) for value in row.values()))
+        out = io.StringIO()
+        Console(file=out, width=120).print(table)
+        text.append(out.getvalue().rstrip())
+    return "\n".join(text)

@@ -58,6 +58,7 @@ class Sample:
 def preview(vault: VaultLifecycle, dataset: str, fidelity: float) -> dict[str, Any]:
     """Ten records of a copy at this level, with the error of an attacker and the standard error of an analyst."""
     sample, keys = _sample(vault, dataset), vault.keys()
+    vault.record_access("previewed", {"fidelity": fidelity}, dataset=dataset)
     key = keys[max(keys)]
     first = sample.table.slice(0, SHOWN)
     level = sample.scheme.given(Level(fidelity))
@@ -81,6 +82,7 @@ def collusion(vault: VaultLifecycle, dataset: str, recipients: Sequence[str]) ->
         now = Dataset.of(require(reading, "dataset", dataset), vault.store)
         holders = holders_of(reading, now, list(recipients), vault.now())
     sample = _sample(vault, dataset)
+    vault.record_access("previewed", {"colluders": sorted(recipients)}, dataset=dataset)
     order = sorted(holders, key=lambda name: -holders[name].fidelity)
     copies = {
         name: perturb_sample(

@@ -142,6 +142,18 @@ class VaultProtocol(Protocol):
     def revoke(self, recipient: str, dataset: str) -> Entry:
         """Revoke a grant."""
 
+    def accesses(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
+        """The records of the access log that a query selects, in order."""
+
+    def erase_accesses(self, before: str | date) -> Entry | None:
+        """Delete the records of the access log before a day."""
+
+    def erase(self, dataset: str, *, version: int | None = None) -> Entry:
+        """Destroy a dataset, or an earlier version of it, for good."""
+
+    def erase_recipient(self, name: str) -> Entry:
+        """Erase a recipient: its grants and tokens end for good."""
+
     def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
         """The grants that were not revoked, all of them or those of a dataset or a recipient."""
 

@@ -11,6 +11,7 @@ from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.vault.grants import require
 from sfumato.vault.names import is_valid_text, validated_name
+from sfumato.vault.store import ERASED
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,11 @@ def register(ledger: Ledger, keys: Mapping[int, Key], name: str, note: str) -> E
         raise VaultError("a note must be valid text, and this one has undecodable bytes; rewrite it")
     with ledger.writing(keys) as writing:
         before = writing.latest("recipient", recipient=name)
+        if before is not None and before.action == ERASED:
+            raise VaultError(
+                f"the recipient {name} was erased, and copies that it received still count under that name; choose "
+                "another one"
+            )
         if before is None or (before.action != "disabled" and note and before.body["note"] != note):
             return writing.append("registered", "recipient", {"note": note}, recipient=name)
         return require(writing, "recipient", name)
@@ -43,7 +49,9 @@ def register(ledger: Ledger, keys: Mapping[int, Key], name: str, note: str) -> E
 def set_state(ledger: Ledger, keys: Mapping[int, Key], name: str, action: str) -> Entry:
     """Disable a recipient, or enable it again; `action` is `disabled` or `enabled`."""
     with ledger.writing(keys) as writing:
-        before = writing.latest("recipient", recipient=name) or require(writing, "recipient", name)
+        before = writing.latest("recipient", recipient=name)
+        if before is None or before.action == ERASED:
+            before = require(writing, "recipient", name)
         if (before.action == "disabled") == (action == "disabled"):
             return before
         return writing.append(action, "recipient", before.body, recipient=name)

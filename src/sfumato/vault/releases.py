@@ -83,6 +83,11 @@ class CopyRequest:
             "where": grant.where,
         }
 
+    def access(self, file_format: str) -> dict[str, Any]:
+        """What the access log says about a delivery of the whole copy."""
+        terms = {"version": self.dataset.version, "level": self.level, "fidelity": self.fidelity}
+        return {**terms, "format": file_format, "bytes": None}
+
     def recorded(self, reading: LedgerReader) -> list[Entry]:
         """The entries that record that this very copy was released, or that its release began."""
         query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)

@@ -27,6 +27,9 @@ _NAME = re.compile(r"(datasets|uploads)/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A
 REPLACED = "encrypted"
 """The action of an entry whose body has the names of plain files, and the encrypted files that replaced them."""
 
+ERASED, SCOPES = "erased", "scopes"
+"""The action of a tombstone, and the key in its body of the scopes whose data keys were destroyed."""
+
 DIGITS = 16
 """Hexadecimal digits of the digest in a file's name."""
 
@@ -209,6 +212,11 @@ def files_in(body: dict[str, Any]) -> dict[str, str]:
 def replaced_in(action: str, body: dict[str, Any]) -> set[str]:
     """The plain files that an entry says are replaced."""
     return set(body) if action == REPLACED else set()
+
+
+def erased_in(action: str, body: dict[str, Any]) -> set[str]:
+    """The scopes that an entry says are erased."""
+    return set(body.get(SCOPES, ())) if action == ERASED else set()
 
 
 def digest_of(path: Path) -> str:

@@ -17,7 +17,10 @@ from sfumato.vault.leak_alignment import ReleasedCopy, ReleaseGroup
 def release_groups(
     reading: LedgerReader, dataset: str, store: EncryptedStore, keys: Mapping[int, Key]
 ) -> tuple[list[ReleaseGroup], int]:
-    """All released copies of a dataset, by version and key, and the number of those whose key is lost."""
+    """All released copies of a dataset, by version and key, and the number of those that nobody can make again.
+
+    Their key is lost, or the version that they were made from was erased.
+    """
     entries = reading.entries(Query(kind="dataset", dataset=dataset))
     versions = {entry.body["version"]: Dataset.of(entry, store) for entry in entries}
     holders: dict[tuple[int, int], dict[ReleasedCopy, list[str]]] = defaultdict(lambda: defaultdict(list))
@@ -29,14 +32,18 @@ def release_groups(
         if entry.recipient not in recipients:
             recipients.append(entry.recipient)
         levels[body["generation"]].add(copy.fidelity)
-    if holders and not any(generation in keys for _, generation in holders):
-        raise VaultError("the copies of this dataset can no longer be traced: they were made with a key that is lost")
+    readable = {number for number, version in versions.items() if store.is_readable(version.body["source"])}
+    again = {group for group in holders if group[0] in readable and group[1] in keys}
+    if holders and not again:
+        raise VaultError(
+            "the copies of this dataset can no longer be traced: they were made with a key that is lost, or from "
+            "versions that were erased"
+        )
     found = [
-        ReleaseGroup(versions[version], keys[generation], copies, frozenset(levels[generation]))
-        for (version, generation), copies in sorted(holders.items(), key=lambda item: item[0])
-        if generation in keys
+        ReleaseGroup(versions[version], keys[generation], holders[version, generation], frozenset(levels[generation]))
+        for version, generation in sorted(again)
     ]
-    return found, sum(_count(copies) for (_, generation), copies in holders.items() if generation not in keys)
+    return found, sum(_count(copies) for group, copies in holders.items() if group not in again)
 
 
 def _count(copies: Mapping[ReleasedCopy, list[str]]) -> int:

@@ -12,7 +12,7 @@ import hmac
 import re
 import secrets
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sfumato.errors import UnknownSubject, VaultError, nearest
@@ -20,6 +20,7 @@ from sfumato.ledger.chain import Entry
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import is_valid_text
+from sfumato.vault.store import ERASED
 
 RECIPIENT = ("copies",)
 """The scope of a recipient's token: to list its own grants and to download its own copies."""
@@ -44,12 +45,19 @@ class Token:
     until: str
     note: str
     withdrawn: bool
+    last_use: str = ""
+    """When it was used last, to within ten minutes; empty if it never was, or if the access log was erased since."""
 
     @classmethod
     def of(cls, entry: Entry) -> Token:
         """The token that an entry is about."""
         body, withdrawn = entry.body, entry.action == "withdrawn"
         return cls(entry.dataset, entry.recipient, tuple(body["scopes"]), body["until"], body["note"], withdrawn)
+
+    @property
+    def credential(self) -> str:
+        """The name of the token in the access log."""
+        return f"token {self.id}"
 
     def is_active(self, now: datetime) -> bool:
         """Whether the token is valid now."""
@@ -92,8 +100,10 @@ def withdraw(vault: VaultLifecycle, name: str) -> Entry:
 def list_tokens(vault: VaultLifecycle, holder: str | None = None) -> list[Token]:
     """All tokens, or those of one holder."""
     with vault.ledger.reading(vault.keys()) as reading:
-        found = map(Token.of, reading.current("token", recipient=holder or ""))
-        return [token for token in found if holder is None or token.holder == holder]
+        found = [Token.of(entry) for entry in reading.current("token", recipient=holder or "")]
+        used = reading.latest_accesses([token.credential for token in found])
+    own = [token for token in found if holder is None or token.holder == holder]
+    return [replace(token, last_use=used.get(token.credential, "")) for token in own]
 
 
 def authenticate(vault: VaultLifecycle, credential: str) -> Token | None:
@@ -119,7 +129,7 @@ def _active_entry(vault: VaultLifecycle, name: str) -> Entry | None:
         holder = reading.latest("recipient", recipient=found[0].recipient if found else "")
     if entry is None or entry.generation not in keys or not Token.of(entry).is_active(vault.now()):
         return None
-    return None if holder is not None and holder.action == "disabled" else entry
+    return None if holder is not None and holder.action in ("disabled", ERASED) else entry
 
 
 def _hash(secret: str) -> str:

@@ -18,9 +18,10 @@ from sfumato.vault import tokens
 from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
 from sfumato.vault.dataset_versions import add, append, update
 from sfumato.vault.datasets import Dataset
-from sfumato.vault.grants import Grant, RequestedLevel, grant_terms, require
+from sfumato.vault.erasure import erase_dataset, erase_recipient, erase_version
+from sfumato.vault.grants import Grant, RequestedLevel, existing, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
-from sfumato.vault.names import format_end, parse_end
+from sfumato.vault.names import format_end, parse_end, parse_start
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
 from sfumato.vault.paths import check_replaceable, default_copy_path
 from sfumato.vault.protocol import Progress, Stage
@@ -125,7 +126,7 @@ class Vault(VaultLifecycle):
     def recipients(self) -> list[Recipient]:
         """All recipients, sorted by name."""
         with self.ledger.reading(self.keys()) as reading:
-            entries = reading.current("recipient")
+            entries = existing(reading, "recipient")
         return checked_overview(lambda: [Recipient.of(entry) for entry in entries])
 
     def disable(self, name: str) -> Entry:
@@ -207,12 +208,37 @@ class Vault(VaultLifecycle):
         outbox = self.outbox if level is None else None
         path = Path(out) if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
         check_replaceable(path, dataset, recipient)
+        self.record_access("delivered", request.access("file"), dataset=dataset, recipient=recipient)
         return path, release(request, self.ledger, path, self.now, progress, threads)
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
         """The ledger entries that a query selects, in order; by default the last 20."""
         with self.ledger.reading() as reading:
             return reading.entries(query)
+
+    def accesses(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
+        """The records of the access log that a query selects, in order: who read what, and when."""
+        with self.ledger.reading() as reading:
+            return reading.accesses(query)
+
+    def erase(self, dataset: str, *, version: int | None = None) -> Entry:
+        """Destroy a dataset, or an earlier version of it, for good: nobody can read its content any more.
+
+        Copies that recipients hold remain, and still count. A backup that was written before still has the content.
+        """
+        keys = self.keys()
+        if version is not None:
+            return erase_version(self.ledger, keys, self.store, dataset, version)
+        return erase_dataset(self.ledger, keys, self.store, self.outbox, dataset)
+
+    def erase_accesses(self, before: str | date) -> Entry | None:
+        """Delete the records of the access log before a day, such as 2026-12-31; `None` if there is none."""
+        with self.ledger.writing(self.keys()) as writing:
+            return writing.erase_accesses(parse_start(str(before)))
+
+    def erase_recipient(self, name: str) -> Entry:
+        """Erase a recipient: its grants and tokens end for good; the ledger keeps which copies it received."""
+        return erase_recipient(self.ledger, self.keys(), self.outbox, name)
 
     def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
         """The grants that were not revoked, all of them or those of a dataset or a recipient."""
@@ -243,7 +269,10 @@ class Vault(VaultLifecycle):
         with self.ledger.reading(keys) as reading:
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
-        return audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage or _ignore)
+        found = audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage or _ignore)
+        body = {"version": now.version, "colluders": sorted(holders), "passed": found.passed}
+        self.record_access("audited", body, dataset=dataset)
+        return found
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""
@@ -251,7 +280,10 @@ class Vault(VaultLifecycle):
         with self.ledger.reading(keys) as reading:
             require(reading, "dataset", dataset)
             groups, untraceable = release_groups(reading, dataset, self.store, keys)
-        return trace(groups, leaked, untraceable, progress)
+        found = trace(groups, leaked, untraceable, progress)
+        accused = sorted({name for suspect in found.accused for name in suspect.recipients})
+        self.record_access("traced", {"accused": accused}, dataset=dataset)
+        return found
 
     def verify(
         self, *, contains: str | None = None, files: bool = True, progress: Progress | None = None

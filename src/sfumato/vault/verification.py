@@ -6,21 +6,22 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import sqlalchemy as sa
 
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry
-from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.ledger import ACCESS, Ledger
 from sfumato.ledger.reader import Head, LedgerReader, Query
 from sfumato.ledger.subject_index import ANY, MemoryIndex, Subject, SubjectName
-from sfumato.ledger.tables import NODES, SUBJECTS
+from sfumato.ledger.tables import ACCESSES, NODES, SUBJECTS
 from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
 from sfumato.vault.data_keys import altered_keys, scopes
 from sfumato.vault.encrypted_store import is_encrypted, scope_of
-from sfumato.vault.store import Store, files_in, replaced_in
+from sfumato.vault.store import Store, erased_in, files_in, replaced_in
 
 _DAMAGED = "the index of the ledger is damaged"
 
@@ -33,6 +34,7 @@ class VerificationReport:
     """The numbers of verified items, and the problems found."""
 
     entries: int = 0
+    accesses: int = 0
     files: int = 0
     copies: int = 0
     problems: list[str] = field(default_factory=list)
@@ -60,9 +62,23 @@ def verify(
         stored = check_ledger(reading, keys, report, contains, progress)
         if outbox is not None and outbox.is_dir() and files:
             _verify_copies(reading, outbox, report)
+        released = {_terms(entry.body, entry) for entry in reading.entries(Query(kind="release"))}
     if files:
         _verify_files(store, stored, report, progress)
+        elsewhere = len(released) - report.copies
+        if elsewhere > 0:
+            report.notes.append(
+                f"not verified: {elsewhere:,} of {len(released):,} released copies, which are outside of the vault's "
+                "folder (sfumato check FILE verifies each)"
+            )
+    else:
+        report.notes.append("not verified: tables and copies (leave out --quick)")
     return report
+
+
+def _terms(body: dict[str, Any], entry: Entry) -> tuple[Any, ...]:
+    """What distinguishes the released copies of a vault."""
+    return entry.dataset, entry.recipient, body.get("version"), body.get("fidelity")
 
 
 def check_ledger(
@@ -86,25 +102,39 @@ def check_ledger(
     stored: dict[str, str] = {}
     index = MemoryIndex()
     replaced: set[str] = set()
+    erased: set[str] = set()
+    start = 0, START
     for entry in _verified_chain(reading, head, keys, report, progress):
         index.record(entry)
         found = found or (contains is not None and entry.hash.startswith(contains))
         stored |= files_in(entry.body)
         replaced |= replaced_in(entry.action, entry.body)
+        erased |= erased_in(entry.action, entry.body)
+        if entry.kind == ACCESS:  # the tombstone of earlier records
+            start = entry.body["number"], entry.body["hash"]
     if not found:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
+    _verify_accesses(reading, head, keys, start, report)
     report.problems += _index_problems(head, index)
     report.problems += _state_problems(reading, index) if state else []
-    stored = {name: digest for name, digest in stored.items() if name not in replaced}
-    _verify_data_keys(reading, keys, stored, report)
+    stored = {name: digest for name, digest in stored.items() if name not in replaced and scope_of(name) not in erased}
+    _verify_data_keys(reading, keys, stored, erased, report)
     return stored
 
 
 def _verify_data_keys(
-    reading: LedgerReader, keys: Mapping[int, Key], stored: dict[str, str], report: VerificationReport
+    reading: LedgerReader,
+    keys: Mapping[int, Key],
+    stored: dict[str, str],
+    erased: set[str],
+    report: VerificationReport,
 ) -> None:
     """Check that the keys of encrypted files are there, unless they were lost, and as the vault wrapped them."""
     report.problems += [f"the key of {scope} was altered" for scope in altered_keys(reading, keys)]
+    report.problems += [
+        f"the key of {scope} exists again, though it was erased: somebody inserted an old one; erase it again"
+        for scope in sorted(erased & scopes(reading))
+    ]
     needed = {scope_of(name) for name in stored if is_encrypted(name) and name.startswith("datasets/")}
     was_lost = any(generation.lost for generation in reading.generations())
     for scope in sorted(needed - scopes(reading)):
@@ -148,6 +178,31 @@ def _verified_chain(
         report.problems.append("the head of the ledger was not sealed by this vault")
     for number in sorted(lost):
         report.notes.append(f"the key of generation {number} is lost: its entries cannot be authenticated")
+
+
+def _verify_accesses(
+    reading: LedgerReader,
+    head: Head,
+    keys: Mapping[int, Key],
+    start: tuple[int, str],
+    report: VerificationReport,
+) -> None:
+    """Check the access log, from the last record that was erased to that which the head names."""
+    number, previous = start
+    authenticators = {number: Authenticator(key) for number, key in keys.items()}
+    for access in reading.history(ACCESSES):
+        number, report.accesses = number + 1, report.accesses + 1
+        authenticator = authenticators.get(access.generation)
+        if (
+            access.number != number
+            or access.digest(previous) != access.hash
+            or (authenticator is not None and authenticator.mac(access.hash) != access.mac)
+        ):
+            report.problems.append(f"record {number} of the access log was edited, moved or removed")
+            return
+        previous = access.hash
+    if (number, previous) != (head.accesses, head.access_head or START):
+        report.problems.append(f"the access log must end with record {head.accesses}, and it ends with {number}")
 
 
 def _index_problems(head: Head, index: MemoryIndex) -> list[str]:

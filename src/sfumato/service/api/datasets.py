@@ -15,13 +15,14 @@ from sfumato.policy.suggest import draft
 from sfumato.release.policy import Policy
 from sfumato.service import uploads
 from sfumato.service.api import schemas
+from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Caller, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
 from sfumato.tables.readers import TableFile
 from sfumato.vault import Vault, preview
-from sfumato.vault.grants import require
+from sfumato.vault.grants import existing, require
 from sfumato.vault.messages import drift_warning, sentence
 from sfumato.vault.names import validated_name
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
@@ -40,7 +41,7 @@ def get_vault_overview(request: Request, caller: Reader) -> dict[str, Any]:  # n
 def list_datasets(request: Request, caller: Reader) -> list[schemas.Dataset]:  # noqa: ARG001
     """List all datasets at their latest versions."""
     with context_of(request).vault.ledger.reading() as reading:
-        return [dataset_version(entry) for entry in reading.current("dataset")]
+        return [dataset_version(entry) for entry in existing(reading, "dataset")]
 
 
 @router.post("/datasets", status_code=202)
@@ -48,7 +49,7 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
     """Add a table with its policy to the vault, in a background job."""
     context, policy = context_of(request), Policy.loads(body.policy)
     validated_name("dataset", policy.dataset)
-    vault = context.vault.acting_as(caller.actor)
+    vault = caller.acting(context.vault)
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("fitting the scheme and storing the table")
@@ -122,7 +123,7 @@ def _start_version(
 ) -> dict[str, str]:
     """Start the background job that adds a version."""
     context = context_of(request)
-    vault = context.vault.acting_as(caller.actor)
+    vault = caller.acting(context.vault)
     context.vault.dataset(dataset)
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
@@ -136,26 +137,40 @@ def _start_version(
     return {"job": context.jobs.start("update", dataset, caller.actor, work)}
 
 
+@router.delete("/datasets/{dataset}")
+def erase_dataset(request: Request, dataset: schemas.Name, caller: Writer) -> schemas.LedgerEntry:
+    """Erase a dataset: nobody can read its content any more, and its grants end."""
+    return ledger_entry(caller.acting(context_of(request).vault).erase(dataset))
+
+
+@router.delete("/datasets/{dataset}/versions/{version}")
+def erase_version(
+    request: Request, dataset: schemas.Name, version: Annotated[int, Path(ge=1, le=2**31 - 1)], caller: Writer
+) -> schemas.LedgerEntry:
+    """Erase an earlier version of a dataset."""
+    return ledger_entry(caller.acting(context_of(request).vault).erase(dataset, version=version))
+
+
 @router.get("/datasets/{dataset}/preview")
 def preview_level(
     request: Request,
     dataset: schemas.Name,
-    caller: Writer,  # noqa: ARG001
+    caller: Writer,
     fidelity: Annotated[float, Query(ge=0.001, le=0.999)],
 ) -> dict[str, Any]:
     """Preview a level: ten records with their originals, the disclosure risk and the utility of each column."""
-    return preview.preview(context_of(request).vault, dataset, fidelity)
+    return preview.preview(caller.acting(context_of(request).vault), dataset, fidelity)
 
 
 @router.get("/datasets/{dataset}/collusion")
 def simulate_collusion(
     request: Request,
     dataset: schemas.Name,
-    caller: Writer,  # noqa: ARG001
+    caller: Writer,
     recipient: Annotated[list[str], Query(min_length=1, max_length=50)],
 ) -> dict[str, Any]:
     """Simulate collusion: the linear estimates of recipients together, with the original values of ten records."""
-    return preview.collusion(context_of(request).vault, dataset, recipient)
+    return preview.collusion(caller.acting(context_of(request).vault), dataset, recipient)
 
 
 @router.post("/suggestions")

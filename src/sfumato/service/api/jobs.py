@@ -35,7 +35,7 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
         ATTACKS[name]  # raises an error for an unknown attack
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        audit = context.vault.audit(
+        audit = caller.acting(context.vault).audit(
             dataset, colluders=body.colluders, attacks=body.attacks, rows=body.rows, stage=progress.stage
         )
         progress.stage("drawing the report")

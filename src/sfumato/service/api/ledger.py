@@ -34,9 +34,33 @@ def list_entries(
 ) -> schemas.LedgerPage:
     """List ledger entries, newest first; pass the returned `before` to get the next page."""
     query = parse_query(dataset, recipient, action, since, until, limit, before)
-    entries = context_of(request).vault.log(query)[::-1]
-    following = entries[-1].number if len(entries) == limit and entries[-1].number > 1 else None
-    return schemas.LedgerPage(entries=[ledger_entry(entry) for entry in entries], before=following)
+    return _page(context_of(request).vault.log(query), limit)
+
+
+@router.get("/accesses")
+def list_accesses(
+    request: Request,
+    caller: Reader,  # noqa: ARG001
+    dataset: schemas.Filter = None,
+    recipient: schemas.Filter = None,
+    action: Annotated[str | None, Query(max_length=40)] = None,
+    since: Annotated[str | None, Query(max_length=40)] = None,
+    until: Annotated[str | None, Query(max_length=40)] = None,
+    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
+    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> schemas.LedgerPage:
+    """List the records of the access log, newest first; pass the returned `before` to get the next page."""
+    query = parse_query(dataset, recipient, action, since, until, limit, before)
+    return _page(context_of(request).vault.accesses(query), limit)
+
+
+@router.delete("/accesses")
+def erase_accesses(
+    request: Request, before: Annotated[str, Query(max_length=40)], caller: Writer
+) -> schemas.LedgerEntry | None:
+    """Erase the records of the access log before a day."""
+    entry = caller.acting(context_of(request).vault).erase_accesses(before)
+    return None if entry is None else ledger_entry(entry)
 
 
 @router.post("/ledger/verification", status_code=202)
@@ -62,12 +86,18 @@ def trace_leak(request: Request, dataset: schemas.Name, body: schemas.TableSourc
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("comparing")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            found = context.vault.trace(dataset, table, progress=progress.advance)
+            found = caller.acting(context.vault).trace(dataset, table, progress=progress.advance)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {**found.as_json(), "text": trace_text(found, "the file")}, ""
 
     return {"job": context.jobs.start("trace", dataset, caller.actor, work)}
+
+
+def _page(entries: list[Entry], limit: int) -> schemas.LedgerPage:
+    """A page of entries, newest first, and the number before which the next page begins."""
+    following = entries[0].number if len(entries) == limit and entries[0].number > 1 else None
+    return schemas.LedgerPage(entries=[ledger_entry(entry) for entry in entries[::-1]], before=following)
 
 
 def ledger_entry(entry: Entry) -> schemas.LedgerEntry:

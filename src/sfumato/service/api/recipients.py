@@ -27,7 +27,7 @@ def list_recipients(request: Request, caller: Reader) -> list[Recipient]:  # noq
 @router.post("/recipients", status_code=201)
 def register_recipient(request: Request, body: schemas.NewRecipient, caller: Writer) -> schemas.LedgerEntry:
     """Register a recipient; registering one again changes nothing."""
-    return ledger_entry(context_of(request).vault.acting_as(caller.actor).recipient(body.recipient, note=body.note))
+    return ledger_entry(caller.acting(context_of(request).vault).recipient(body.recipient, note=body.note))
 
 
 @router.patch("/recipients/{recipient}")
@@ -35,8 +35,14 @@ def enable_or_disable_recipient(
     request: Request, recipient: schemas.Name, body: schemas.RecipientUpdate, caller: Writer
 ) -> schemas.LedgerEntry:
     """Disable a recipient, who then cannot sign in or receive copies, or enable it again."""
-    vault = context_of(request).vault.acting_as(caller.actor)
+    vault = caller.acting(context_of(request).vault)
     return ledger_entry(vault.enable(recipient) if body.enabled else vault.disable(recipient))
+
+
+@router.delete("/recipients/{recipient}")
+def erase_recipient(request: Request, recipient: schemas.Name, caller: Writer) -> schemas.LedgerEntry:
+    """Erase a recipient with its grants and tokens; which copies it received stays in the ledger."""
+    return ledger_entry(caller.acting(context_of(request).vault).erase_recipient(recipient))
 
 
 @router.get("/recipients/{recipient}/tokens")
@@ -54,7 +60,7 @@ def issue_recipient_token(
     request: Request, recipient: schemas.Name, body: schemas.NewToken, caller: Writer
 ) -> schemas.IssuedToken:
     """Issue a token to a recipient. The secret is returned only once."""
-    vault = context_of(request).vault.acting_as(caller.actor)
+    vault = caller.acting(context_of(request).vault)
     text, entry = tokens.issue(vault, recipient, scopes=body.scopes, days=body.days, note=body.note)
     return schemas.IssuedToken(token=text, id=entry.dataset, until=entry.body["until"])
 
@@ -68,7 +74,7 @@ def list_tokens(request: Request, caller: Reader) -> list[tokens.Token]:  # noqa
 @router.post("/tokens", status_code=201)
 def issue_owner_token(request: Request, body: schemas.NewToken, caller: Writer) -> schemas.IssuedToken:
     """Issue a token to the owner, with at most the caller's own scopes. The secret is returned only once."""
-    vault = context_of(request).vault.acting_as(caller.actor)
+    vault = caller.acting(context_of(request).vault)
     if not set(body.scopes or ()) <= caller.scopes:
         raise HTTPProblem(
             403,
@@ -82,7 +88,7 @@ def issue_owner_token(request: Request, body: schemas.NewToken, caller: Writer) 
 @router.delete("/tokens/{token}")
 def withdraw_token(request: Request, token: Annotated[str, Path(max_length=40)], caller: Writer) -> schemas.LedgerEntry:
     """Withdraw a token, which is invalid from then on."""
-    return ledger_entry(tokens.withdraw(context_of(request).vault.acting_as(caller.actor), token))
+    return ledger_entry(tokens.withdraw(caller.acting(context_of(request).vault), token))
 
 
 @router.get("/grants")
@@ -101,7 +107,7 @@ def grant_level(
     request: Request, dataset: schemas.Name, recipient: schemas.Name, body: schemas.NewGrant, caller: Writer
 ) -> schemas.LedgerEntry:
     """Grant a recipient copies of a dataset at a level."""
-    vault = context_of(request).vault.acting_as(caller.actor)
+    vault = caller.acting(context_of(request).vault)
     entry = vault.grant(recipient, dataset, body.level, columns=body.columns, where=body.where, until=body.until)
     return ledger_entry(entry)
 
@@ -111,7 +117,7 @@ def revoke_grant(
     request: Request, dataset: schemas.Name, recipient: schemas.Name, caller: Writer
 ) -> schemas.LedgerEntry:
     """Revoke a grant."""
-    vault = context_of(request).vault.acting_as(caller.actor)
+    vault = caller.acting(context_of(request).vault)
     with vault.ledger.reading() as reading:
         require(reading, "dataset", dataset)
     return ledger_entry(vault.revoke(recipient, dataset))

@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from sfumato.service.api import schemas
 from sfumato.service.api.ledger import ledger_entry
-from sfumato.service.authentication import Reader, Writer
+from sfumato.service.authentication import Caller, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.problems import problem_responses
 from sfumato.survey.surveys import Surveys, SurveySummary
@@ -111,7 +111,7 @@ def list_surveys(request: Request, caller: Reader) -> list[SurveySummary]:  # no
 @router.put("/{survey}")
 def save_draft(request: Request, survey: schemas.Name, body: NewSurvey, caller: Writer) -> schemas.LedgerEntry:
     """Create the draft of a survey, or replace it."""
-    return ledger_entry(_acting(request, caller.actor).new(survey, body.definition, invited=body.invited))
+    return ledger_entry(_acting(request, caller).new(survey, body.definition, invited=body.invited))
 
 
 @router.patch("/{survey}")
@@ -119,8 +119,14 @@ def open_or_close_survey(
     request: Request, survey: schemas.Name, body: SurveyUpdate, caller: Writer
 ) -> schemas.LedgerEntry:
     """Open a survey, or close it permanently."""
-    surveys = _acting(request, caller.actor)
+    surveys = _acting(request, caller)
     return ledger_entry(surveys.open(survey) if body.state == "open" else surveys.close(survey))
+
+
+@router.delete("/{survey}")
+def erase_survey(request: Request, survey: schemas.Name, caller: Writer) -> schemas.LedgerEntry:
+    """Erase all answers to a survey that is not open, for good."""
+    return ledger_entry(_acting(request, caller).erase(survey))
 
 
 @router.get("/{survey}")
@@ -149,15 +155,15 @@ def evaluate_classifiers(
 
 
 @router.get("/{survey}/rows", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
-def export_answers(request: Request, survey: schemas.Name, caller: Reader) -> Response:  # noqa: ARG001
+def export_answers(request: Request, survey: schemas.Name, caller: Reader) -> Response:
     """Export all perturbed answers as CSV."""
     import pyarrow as pa  # noqa: PLC0415 - needed for exports only
     import pyarrow.csv  # noqa: PLC0415 - needed for exports only
 
     sink = pa.BufferOutputStream()
-    pyarrow.csv.write_csv(context_of(request).surveys.export(survey), sink)
+    pyarrow.csv.write_csv(_acting(request, caller).export(survey), sink)
     return Response(sink.getvalue().to_pybytes(), media_type="text/csv")
 
 
-def _acting(request: Request, actor: str) -> Surveys:
-    return Surveys(context_of(request).vault.acting_as(actor))
+def _acting(request: Request, caller: Caller) -> Surveys:
+    return Surveys(caller.acting(context_of(request).vault))

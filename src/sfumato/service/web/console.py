@@ -17,7 +17,7 @@ from sfumato.service.web.ladder import LadderFigure
 from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import not_found, render
 from sfumato.vault import tokens
-from sfumato.vault.grants import Grant, require
+from sfumato.vault.grants import Grant, existing, require
 from sfumato.vault.messages import ACTIONS, sentence
 
 router = APIRouter(prefix="/console")
@@ -30,7 +30,7 @@ def overview_page(request: Request, caller: Owner) -> Response:
     """Page with all datasets, the latest jobs and the latest ledger entries."""
     context = context_of(request)
     with context.vault.ledger.reading() as reading:
-        datasets = [dataset_version(entry) for entry in reading.current("dataset")]
+        datasets = [dataset_version(entry) for entry in existing(reading, "dataset")]
         head = reading.head()
     recent = [(entry, sentence(entry)) for entry in context.vault.log(LedgerQuery(last=8))[::-1]]
     jobs = context.state.jobs()[:6]
@@ -67,7 +67,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
         with context.vault.ledger.reading() as reading:
             entry = require(reading, "dataset", name)
             versions = reading.entries(LedgerQuery(kind="dataset", dataset=name))
-            recipients = [one.recipient for one in reading.current("recipient") if one.action != "disabled"]
+            recipients = [one.recipient for one in existing(reading, "recipient") if one.action != "disabled"]
             releases = {one.recipient: one for one in reading.current("release", dataset=name)}
     except UnknownSubject as error:
         return not_found(caller, str(error))
@@ -92,7 +92,7 @@ def recipients_page(request: Request, caller: Owner) -> Response:
     """Page with all recipients and their grants."""
     context = context_of(request)
     with context.vault.ledger.reading() as reading:
-        entries = reading.current("recipient")
+        entries = existing(reading, "recipient")
     return render("recipients.html", caller, entries=entries, grants=_by_recipient(context.vault.grants()))
 
 
@@ -102,7 +102,7 @@ def recipient_page(request: Request, recipient: schemas.Name, caller: Owner) -> 
     context = context_of(request)
     with context.vault.ledger.reading() as reading:
         entry = reading.latest("recipient", recipient=recipient)
-        datasets = [dataset_version(one) for one in reading.current("dataset")]
+        datasets = [dataset_version(one) for one in existing(reading, "dataset")]
     if entry is None:
         return not_found(caller, f"There is no recipient {recipient!r}.")
     now = context.vault.now()
