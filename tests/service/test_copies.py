@@ -103,6 +103,30 @@ def test_byte_ranges(service: Service) -> None:
             assert client.get(COPY, headers={"Range": header}).content == complete.content
 
 
+def test_every_delivery_is_in_the_access_log_with_token_and_address(service: Service) -> None:
+    """The ledger has one pair of entries for a copy; the access log has each download of it, and each part."""
+    before = len(service.vault.accesses(Query(recipient="clinic", last=100_000)))
+    token = next(one for one in service.vault.tokens("clinic") if not one.withdrawn)
+    with service.client("clinic") as client:
+        tag = client.get("/api/v1/copies/ward?format=csv").headers["etag"]
+        client.get("/api/v1/copies/ward?format=csv", headers={"Range": "bytes=5-9"})
+        client.get("/api/v1/copies/ward?format=csv", headers={"If-None-Match": tag})  # nothing is sent
+        client.head("/api/v1/copies/ward?format=csv")
+        client.get("/api/v1/copies/ward?format=csv&level=0.3")
+    records = service.vault.accesses(Query(recipient="clinic", last=100_000))[before:]
+    assert [one.body["bytes"] for one in records] == [None, [5, 9], None]
+    assert [one.body["fidelity"] for one in records] == [records[0].body["fidelity"]] * 2 + [0.3]
+    assert {one.actor for one in records} <= {one.credential for one in service.vault.tokens("clinic")}
+    assert {one.body["address"] for one in records} == {"127.0.0.1"}
+    assert all(one.last_use for one in service.vault.tokens("clinic") if one.credential == records[0].actor)
+    assert token.last_use == "" or datetime.fromisoformat(token.last_use).tzinfo is not None
+    with service.remote("owner") as remote:
+        assert [one.number for one in remote.accesses(Query(recipient="clinic", last=3))] == [
+            one.number for one in records
+        ]
+    assert service.vault.verify(files=False).sound
+
+
 def test_etags(service: Service, tmp_path: Path) -> None:
     with service.client("clinic") as client:
         answer = client.get(COPY)

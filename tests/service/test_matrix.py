@@ -57,6 +57,14 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("POST", "/api/v1/datasets", "/api/v1/datasets", {"json": {"policy": _POLICY, "upload": "x"}}, _owner(202)),
     ("GET", "/api/v1/datasets/{dataset}", "/api/v1/datasets/ward", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/datasets/{dataset}", "/api/v1/datasets/nowhere", _NO_BODY, _owner(404, 404)),
+    ("DELETE", "/api/v1/datasets/{dataset}", "/api/v1/datasets/nowhere", _NO_BODY, _owner(404)),
+    (
+        "DELETE",
+        "/api/v1/datasets/{dataset}/versions/{version}",
+        "/api/v1/datasets/ward/versions/1000",
+        _NO_BODY,
+        _owner(422),
+    ),
     ("GET", "/api/v1/datasets/{dataset}/status", "/api/v1/datasets/ward/status", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/datasets/{dataset}/policy", "/api/v1/datasets/ward/policy", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/datasets/{dataset}/versions", "/api/v1/datasets/ward/versions", _NO_BODY, _owner(200, 200)),
@@ -113,6 +121,7 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/recipients", "/api/v1/recipients", _NO_BODY, _owner(200, 200)),
     ("POST", "/api/v1/recipients", "/api/v1/recipients", {"json": {"recipient": "new"}}, _owner(201)),
     ("PATCH", "/api/v1/recipients/{recipient}", "/api/v1/recipients/new", {"json": {"enabled": True}}, _owner(200)),
+    ("DELETE", "/api/v1/recipients/{recipient}", "/api/v1/recipients/nobody", _NO_BODY, _owner(404)),
     (
         "GET",
         "/api/v1/recipients/{recipient}/tokens",
@@ -128,6 +137,8 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("PUT", "/api/v1/grants/{dataset}/{recipient}", "/api/v1/grants/ward/new", {"json": {"level": 0.3}}, _owner(200)),
     ("DELETE", "/api/v1/grants/{dataset}/{recipient}", "/api/v1/grants/ward/new", _NO_BODY, _owner(200)),
     ("GET", "/api/v1/ledger", "/api/v1/ledger", _NO_BODY, _owner(200, 200)),
+    ("GET", "/api/v1/accesses", "/api/v1/accesses", _NO_BODY, _owner(200, 200)),
+    ("DELETE", "/api/v1/accesses", "/api/v1/accesses?before=2000-01-01", _NO_BODY, _owner(200)),
     ("POST", "/api/v1/ledger/verification", "/api/v1/ledger/verification", {"json": {"files": False}}, _owner(202)),
     (
         "POST",
@@ -150,6 +161,7 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("PUT", "/api/v1/surveys/{survey}", "/api/v1/surveys/new", {"json": {"definition": _SURVEY}}, _owner(200)),
     ("PATCH", "/api/v1/surveys/{survey}", "/api/v1/surveys/commute", {"json": {"state": "open"}}, _owner(200)),
     ("GET", "/api/v1/surveys/{survey}", "/api/v1/surveys/commute", _NO_BODY, _owner(200, 200)),
+    ("DELETE", "/api/v1/surveys/{survey}", "/api/v1/surveys/nowhere", _NO_BODY, _owner(404)),
     ("GET", "/api/v1/surveys/{survey}", "/api/v1/surveys/nowhere", _NO_BODY, _owner(404, 404)),
     ("GET", "/api/v1/surveys/{survey}/rows", "/api/v1/surveys/commute/rows", _NO_BODY, _owner(200, 200)),
     (

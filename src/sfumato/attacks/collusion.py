@@ -32,7 +32,7 @@ class Collusion(Attack):
 
         def estimate(some: Evidence) -> Estimate:
             attributes = some.attributes().items()
-            posteriors = [_stated_posterior(best_of_each_path(parts), priors[name]) for name, parts in attributes]
+            posteriors = [stated_posterior(parts, priors[name]) for name, parts in attributes]
             return Estimate(self.name, (), np.empty((some.rows, 0)), tuple(posteriors))
 
         return estimate
@@ -46,8 +46,9 @@ def best_of_each_path(parts: Sequence[Categories]) -> list[Categories]:
     return list(best.values())
 
 
-def _stated_posterior(parts: Sequence[Categories], prior: Floats) -> Posterior:
+def stated_posterior(copies: Sequence[Categories], prior: Floats) -> Posterior:
     """Bayes' rule: the likelihood ratio of a category is `Π(1 + p·s/(1-p))` over the copies that show it (eq. 1)."""
+    parts = best_of_each_path(copies)
     retentions = np.array([part.model.retention for part in parts])
     return joint_posterior(parts, prior, np.log1p(retentions * parts[0].size / (1 - retentions)))
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.attacks import Categories, Evidence, Knowledge, Lazy, MappedRows, Numbers, Records
@@ -23,13 +25,16 @@ from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables import numeric
 from sfumato.tables.columns import codes_of, contiguous, numbers_of
+from sfumato.tables.row_order import SECRET, WITHIN_FILES
 
 TableLoader = Callable[[], pa.Table]
 
 
 def copy_evidence(table: pa.Table, manifest: Manifest) -> Evidence:
-    """The evidence that one copy gives."""
-    return lazy_evidence(table.num_rows, lambda: table, manifest)
+    """The evidence that one copy gives; its rows are in their order, or brought into another by the ids."""
+    found, ids = lazy_evidence(table.num_rows, lambda: table, manifest), identifiers_of(manifest)
+    visible = manifest.order not in (SECRET, WITHIN_FILES)
+    return replace(found, position_data=Lazy(partial(_read_positions, table, ids, visible=visible)))
 
 
 def lazy_evidence(rows: int, table: TableLoader, manifest: Manifest) -> Evidence:
@@ -62,6 +67,10 @@ def pooled_evidence(parts: Sequence[Evidence], knowledge: Knowledge | None = Non
         columns = [part.public for part in parts if part.public is not None]
         return max(columns, key=lambda matrix: matrix.shape[1]) if columns else None
 
+    def positions() -> Floats | None:
+        known = [part.positions for part in parts if part.positions is not None]
+        return max(known, key=lambda matrix: matrix.shape[1]) if known else None
+
     return Evidence(
         parts[0].rows,
         tuple(number for part in parts for number in part.numbers),
@@ -69,6 +78,7 @@ def pooled_evidence(parts: Sequence[Evidence], knowledge: Knowledge | None = Non
         Lazy(public),
         knowledge or Knowledge(),
         tuple(mapped for part in parts for mapped in part.linear_maps),
+        Lazy(positions),
     )
 
 
@@ -121,6 +131,17 @@ def original_before_map(table: pa.Table, model: Rotation) -> Floats:
 def identifiers_of(manifest: Manifest) -> list[str]:
     """The columns of a copy that identify its records."""
     return [name for model in of_type(manifest.models, Unchanged) if model.is_identifier for name in model.columns]
+
+
+def _read_positions(table: pa.Table, ids: Sequence[str], *, visible: bool) -> Floats | None:
+    """The positions of records in the order of rows, if it is visible, and in that of their ids."""
+    orders: list[Rows] = [np.arange(table.num_rows)] if visible else []
+    if ids:
+        indices = pc.sort_indices(table.select(ids), sort_keys=[(name, "ascending") for name in ids])
+        by_id = np.empty(table.num_rows, np.int64)
+        by_id[indices.to_numpy()] = np.arange(table.num_rows)
+        orders += [] if visible and np.array_equal(by_id, orders[0]) else [by_id]
+    return np.column_stack(orders).astype(np.float64) if orders else None
 
 
 def _read_numbers(table: TableLoader, model: GaussianNoise | Rotation) -> Floats:

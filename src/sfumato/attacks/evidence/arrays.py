@@ -40,7 +40,7 @@ def with_columns(model: GaussianNoise, columns: tuple[str, ...]) -> GaussianNois
 def noisy_copy(observed: Array, covariance: Array, knowledge: Knowledge | None = None) -> Evidence:
     """One copy of numeric records with Gaussian noise of this covariance."""
     part = Numbers(noise_model(covariance), "a", np.asarray(observed))
-    return Evidence(len(observed), (part,), knowledge=knowledge or Knowledge())
+    return Evidence(len(observed), (part,), knowledge=knowledge or Knowledge(), position_data=_row_order(len(observed)))
 
 
 def noisy_copies(
@@ -60,7 +60,8 @@ def noisy_copies(
         )
         for i, (values, scale) in enumerate(zip(observed, scales, strict=True))
     ]
-    return Evidence(len(observed[0]), tuple(parts), knowledge=knowledge or Knowledge())
+    rows = len(observed[0])
+    return Evidence(rows, tuple(parts), knowledge=knowledge or Knowledge(), position_data=_row_order(rows))
 
 
 def categorical_copies(
@@ -86,7 +87,13 @@ def categorical_copies(
         )
         for i, (codes, retention) in enumerate(zip(observed, retentions, strict=True))
     ]
-    return Evidence(len(observed[0]), (), tuple(parts), knowledge=knowledge or Knowledge())
+    rows = len(observed[0])
+    return Evidence(rows, (), tuple(parts), knowledge=knowledge or Knowledge(), position_data=_row_order(rows))
+
+
+def _row_order(rows: int) -> Array:
+    """The positions of records whose order is that of the rows."""
+    return np.arange(rows, dtype=np.float64)[:, None]
 
 
 def records(values: Array, codes: Array | None = None) -> Records:

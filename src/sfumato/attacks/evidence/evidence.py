@@ -155,6 +155,13 @@ class Evidence:
     """The background knowledge of the attacker."""
     linear_maps: tuple[MappedRows, ...] = ()
     """The rotated or projected columns of every copy."""
+    position_data: Floats | Lazy[Floats | None] | None = None
+    """What `positions` returns, or a way to read it."""
+
+    @property
+    def positions(self) -> Floats | None:
+        """The position of each record in the orders that recipients see: of rows, or of published ids, if any."""
+        return value_of(self.position_data)
 
     @property
     def public(self) -> Floats | None:
@@ -170,6 +177,7 @@ class Evidence:
             categories=tuple(replace(part, data=_selected(part.data, rows)) for part in self.categories),
             linear_maps=tuple(replace(part, data=_selected(part.data, rows)) for part in self.linear_maps),
             public_data=None if self.public_data is None else _selected(self.public_data, rows),
+            position_data=None if self.position_data is None else _selected(self.position_data, rows),
             knowledge=replace(self.knowledge, known=None, known_rows=None),
         )
 
