@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 import socket
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -63,6 +64,7 @@ class HostileServer:
         self.url = ""
         self.received: list[dict[str, Any]] = []
         self.paths: list[str] = []
+        self.lock = threading.Lock()
         self.reply: tuple[int, str] = (503, "problem")
         self.definitions: Iterator[str] = repeat(VARIANTS[0])
         self.page_headers: dict[str, str] = {}
@@ -101,8 +103,10 @@ def hostile_server() -> Iterator[HostileServer]:
                 self._say(200, "text/html", page.encode(), state.page_headers)
 
         def do_POST(self) -> None:
-            state.paths.append(self.path)
-            state.received.append(json.loads(self.rfile.read(int(self.headers["Content-Length"]))))
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            with state.lock:  # a path and its body belong together
+                state.paths.append(self.path)
+                state.received.append(body)
             named = re.search(r"/respond/(\d+)-(\w+)/", self.path)  # a survey named after the reply to its answers
             status, body = (int(named[1]), named[2]) if named else state.reply
             if not status:

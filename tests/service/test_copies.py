@@ -106,7 +106,6 @@ def test_byte_ranges(service: Service) -> None:
 def test_every_delivery_is_in_the_access_log_with_token_and_address(service: Service) -> None:
     """The ledger has one pair of entries for a copy; the access log has each download of it, and each part."""
     before = len(service.vault.accesses(Query(recipient="clinic", last=100_000)))
-    token = next(one for one in service.vault.tokens("clinic") if not one.withdrawn)
     with service.client("clinic") as client:
         tag = client.get("/api/v1/copies/ward?format=csv").headers["etag"]
         client.get("/api/v1/copies/ward?format=csv", headers={"Range": "bytes=5-9"})
@@ -119,7 +118,6 @@ def test_every_delivery_is_in_the_access_log_with_token_and_address(service: Ser
     assert {one.actor for one in records} <= {one.credential for one in service.vault.tokens("clinic")}
     assert {one.body["address"] for one in records} == {"127.0.0.1"}
     assert all(one.last_use for one in service.vault.tokens("clinic") if one.credential == records[0].actor)
-    assert token.last_use == "" or datetime.fromisoformat(token.last_use).tzinfo is not None
     with service.remote("owner") as remote:
         assert [one.number for one in remote.accesses(Query(recipient="clinic", last=3))] == [
             one.number for one in records

@@ -270,19 +270,21 @@ def _check_sums(surveys: Surveys, name: str, survey: Survey) -> None:
         ).all()
         batches = connection.execute(sa.select(ANSWERS).where(ANSWERS.c.survey == name)).all()
         clear = connection.execute(sa.select(CLEAR).where(CLEAR.c.survey == name)).all()
-        unpacked = Epochs(connection, name, survey)._unpacked
+        cipher = surveys.collector._cipher(name)
+        unpacked = Epochs(connection, cipher, survey)._unpacked
     assert [bool(one.tally) for one in kept] == [False] * (len(kept) - 1) + [True]  # only the latest counts are kept
     for one in kept[-1:]:
         some = [row for row in batches if row.batch < one.epoch]
         assert len(some) == one.rows
         expected = CooccurrenceCounts.empty(2, survey.width)
         if some:
-            labels = np.array([row.label for row in some])
-            expected = expected.add(stored_rows.from_text([row.row for row in some], survey.width), labels)
-        found = unpacked(one.tally)
+            labels, texts = cipher.answers([(row.key, row.row) for row in some])
+            expected = expected.add(stored_rows.from_text(texts, survey.width), np.array(labels))
+        found = unpacked(cipher.decrypt(str(one.epoch), one.tally))
         assert np.array_equal(found.pairs, expected.pairs)
         assert np.array_equal(found.rows, expected.rows)
-    assert one_hot(stored_rows.from_text([row.row for row in clear], 9), survey.sizes).sum() == 9 * 24
+    _, texts = cipher.answers([(row.key, row.row) for row in clear])
+    assert one_hot(stored_rows.from_text(texts, 9), survey.sizes).sum() == 9 * 24
 
 
 def test_the_client_mirrors_the_vault(survey_service: Service) -> None:

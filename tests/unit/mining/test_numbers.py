@@ -100,16 +100,6 @@ def test_the_joint_kernel_agrees_with_the_matrix_of_one_column() -> None:
     assert kernel[middle - 3 : middle + 4] == pytest.approx(column[middle + 2 : middle + 9], abs=0.003)
 
 
-def test_proportional_noise_gives_narrower_intervals(original: pa.Table, copy: pa.Table) -> None:
-    names = ["age", "income"]
-    proportional, plain = (Moments(columns=names, proportional_noise=is_it).fit(copy) for is_it in (True, False))
-    width = np.diff(proportional.covariance_interval_, axis=-1) / np.diff(plain.covariance_interval_, axis=-1)
-    assert width == pytest.approx(0.5, abs=0.02)  # 1/(1+σ²)
-    truth = np.cov(offices.numbers(original, ("age", "income")).T)
-    assert proportional.covariance_ == pytest.approx(truth, rel=0.05)
-    assert plain.covariance_ == pytest.approx(truth, rel=0.1)
-
-
 def test_noise_that_is_not_proportional_is_corrected_too(original: pa.Table) -> None:
     """A scheme that was fitted to other rows, and a column with its own noise scale."""
     wider = original.set_column(1, "age", pa.array(original.column("age").to_numpy() * 1.5))

@@ -136,9 +136,9 @@ def test_wrapped_keys_cannot_be_altered_or_exchanged(site: Site, tmp_path: Path)
     changed = wards.changed(_table(), "age", slice(0, 200), 9.0)
     vault.add(sf.Policy.loads(POLICY.replace('"ward"', '"other"')), changed, accept_overlap="a test of the keys")
     before = _wrapped(vault)
-    assert set(before) == {"datasets/ward", "datasets/other"}
+    assert set(before) == {"datasets/ward", "datasets/ward/1", "datasets/other", "datasets/other/1"}
     flipped = before["datasets/ward"][:-1] + ("0" if before["datasets/ward"][-1] != "0" else "1")
-    for bad in (flipped, before["datasets/other"], "", "no key"):
+    for bad in (flipped, before["datasets/other"], before["datasets/ward/1"], "", "no key"):
         _set(vault, "datasets/ward", bad)
         with pytest.raises(TamperedError, match="the key of datasets/ward must be wrapped by this vault"):
             _ = vault.dataset("ward").scheme
@@ -174,8 +174,9 @@ def test_what_was_erased_can_never_be_read_again(site: Site, tmp_path: Path) -> 
     vault = site.create()
     vault.add(sf.Policy.loads(POLICY), _table())
     with vault.ledger.writing(vault.keys()) as writing:
-        assert erase(writing, "datasets/ward")
-        assert not erase(writing, "datasets/ward")
+        for scope in ("datasets/ward", "datasets/ward/1"):
+            assert erase(writing, scope)
+            assert not erase(writing, scope)
     with pytest.raises(CustodyError, match="can no longer be read by anybody"), vault.dataset("ward").source():
         pass
     assert any("the key that encrypts them is gone" in problem for problem in vault.verify().problems)

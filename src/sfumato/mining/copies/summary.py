@@ -14,8 +14,6 @@ from sfumato.kernels import Floats
 from sfumato.kernels.covariances import PairwiseSums, correlation, entry_standard_errors, nearest_covariance
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.quantiles import Bins, DeconvolvedCdf, Histogram, merged_histograms
-from sfumato.models import of_type
-from sfumato.models.gaussian_noise import GaussianNoise
 
 
 @dataclass(frozen=True)
@@ -62,35 +60,27 @@ class Summary:
         deviations = np.sqrt(np.diag(self.sums.covariance()))
         return np.where(deviations > 0, deviations, 1.0)
 
-    def covariance(self, *, proportional_noise: bool) -> tuple[Floats, Floats]:
-        """The unconstrained covariance estimate of the original, and the factor that shrinks its standard errors."""
-        observed, noise = self.sums.covariance(), self.noise
-        models = of_type(self.copy.manifest.models, GaussianNoise)
-        noisy = np.outer(np.diag(noise) > 0, np.diag(noise) > 0)
-        shrinkage = np.where(noisy & proportional_noise, 1 / (1 + models[0].noise) if models else 1.0, 1.0)
-        return np.where(shrinkage < 1, observed * shrinkage, observed - noise), shrinkage
+    @property
+    def covariance(self) -> Floats:
+        """The unconstrained covariance estimate of the original."""
+        return self.sums.covariance() - self.noise
 
-    def entry_standard_errors(self, *, proportional_noise: bool) -> Floats:
+    def entry_standard_errors(self) -> Floats:
         """The standard errors of the entries of `covariance`."""
-        estimate, shrinkage = self.covariance(proportional_noise=proportional_noise)
-        original = nearest_covariance(estimate, self.units)
-        errors: Floats = entry_standard_errors(original, self.noise, self.rows) * shrinkage
-        return errors
+        original = nearest_covariance(self.covariance, self.units)
+        return entry_standard_errors(original, self.noise, self.rows)
 
-    def correlation(self, *, proportional_noise: bool) -> tuple[Floats, Floats]:
+    def correlation(self) -> tuple[Floats, Floats]:
         """The correlation of each pair of columns over the records that have both values, and its standard error."""
         size = len(self.names)
         estimates, errors = np.eye(size), np.zeros((size, size))
-        factors = self.covariance(proportional_noise=proportional_noise)[1]
         for i in range(size):
             for j in range(i):
                 pair, noise = self.sums.pair(i, j), self.noise[np.ix_([i, j], [i, j])]
-                shrinkage = factors[np.ix_([i, j], [i, j])]
-                unconstrained = np.where(shrinkage < 1, pair * shrinkage, pair - noise)
-                original = nearest_covariance(unconstrained, np.sqrt(np.diag(pair)) + 1e-300)
+                original = nearest_covariance(pair - noise, np.sqrt(np.diag(pair)) + 1e-300)
                 r, error = correlation(original, noise, float(self.rows[i, j]))
                 estimates[i, j] = estimates[j, i] = r
-                errors[i, j] = errors[j, i] = error * shrinkage[0, 1]
+                errors[i, j] = errors[j, i] = error
         return estimates, errors
 
     def cdf(self, name: str) -> DeconvolvedCdf:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from sfumato.mining.sql.answers import ask
@@ -13,6 +14,7 @@ from sfumato.mining.sql.parser import quoted
 
 
 def _literal(value: Any) -> str:
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, bool) or value is None:
         return {True: "true", False: "false", None: "null"}[value]
     if isinstance(value, int | float):
