@@ -66,7 +66,7 @@ def test_an_attack_with_and_without_the_truth(workspace: Path) -> None:
 def test_all_attacks_are_listed(workspace: Path) -> None:
     assert set(as_json("attack", "--list")) == {
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
-        *("average", "difference", "collusion", "vote", "learned"),
+        *("average", "difference", "collusion", "vote", "learned", "smoothing"),
         *("known-input", "known-sample", "known-rows", "regression", "ica"),
     }
     assert "li2012, section 4.2.2" in ok("attack", "--list")

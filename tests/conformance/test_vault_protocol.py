@@ -53,6 +53,7 @@ def test_the_protocol_has_the_operations_of_a_vault() -> None:
             "grants",
         ),
         *("release", "audit", "trace", "verify", "log", "overview", "token", "tokens", "withdraw"),
+        *("accesses", "erase", "erase_accesses", "erase_recipient"),
     }
     assert set(PROPERTIES) == {"public_key", "release_unit"}
 

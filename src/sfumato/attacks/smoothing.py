@@ -71,8 +71,8 @@ class Smoothing(Attack):
         def estimate(some: Evidence) -> Estimate:
             wanted = some.positions
             assert wanted is not None  # noqa: S101 - records of the same copies
-            places = np.searchsorted(sorted_positions, wanted[:, 0]).clip(0, len(sorted_positions) - 1)
-            return whole.take(orders[0][places])
+            found_at = np.searchsorted(sorted_positions, wanted[:, 0]).clip(0, len(sorted_positions) - 1)
+            return whole.take(orders[0][found_at])
 
         return estimate
 

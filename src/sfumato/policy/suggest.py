@@ -48,6 +48,8 @@ internal = {levels[0]:g}
 partner = {levels[1]:g}
 public = {levels[2]:g}
 
+# Rows are released in a secret order. With order = "keep" above, neighbours that are alike, as by date, can be averaged.
+
 # Roles: id (identifies a record), keep (released unchanged), drop (left out), gaussian (noise), uniform (random
 # replacement). Correlated categories should share a `joint` group.
 [columns]
@@ -55,6 +57,10 @@ public = {levels[2]:g}
 
 _NO_ID = (
     "\n# No column seems to identify a record, so its row number does: add an id if rows may move between versions."
+)
+
+_FOLLOWS = (
+    " It follows the order of the rows, so that neighbours can be averaged by it: hide it, or use random numbers."
 )
 
 Suggestion = tuple[str, dict[str, Any], str]
@@ -109,13 +115,7 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
     array = whole.dictionary_decode() if types.is_dictionary(kind) else whole
     distinct = pc.count_distinct(array).as_py()
     if _is_identifier(name, array, distinct):
-        if has_id:
-            return "drop", {}, "a different value in every row, like another identifier; left out."
-        return (
-            "id",
-            {},
-            "a different value in every row: identifies the record, and is released unless `publish = false`.",
-        )
+        return _identifier(array, has_id=has_id)
     if types.is_floating(plain) or types.is_decimal(plain):
         return _numbers(array, "amounts")
     if numeric.is_temporal(plain):
@@ -128,6 +128,20 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
     if distinct > max(LISTED, len(array) // 20):
         return "drop", {}, f"text with {distinct:,} values, too many to be categories; left out."
     return _categories(array, distinct, "categories")
+
+
+def _identifier(array: pa.Array, *, has_id: bool) -> Suggestion:
+    if has_id:
+        return "drop", {}, "a different value in every row, like another identifier; left out."
+    text = "a different value in every row: identifies the record, and is released unless `publish = false`."
+    return "id", {}, text + (_FOLLOWS if _is_sorted(array) else "")
+
+
+def _is_sorted(array: pa.Array) -> bool:
+    """Whether the values rise, or fall, from row to row."""
+    order = pc.sort_indices(array).to_numpy()
+    rows = np.arange(len(array))
+    return bool((order == rows).all() or (order == rows[::-1]).all())
 
 
 def _is_identifier(name: str, array: pa.Array, distinct: int) -> bool:

@@ -82,7 +82,7 @@ def test_a_shortened_log_is_found_and_not_continued(vault: sf.Vault, tmp_path: P
         vault.release("clinic", "ward", tmp_path / "copy.parquet")
 
 
-def test_an_earlier_complete_state_is_refused_by_whoever_saw_a_later_one(vault: sf.Vault, tmp_path: Path) -> None:
+def test_an_earlier_state_is_refused_by_a_process_that_saw_a_later_one(vault: sf.Vault, tmp_path: Path) -> None:
     with vault.ledger.database.transaction(writes=False) as connection:
         old = dict(connection.execute(sa.select(VAULT)).one()._mapping)
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
