@@ -45,6 +45,7 @@ class Bayes(SingleCopyAttack):
 def linear_gain(covariance: Floats, noise: Floats) -> Floats:
     """`Σx(Σx+Σr)⁻¹`, computed in units that put all columns on one scale."""
     units = np.sqrt(np.diag(covariance + noise))
+    units = np.where(units > 0, units, 1.0)  # a column without any value varies as little as its noise
     scale = np.outer(units, units)
     gain: Floats = (covariance / scale) @ pinvh((covariance + noise) / scale)
     scaled: Floats = gain * units[:, None] / units[None, :]

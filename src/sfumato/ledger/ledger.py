@@ -50,7 +50,7 @@ class LedgerWriter(LedgerReader):
 
     def create_head(self, name: str, store: str) -> None:
         """Write the head of a new vault."""
-        head = Head(name, store, 1, 0, START, {}, "", 0, "", "")
+        head = Head(name, store, 1, 0, START, {}, "", "")
         self.connection.execute(VAULT.insert().values(id=1, **_row(head)))
 
     def append(self, action: str, kind: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:

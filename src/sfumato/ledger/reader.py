@@ -37,16 +37,16 @@ class Head:
     """The number of subjects of each kind."""
     root: str
     """The root of the index of subjects; empty where an earlier version wrote the ledger."""
-    accesses: int
-    """The number of the last record of the access log."""
-    access_head: str
-    """Its hash; empty as long as there was none."""
     seal: str
+    accesses: int = 0
+    """The number of the last record of the access log."""
+    access_head: str = ""
+    """Its hash; empty as long as there was none."""
 
     def expected_seal(self, authenticator: Authenticator, generations: list[Generation]) -> str:
         """The message authentication code that the head must have; it covers the public data of all keys too."""
         public = [[one.number, one.fingerprint, one.public, one.lost] for one in generations]
-        later = [self.root] if self.root else []
+        later: list[object] = [self.root] if self.root else []
         later += [self.accesses, self.access_head] if self.accesses else []
         return authenticator.mac(
             "head", self.name, self.store, self.generation, self.entries, self.head, self.counts, public, *later

@@ -48,7 +48,7 @@ internal = {levels[0]:g}
 partner = {levels[1]:g}
 public = {levels[2]:g}
 
-# Rows are released in a secret order. With order = "keep" above, neighbours that are alike, as by date, can be averaged.
+# Rows are released in a secret order. With order = "keep" above, neighbours that are alike can be averaged.
 
 # Roles: id (identifies a record), keep (released unchanged), drop (left out), gaussian (noise), uniform (random
 # replacement). Correlated categories should share a `joint` group.
@@ -59,9 +59,7 @@ _NO_ID = (
     "\n# No column seems to identify a record, so its row number does: add an id if rows may move between versions."
 )
 
-_FOLLOWS = (
-    " It follows the order of the rows, so that neighbours can be averaged by it: hide it, or use random numbers."
-)
+_FOLLOWS = " It follows the order of the rows, so that neighbours can be averaged: hide it, or use random numbers."
 
 Suggestion = tuple[str, dict[str, Any], str]
 """A role, its options, and the reason."""

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.attacks import ATTACKS, AttackError, score
+from sfumato.attacks import ATTACKS, AttackError, Evidence, score
 from sfumato.audit.audit_input import AuditInput
 
 ROWS = 6000
@@ -70,7 +70,8 @@ def test_a_secret_order_leaves_nothing_to_smooth(key: sf.Key) -> None:
     shuffled = _input("keep", "false", key)
     rows = np.random.default_rng(6).permutation(ROWS)
     taken = shuffled.take(rows).combined()
-    hidden = taken.__class__(taken.rows, taken.numbers, taken.categories, position_data=np.arange(ROWS)[:, None] * 1.0)
+    positions = np.arange(ROWS, dtype=np.float64)[:, None]
+    hidden = Evidence(taken.rows, taken.numbers, taken.categories, position_data=positions)
     found = score(ATTACKS["smoothing"]().estimate(hidden), shuffled.truth.take(rows))
     assert min(one.error.attack.estimate for one in found.numbers) > 0.7
 

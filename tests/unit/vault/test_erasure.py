@@ -38,7 +38,7 @@ def vault(site: Site, tmp_path: Path) -> sf.Vault:
 
 def _keys(vault: sf.Vault) -> dict[str, str]:
     with vault.ledger.database.transaction(writes=False) as connection:
-        return dict(connection.execute(sa.select(DATA_KEYS.c.scope, DATA_KEYS.c.wrapped)).all())  # type: ignore[arg-type]
+        return dict(connection.execute(sa.select(DATA_KEYS.c.scope, DATA_KEYS.c.wrapped)).all())
 
 
 def _held(vault: sf.Vault) -> list[str]:
@@ -164,7 +164,8 @@ def test_stored_answers_are_encrypted_and_cannot_be_moved_or_forged(site: Site) 
     vault = site.create()
     surveys = Surveys(vault)
     surveys.new("commute", SURVEY)
-    definition = surveys.open("commute") and surveys.get("commute").survey
+    surveys.open("commute")
+    definition = surveys.get("commute").survey
     # as an earlier version stored them; the first use of the survey encrypts them
     surveys.collector.counts("commute")
     with vault.ledger.database.transaction(writes=True) as connection:
