@@ -6,8 +6,11 @@ comparing versions, and shuffling rows into a secret order.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -16,28 +19,66 @@ import pyarrow.ipc
 from sfumato.kernels import Words
 from sfumato.keys.encrypted_file import Spill
 
+T = TypeVar("T")
+
 PARTITIONS = 256
 _BITS = np.uint64(56)
 """The partition is what the first 8 bits of a key say."""
+_THREADS = 2
+_MERGED = 1 << 25
+"""Bytes of rows that are split at once."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
 
-def partition(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema) -> Iterator[pa.Table]:
-    """The rows in `PARTITIONS` tables by the first bits of their keys, which are given beside each batch."""
+def partition(
+    batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema, finish: Callable[[pa.Table], T]
+) -> Iterator[T]:
+    """What `finish` makes of the rows in each of `PARTITIONS` tables, by the first bits of the keys beside each batch.
+
+    Two threads read and finish partitions, at most two ahead of the one that is used.
+    """
     with ExitStack() as stack:
         spills = [stack.enter_context(Spill()) for _ in range(PARTITIONS)]
         writers = [pa.ipc.new_stream(spill.writer, schema) for spill in spills]
-        for keys, batch in batches:
-            numbers = keys >> _BITS
-            order = np.argsort(numbers, kind="stable")
-            bounds = np.searchsorted(numbers[order], np.arange(PARTITIONS + 1, dtype=np.uint64))
-            grouped = batch.take(pa.array(order))
-            for i in np.flatnonzero(np.diff(bounds)):
-                writers[i].write_batch(grouped.slice(bounds[i], bounds[i + 1] - bounds[i]))
-        for writer, spill in zip(writers, spills, strict=True):
+        for keys, rows in _merged(batches):
+            numbers = (keys >> _BITS).astype(np.uint8)
+            order = np.argsort(numbers, kind="stable")  # of bytes, this is a radix sort
+            counts = np.bincount(numbers, minlength=PARTITIONS)
+            ends = np.cumsum(counts)
+            grouped = rows.take(pa.array(order))
+            for i in np.flatnonzero(counts):
+                writers[i].write_table(grouped.slice(ends[i] - counts[i], counts[i]))
+        for writer in writers:
             writer.close()
+
+        def read(spill: Spill) -> T:
             with spill.reader() as content:
-                yield pa.ipc.open_stream(content).read_all()
+                return finish(pa.ipc.open_stream(content).read_all())
+
+        pool = stack.enter_context(ThreadPoolExecutor(_THREADS))
+        ahead: deque[Future[T]] = deque()
+        for spill in spills:
+            ahead.append(pool.submit(read, spill))
+            if len(ahead) > _THREADS:
+                yield ahead.popleft().result()
+        while ahead:
+            yield ahead.popleft().result()
+
+
+def _merged(batches: Iterable[tuple[Words, pa.RecordBatch]]) -> Iterator[tuple[Words, pa.Table]]:
+    """Larger parts of the rows, so that each partition is not written in many small pieces."""
+    keys: list[Words] = []
+    pending: list[pa.RecordBatch] = []
+    size = 0
+    for some, batch in batches:
+        keys.append(some)
+        pending.append(batch)
+        size += batch.nbytes
+        if size >= _MERGED:
+            yield np.concatenate(keys), pa.Table.from_batches(pending).combine_chunks()
+            keys, pending, size = [], [], 0
+    if pending:
+        yield np.concatenate(keys), pa.Table.from_batches(pending).combine_chunks()
 
 
 def partition_by_id(batches: Iterable[Words]) -> Iterator[Words]:
@@ -54,9 +95,12 @@ def partition_by_id(batches: Iterable[Words]) -> Iterator[Words]:
             columns = [pa.array(np.ascontiguousarray(rows[:, i])) for i in range(rows.shape[1])]
             yield rows[:, 0] * _MIX, pa.RecordBatch.from_arrays(columns, schema=schema)
 
-    for table in partition(keyed(), schema):
-        rows = np.column_stack([column.to_numpy() for column in table.columns])
-        yield rows[np.argsort(rows[:, 0], kind="stable")]
+    yield from partition(keyed(), schema, _sorted_by_id)
+
+
+def _sorted_by_id(table: pa.Table) -> Words:
+    rows: Words = np.column_stack([column.to_numpy() for column in table.columns])
+    return rows[np.argsort(rows[:, 0], kind="stable")]
 
 
 def _with_first(first: Words, rest: Iterator[Words]) -> Iterator[Words]:

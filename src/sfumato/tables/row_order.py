@@ -77,12 +77,13 @@ def shuffled(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema)
     for pair in keyed:
         first.append(pair)
         if sum(len(batch) for _, batch in first) > BATCH:
-            for table in partition(chain(first, keyed), wide):
-                yield from _sorted(table)
+            for rows in partition(chain(first, keyed), wide, _sorted):
+                yield from rows
             return
     yield from _sorted(pa.Table.from_batches([batch for _, batch in first], wide))
 
 
 def _sorted(table: pa.Table) -> list[pa.RecordBatch]:
-    batches: list[pa.RecordBatch] = table.sort_by(_SORT_KEY).drop_columns([_SORT_KEY]).combine_chunks().to_batches()
-    return batches
+    order = np.argsort(table.column(_SORT_KEY).to_numpy(), kind="stable")
+    rows: list[pa.RecordBatch] = table.drop_columns([_SORT_KEY]).combine_chunks().take(pa.array(order)).to_batches()
+    return rows

@@ -28,7 +28,7 @@ def test_no_row_is_lost_and_each_is_in_its_partition() -> None:
         for keys, b in batches
         for k, v in zip(keys, b["value"].to_pylist(), strict=True)
     }
-    tables = list(partition(iter(batches), SCHEMA))
+    tables = list(partition(iter(batches), SCHEMA, lambda table: table))
     assert len(tables) == PARTITIONS
     for i, table in enumerate(tables):
         assert {number[v] for v in table["value"].to_pylist()} <= {i}
@@ -49,4 +49,4 @@ def test_ids_are_sorted_and_equal_ones_are_together() -> None:
 
 def test_nothing_gives_empty_partitions() -> None:
     assert [len(part) for part in partition_by_id(iter(()))] == [0] * PARTITIONS
-    assert [len(table) for table in partition(iter(()), SCHEMA)] == [0] * PARTITIONS
+    assert [len(table) for table in partition(iter(()), SCHEMA, lambda table: table)] == [0] * PARTITIONS
