@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architecture/test_,architecture.py imports.py language.py)
 
-.PHONY: demo test unit sweep bench figures docs dist clean
+.PHONY: demo test unit sweep mutants bench figures docs dist clean
 
 demo: $(VENV)/.plot
 	$(BIN)/sfumato demo
@@ -24,8 +24,11 @@ unit: $(VENV)/.unit  ## the quick tests: no root, no Docker, no servers
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/python -m pytest -n auto --dist worksteal -m "not slow and not server and not long" $(UNIT)
 
-sweep: $(VENV)/.dev  ## the slow statistical sweeps, with a fresh seed that is printed
+sweep: $(VENV)/.dev  ## the slow statistical sweeps and a million fuzzed inputs, with a fresh seed that is printed
 	$(BIN)/python -m pytest -n auto -m slow --seed random
+
+mutants: $(VENV)/.dev  ## plants faults in what protects people, and lists those that no test notices; some 20 minutes
+	PYTHONPATH=. $(BIN)/python -W ignore -m tests.mutation.campaign
 
 bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/benchmarks.md
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py

@@ -14,7 +14,7 @@ import pytest
 from tests.debian import installed
 from tests.survey import vectors
 
-from sfumato.survey.perturbation import seeded_integers
+from sfumato.survey.perturbation import guided_response, randomised_response, seeded_integers
 
 
 def _node(file: Path) -> subprocess.CompletedProcess[str]:
@@ -71,3 +71,10 @@ def test_the_twins_own_draws_use_all_their_bits() -> None:
     assert draws.max() < 2**53
     ones = [int(((draws >> bit) & 1).sum()) for bit in range(53)]
     assert max(abs(one - 10_000) for one in ones) < 600  # 8.5 standard deviations
+
+
+def test_what_has_probability_0_never_happens() -> None:
+    draws = np.zeros(2, np.int64)
+    assert randomised_response(np.array([[1]]), [2], [0.0], draws).tolist() == [[0]]
+    assert randomised_response(np.array([[1]]), [2], [1e-9], draws).tolist() == [[1]]
+    assert guided_response(np.array([[1, 0]]), np.zeros((2, 1)), 0.0, draws).tolist() == [[0, 0]]

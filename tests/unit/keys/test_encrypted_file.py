@@ -63,6 +63,13 @@ def test_the_same_content_gives_the_same_bytes_and_another_one_shares_nothing() 
     assert content[:32] not in first
 
 
+def test_files_are_encrypted_as_earlier_versions_did() -> None:
+    data = _encrypted(_content((1 << 18) + 5))
+    assert data[:16] == b"sfumato-stream-1"
+    assert data[16:24].hex() == KEY.fingerprint()
+    assert hashlib.sha256(data).hexdigest() == "387bc045adebc6738d6e45b6f0ffbf5c0eeb6e20dc22448521ebf73c47555409"
+
+
 _BIG = _encrypted(_content(2 * SEGMENT + 1000))
 _EDGES = [HEADER + number * STRIDE + beyond for number in range(3) for beyond in (0, 1, 16)]
 
@@ -134,6 +141,25 @@ def test_reads_at_any_position_equal_those_of_a_plain_file(reads: list[tuple[int
     assert into == expected
     with pytest.raises(ValueError, match="negative"):
         ours.seek(-1)
+
+
+def test_a_reader_says_what_it_can_do_and_leaves_no_file_open() -> None:
+    file = io.BytesIO(_BIG)
+    ours = EncryptedReader.open(file, KEY, NAME)
+    assert (ours.readable(), ours.seekable(), ours.writable(), ours.tell()) == (True, True, False, 0)
+    assert ours.seek(10) == 10
+    assert ours.seek(5, io.SEEK_CUR) == 15 == ours.tell()
+    assert ours.seek(0) == 0
+    assert ours.readall() == _content(2 * SEGMENT + 1000)
+    assert (ours.read(), ours.read(3), ours.readinto(bytearray(3))) == (b"", b"", 0)
+    ours.close()
+    assert ours.closed
+    assert file.closed
+    for altered in (_BIG[:-1], b"no header"):
+        refused = io.BytesIO(altered)
+        with pytest.raises(TamperedError):
+            EncryptedReader.open(refused, KEY, NAME)
+        assert refused.closed
 
 
 def test_a_file_that_was_not_finished_cannot_be_read() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import traceback
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.errors import CustodyError, SourceError
-from sfumato.keys.stream import Lane
+from sfumato.keys.stream import Lane, Stream
 from sfumato.tables.record_ids import record_ids
 
 
@@ -70,12 +71,45 @@ def test_derived_keys_depend_on_every_label_and_on_where_labels_end() -> None:
     assert len({k.expose() for k in [key, *derived]}) == 7
 
 
+def test_derived_keys_and_fingerprints_are_those_of_earlier_versions() -> None:
+    key = sf.Key.from_bytes(bytes(range(32)))
+    assert key.fingerprint() == "93d02592ce44837f"
+    assert key.derive("ledger").expose().hex() == "644960968b33f2980c1318fad6117bcb1214bbb853d22621e3784bd6248cf6e4"
+    assert key.derive("lock", b"salt") == sf.Key.from_bytes(
+        bytes.fromhex("3bdb89bf21e9e426651dcddfef7b97cc7a0d9dfe3bba4c979509e6c4f325d9db")
+    )
+
+
+def test_a_key_is_never_pickled_and_equal_keys_are_one_in_a_set() -> None:
+    key = sf.Key.from_bytes(bytes(range(32)))
+    with pytest.raises(CustodyError, match="cannot be pickled"):
+        pickle.dumps(key)
+    assert len({key, sf.Key.from_bytes(bytes(range(32))), sf.Key.from_bytes(bytes(32))}) == 2
+
+
 def test_bits_depend_only_on_id_and_value() -> None:
     lane = Lane(sf.Key.from_bytes(bytes(32)))
     cells = np.arange(200, dtype=np.uint64)
     bits = lane.bits(cells)
     assert np.array_equal(lane.bits(cells[50:80]), bits[50:80])
     assert len(set(bits.tolist())) == 200
+
+
+@pytest.mark.parametrize("count", range(1, 7))
+def test_an_address_depends_on_the_record_and_on_every_value(count: int) -> None:
+    stream, rows = Stream(sf.Key.from_bytes(bytes(32))), np.array([7, 8], np.uint64)
+    values = [np.array([i, i], np.uint64) for i in range(1, count + 1)]
+    found = {tuple(one) for one in stream.addresses(rows, values).reshape(-1, 2).tolist()}
+    for changed in range(count):
+        others = [value + np.uint64(10 * (i == changed)) for i, value in enumerate(values)]
+        found |= {tuple(one) for one in stream.addresses(rows, others).reshape(-1, 2).tolist()}
+    assert len(found) == 2 * (count + 1)
+
+
+def test_addresses_are_those_of_earlier_versions() -> None:
+    values = [np.array([i], np.uint64) for i in range(1, 5)]
+    stream = Stream(sf.Key.from_bytes(bytes(32)))
+    assert stream.addresses(np.array([7], np.uint64), values).tolist() == [16529265127162198447, 4463528502309225420]
 
 
 def _ids(*names: str, **columns: object) -> list[int]:

@@ -73,3 +73,27 @@ def test_more_digits_are_more_precise_and_share_the_coarser_grid() -> None:
 def test_a_level_far_from_the_ladder_is_refused() -> None:
     with pytest.raises(LevelError, match="octaves"):
         _tree(0.5).locate(sf.Level(1e-14))
+
+
+def test_the_nearest_level_is_at_its_true_distance() -> None:
+    tree = _tree(0.9, 0.8, 0.5, 0.45, 0.2)
+    times = [level.noise for level in tree.declared]
+    for time in (*times, 0.01, 0.6, 1.1, 3.0, 9.0):
+        others = [other for other in (0.0, *times) if abs(other - time) > 1e-6]
+        assert tree.distance_to_nearest(time) == pytest.approx(min(abs(other - time) for other in others))
+        assert tree.distance_to_nearest(time * (1 + 1e-12)) == pytest.approx(tree.distance_to_nearest(time))
+
+
+@pytest.mark.parametrize(
+    ("fidelity", "draws"),
+    [
+        (0.95, {"halving/0 0": 0.125, "halving/0 2": 0.03125, "below/2/ 0": 0.046875, "below/2/ 2": 0.0546875}),
+        (0.6, {"ladder/ 0": 1.0, "ladder/ 1": 0.25, "gap/0/ 0": 0.625, "gap/0/ 2": 0.8125}),
+        (0.05, {"ladder/ 2": 4.0, "doubling/0 0": 8.0, "doubling/0 2": 32.0, "above/2/ 0": 24.0, "above/2/ 1": 20.0}),
+    ],
+)
+def test_a_level_draws_what_it_drew_in_earlier_versions(fidelity: float, draws: dict[str, float]) -> None:
+    nodes = ancestry([_tree(0.8, 0.5, 0.2, digits=2).locate(sf.Level(fidelity)).node])
+    found = {f"{node.slot[0]} {node.slot[1]}": node.time for node in nodes}
+    assert len(found) == len(nodes)
+    assert {slot: found[slot] for slot in draws} == pytest.approx(draws)

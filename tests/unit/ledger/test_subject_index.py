@@ -11,8 +11,9 @@ from tests import wards
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError
-from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex
-from sfumato.ledger.tables import ENTRIES, NODES, SUBJECTS, VAULT
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, _bucket, rebuild
+from sfumato.ledger.tables import ENTRIES, METADATA, NODES, SUBJECTS, VAULT
 
 
 @pytest.fixture(scope="module")
@@ -178,3 +179,34 @@ def test_a_lookup_costs_the_same_in_a_large_ledger(tmp_path: Path) -> None:
                 assert reading.latest("recipient", recipient="nobody") is None
         counts.append(read)
     assert max(counts) < 2 * 256 + 60
+
+
+def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree() -> None:
+    kept = [str(n) for n in range(40_000) if _bucket(("grant", str(n), "lab")) < 512][:12] + [
+        f"d{n}" for n in range(60)
+    ]
+    entries = [
+        Entry(number, "", "", "granted", "grant", name, "lab", {}, 1, hash=f"{number:064x}")
+        for number, name in enumerate(kept, 1)
+    ]
+    engine = sa.create_engine("sqlite://")
+    METADATA.create_all(engine)
+    with engine.begin() as connection:
+        stored = rebuild(connection, MemoryIndex(entries[:40]))
+        for entry in entries[40:]:
+            stored.record(entry)
+        whole = MemoryIndex(entries)
+        assert stored.root == whole.nodes()[-1]
+        again = StoredIndex(connection, stored.root)
+        assert all(again.find(subject.name) == subject for subject in whole)
+        found = again.find(("grant", ANY, ANY))
+        assert found is not None
+        assert (found.entries, found.subjects) == (72, 72)
+        assert again.find(("grant", "nothing", "lab")) is None
+        for table in (SUBJECTS, NODES):
+            for row in connection.execute(sa.select(table).limit(5)).all():
+                where = sa.and_(*(column == value for column, value in zip(table.c, row, strict=True)))
+                connection.execute(table.delete().where(where))
+                with pytest.raises(TamperedError, match="sealed head"):
+                    [StoredIndex(connection, stored.root).find(subject.name) for subject in whole]
+                connection.execute(table.insert().values(row._mapping))

@@ -16,7 +16,7 @@ from tests import wards
 import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import ManifestError
-from sfumato.keys.signature import is_signed
+from sfumato.keys.signature import is_signed, public_key, sign, succession
 from sfumato.release.certificate import check, signed
 from sfumato.release.manifest import attach, sidecar
 
@@ -116,3 +116,42 @@ def test_a_manifest_cannot_bring_the_signed_text_of_another() -> None:
     assert json.loads(read.dumps()) == old
     assert dataclasses.replace(read, recipient="mallory").earlier is None  # what is changed is not what was signed
     assert not is_signed(dataclasses.replace(read, recipient="mallory").signed_content(), read.signature, read.signer)
+
+
+def test_public_keys_and_signatures_are_those_of_earlier_versions() -> None:
+    assert public_key(KEY) == "0963c63a0abdaaefe3c32b522185d51cbd8596be206dc774ab591d1e1b3c1cd6"
+    assert sign(KEY, b"content").startswith("a38c524f77b0d1879b844dec2b8d90af")
+    assert succession("a", "b") == b"sfumato-key-succession-1 a b"
+    assert is_signed(b"content", sign(KEY, b"content"), public_key(KEY)) is True
+    for content, signature, public in (
+        *((b"other", sign(KEY, b"content"), public_key(KEY)), (b"content", sign(KEY, b"content"), "0" * 64)),
+        *((b"content", "zz", public_key(KEY)), (b"content", "", public_key(KEY)), (b"content", "00" * 64, "short")),
+    ):
+        assert is_signed(content, signature, public) is False
+
+
+def test_a_copy_in_a_folder_is_whole_and_has_its_manifest(tmp_path: Path) -> None:
+    table, (source, copy) = wards.table(), (tmp_path / "table", tmp_path / "copy")
+    source.mkdir()
+    for i in range(2):
+        pq.write_table(table.slice(150 * i, 150), source / f"{i}.parquet")
+    sf.release_folder(wards.policy().fit(table), source, copy, "partner", KEY)
+    manifest = sf.Manifest.of(copy)
+    manifest.verify(copy)
+    part = min(copy.glob("*.parquet"))
+    pq.write_table(pq.read_table(part).slice(1), part)
+    with pytest.raises(ManifestError, match="has been changed"):
+        manifest.verify(copy)
+    (copy / "_sfumato.manifest.json").unlink()
+    with pytest.raises(ManifestError, match="must have its manifest in it"):
+        sf.Manifest.of(copy)
+
+
+def test_a_manifest_is_signed_as_it_is_written() -> None:
+    table = wards.table()
+    manifest = dataclasses.replace(
+        sf.Manifest.of(wards.policy().fit(table).release(table, "partner", KEY)), recipient="Übung"
+    )
+    assert "Übung" in manifest.dumps()
+    assert manifest.signed_content().startswith(b"sfumato manifest\0{")
+    assert "Übung".encode() in manifest.signed_content()

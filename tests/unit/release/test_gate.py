@@ -137,6 +137,13 @@ def test_a_clearance_cannot_be_raised_to_another_level(scheme: sf.TableScheme, t
     assert KEY.expose().hex() not in repr(cleared)
 
 
+def test_a_clearance_for_no_level_allows_none(scheme: sf.TableScheme, table: pa.Table) -> None:
+    cleared = clear(Request.of(scheme, Source.of(table), KEY), [], KEY)
+    assert cleared.levels == ()
+    with pytest.raises(ValueError, match="not enough values"):
+        _ = cleared.level
+
+
 def test_a_recorded_copy_is_not_written_without_a_record(table: pa.Table, tmp_path: Path) -> None:
     vault = _vault(tmp_path, table, "low")
     delivery = Delivery.of(vault, "lab", "gate")

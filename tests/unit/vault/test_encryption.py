@@ -111,6 +111,17 @@ def test_the_table_is_read_as_it_was_and_adding_it_again_changes_nothing(site: S
     assert {path: path.read_bytes() for path in _stored(vault).rglob(f"*{SUFFIX}")} == files
 
 
+def test_a_key_is_created_once(site: Site) -> None:
+    keys = site.create().store.keys
+    assert keys.find("uploads") is None
+    with keys.ledger.writing(keys.master_keys()) as writing:
+        key, is_new = keys.created_in(writing, "uploads")
+        assert keys.created_in(writing, "uploads") == (key, False)
+    assert is_new is True
+    assert keys.find("uploads") == keys.get_or_create("uploads") == key
+    assert keys.get_or_create("datasets/ward") not in (None, key)
+
+
 def test_a_locked_vault_says_what_it_needs(site: Site) -> None:
     vault = site.create(secret="correct horse battery")
     vault.add(sf.Policy.loads(POLICY), _table())

@@ -189,6 +189,20 @@ def test_stored_answers_are_encrypted_and_cannot_be_moved_or_forged(site: Site) 
             connection.execute(ANSWERS.delete().where(ANSWERS.c.key == "f" * 32))
 
 
+def test_what_is_still_held_is_said_with_the_reason(vault: sf.Vault, tmp_path: Path) -> None:
+    with vault.ledger.reading() as reading:
+        count = len(reading.accesses(Query()))
+    held = {row["still held"]: row["why"] for row in vault.overview()["held"]}
+    assert count > 1
+    assert held[f"{count} records of the access log"].startswith("who had access, since 20")
+    assert held["ward version 1"].startswith("released to 1 recipient: traces leaks")
+    assert held["ward version 2"].startswith("the current version, from which copies are made; released to 1 recipient")
+    vault.update("ward", wards.table().slice(2))
+    vault.update("ward", wards.table().slice(3))
+    held = {row["still held"]: row["why"] for row in vault.overview()["held"]}
+    assert held["ward version 3"] == "nobody has a copy of it: sfumato erase dataset ward --version 3"
+
+
 def test_an_old_key_that_is_inserted_again_is_found(vault: sf.Vault) -> None:
     old = _keys(vault)["datasets/ward/1"]
     vault.erase("ward", version=1)

@@ -1,0 +1,137 @@
+"""The collector: each ticket counts once, only invited ones where they are needed, and each survey has its own."""
+
+from __future__ import annotations
+
+import pytest
+import sqlalchemy as sa
+from tests.conftest import Site
+
+from sfumato.errors import TamperedError
+from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS
+from sfumato.survey.answer_encryption import AnswerCipher
+from sfumato.survey.collector import ticket_hash
+from sfumato.survey.rows import Submission
+from sfumato.survey.surveys import Surveys
+
+SURVEY = 'title = "t"\nconsent = "c"\ndeadline = "2090-01-01"\n[questions.q]\noptions = ["a", "b"]\n'
+
+
+@pytest.fixture
+def surveys(site: Site) -> Surveys:
+    made = Surveys(site.create())
+    for name in ("commute", "diet"):
+        made.new(name, SURVEY)
+        made.open(name)
+    return made
+
+
+def _answer(ticket: str, code: int = 1, level: int = 0, label: int = 0) -> Submission:
+    return Submission(ticket, level, label, (code,))
+
+
+def test_a_ticket_counts_once_in_each_survey(surveys: Surveys) -> None:
+    collector, survey = surveys.collector, surveys.get("commute").survey
+    one, two = "1" * 32, "2" * 32
+    assert collector.store("commute", survey, [_answer(one), _answer(one, 0)], invited=False) == [True, False]
+    assert collector.store("commute", survey, [_answer(one, 0), _answer(two)], invited=False) == [False, True]
+    assert collector.received("commute", 1)[2].tolist() == [[1], [1]]
+    assert collector.store("diet", survey, [_answer(one, 0)], invited=False) == [True]
+    assert collector.received("commute", 1)[2].tolist() == [[1], [1]]
+    assert collector.received("diet", 1)[2].tolist() == [[0]]
+    assert collector.counts("commute") == ({0: 2}, 0)
+    assert collector.counts("diet") == ({0: 1}, 0)
+    assert collector.store("diet", survey, [_answer(one)], invited=False) == [False]
+    assert collector.counts("diet") == ({0: 1}, 0)
+
+
+def test_only_invited_tickets_count_in_a_survey_with_invitations(surveys: Surveys) -> None:
+    collector, survey = surveys.collector, surveys.get("commute").survey
+    first, second = collector.invite("commute", 2)
+    [elsewhere] = collector.invite("diet", 1)
+    sent = [_answer(ticket) for ticket in (first, "f" * 32, elsewhere, first)]
+    assert collector.store("commute", survey, sent, invited=True) == [True, None, None, False]
+    assert collector.counts("commute") == ({0: 1}, 0)
+    assert collector.store("commute", survey, [_answer("f" * 32)], invited=True) == [None]
+    assert collector.store("commute", survey, [_answer(second)], invited=True) == [True]
+    assert (len(first), first != second) == (32, True)
+    with collector._database.transaction(writes=False) as connection:
+        stored = str([connection.execute(sa.select(table)).all() for table in (INVITED, TICKETS, ANSWERS)])
+    assert not any(ticket in stored for ticket in (first, second, elsewhere))
+    assert ticket_hash("commute", first) != ticket_hash("diet", first)
+
+
+def test_levels_and_labels_come_back_with_their_rows(surveys: Surveys) -> None:
+    collector, survey = surveys.collector, surveys.get("commute").survey
+    sent = [_answer(f"{n:032}", n % 2, level=n % 3, label=n % 2) for n in range(6)]
+    collector.store("commute", survey, sent, invited=False)
+    levels, labels, rows = collector.received("commute", 1)
+    found = sorted(zip(levels.tolist(), labels.tolist(), rows.ravel().tolist(), strict=True))
+    assert found == sorted((one.level, one.label, one.row[0]) for one in sent)
+    assert collector.counts("commute") == ({0: 2, 1: 2, 2: 2}, 0)
+    assert collector.unperturbed("commute", 1)[1].shape == (0, 1)
+
+
+def test_an_answer_is_read_only_in_its_own_survey_and_row(surveys: Surveys) -> None:
+    vault = surveys.collector
+    ours, other = (AnswerCipher.of(vault._ledger, vault._keys, name) for name in ("commute", "diet"))
+    text = ours.encrypt("row", "0 1")
+    assert (ours.decrypt("row", text), text != ours.encrypt("row", "0 1")) == ("0 1", True)
+    assert AnswerCipher.of(vault._ledger, vault._keys, "commute").decrypt("row", text) == "0 1"
+    same_key = AnswerCipher("diet", ours.cipher)
+    for cipher, row, given in (
+        (other, "row", text),
+        (same_key, "row", text),
+        (ours, "other", text),
+        (ours, "row", "0 1"),
+    ):
+        with pytest.raises(TamperedError, match="was altered"):
+            cipher.decrypt(row, given)
+    record = ours.record(1, "0 1")
+    assert (record["label"], len(str(record["key"]))) == (0, 32)
+    assert ours.answers([(str(record["key"]), str(record["row"]))]) == ([1], ["0 1"])
+    assert record["key"] != ours.record(1, "0 1")["key"]
+
+
+def test_plain_answers_of_an_earlier_version_are_encrypted_in_every_table(surveys: Surveys) -> None:
+    collector = surveys.collector
+    common = {"survey": "commute", "label": 1, "row": "1"}
+    with collector._database.transaction(writes=True) as connection:
+        connection.execute(ANSWERS.insert().values(key="1" * 32, batch=0, level=0, **common))
+        connection.execute(CLEAR.insert().values(key="2" * 32, **common))
+        for key in ("3" * 32, "4" * 32):
+            connection.execute(CLEAR.insert().values(key=key, **{**common, "survey": "diet"}))
+    assert (collector.counts("commute"), collector.counts("diet")) == (({0: 1}, 1), ({}, 2))
+    assert [one.tolist() for one in collector.received("commute", 1)] == [[0], [1], [[1]]]
+    assert [one.tolist() for one in collector.unperturbed("commute", 1)] == [[1], [[1]]]
+    with collector._database.transaction(writes=False) as connection:
+        stored = [connection.execute(sa.select(t.c.survey, t.c.label, t.c.row)).all() for t in (ANSWERS, CLEAR)]
+    assert all(row.label == 0 and len(row.row) > 30 for table in stored for row in table if row.survey == "commute")
+    assert [(row.label, row.row) for row in stored[1] if row.survey == "diet"] == [(1, "1")] * 2
+
+
+def test_plain_sums_of_an_earlier_version_are_encrypted(surveys: Surveys) -> None:
+    ledger, keys = surveys.collector._ledger, surveys.collector._keys
+    common = {"digest": "", "matrix": "", "rows": 0, "alarms": ""}
+    given = {("commute", 1): "1 2", ("commute", 2): "", ("diet", 1): "3 4"}
+    with ledger.database.transaction(writes=True) as connection:
+        for (name, epoch), tally in given.items():
+            connection.execute(GUIDANCES.insert().values(survey=name, epoch=epoch, tally=tally, **common))
+    cipher = AnswerCipher.of(ledger, keys, "commute")
+    with ledger.database.transaction(writes=False) as connection:
+        found = {(one.survey, one.epoch): one.tally for one in connection.execute(sa.select(GUIDANCES))}
+    assert cipher.decrypt("1", found["commute", 1]) == "1 2"
+    assert (found["commute", 2], found["diet", 1]) == ("", "3 4")
+
+
+def test_unperturbed_answers_count_once_where_they_are_needed(surveys: Surveys) -> None:
+    more = "".join(f'[questions.{name}]\noptions = ["a", "b"]\n' for name in "rs")
+    surveys.new("guided", f'mode = "guided"\nclass = "q"\n{SURVEY}{more}')
+    surveys.open("guided")
+    collector, survey = surveys.collector, surveys.get("guided").survey
+    assert collector.needs_unperturbed("guided", survey)
+    sent = Submission("1" * 32, 0, 1, (1, 0))
+    assert collector.store_unperturbed("guided", survey, sent, invited=False) is True
+    assert collector.store_unperturbed("guided", survey, sent, invited=False) is False
+    assert collector.store_unperturbed("guided", survey, sent, invited=True) is None
+    assert [one.tolist() for one in collector.unperturbed("guided", 2)] == [[1], [[1, 0]]]
+    assert (collector.counts("guided"), collector.epochs("guided", survey)) == (({}, 1), 0)
