@@ -99,7 +99,8 @@ def _python(source: str) -> Iterator[Fault]:
         if isinstance(node, ast.expr | ast.stmt):
             start = position(node.lineno, node.col_offset)
             end = position(int(node.end_lineno or 0), int(node.end_col_offset or 0))
-            negated = [ast.UnaryOp(ast.Not(), node)] if id(node) in conditions and _is_plain(node) else []
+            is_condition = isinstance(node, ast.expr) and id(node) in conditions and _is_plain(node)
+            negated = [ast.UnaryOp(ast.Not(), node)] if isinstance(node, ast.expr) and is_condition else []
             for changed in [*_changes(node), *negated]:
                 text = ast.unparse(changed)
                 after = f"({text})" if isinstance(node, ast.BoolOp | ast.Compare | ast.BinOp | ast.UnaryOp) else text
@@ -127,7 +128,7 @@ def _ignored(tree: ast.AST) -> Iterator[ast.AST]:
                 yield node
         elif isinstance(node, ast.ClassDef):
             yield from node.decorator_list
-        elif (isinstance(node, ast.arg) and node.annotation is not None) or isinstance(node, ast.AnnAssign):
+        elif isinstance(node, ast.arg | ast.AnnAssign) and node.annotation is not None:
             yield node.annotation
         elif isinstance(node, ast.Raise) and isinstance(node.exc, ast.Call):
             yield node.exc

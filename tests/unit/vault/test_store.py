@@ -30,7 +30,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Store:
 
 
 def _put(store: Store, name: str = "datasets/ward/1-{}.parquet", content: bytes = b"content") -> dict[str, str]:
-    return store.put(name, lambda path: path.write_bytes(content) and None)
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return store.put(name, write)
 
 
 def test_a_file_is_stored_under_its_digest_and_read_back(store: Store, tmp_path: Path) -> None:
