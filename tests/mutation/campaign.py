@@ -89,6 +89,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "survey/perturbation.py": _of(
         "survey/test_twins", "what_has_probability_0_never_happens", "both_agree_on_the_committed_vectors"
     ),
+    "keys/text_cipher.py": ("tests/unit/survey/test_collector.py", *_ANSWERS),
     "survey/answer_encryption.py": ("tests/unit/survey/test_collector.py", *_ANSWERS),
     "release/certificate.py": ("tests/unit/release/test_certificate.py",),
     "release/manifest.py": ("tests/unit/release/test_certificate.py", f"{_COMPATIBILITY}::test_a_copy_is_still_whole"),

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 from tests import wards
 from tests.conftest import Site
 from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
-from sfumato.errors import SfumatoError, UnknownSubject
+from sfumato.errors import SfumatoError, TamperedError, UnknownSubject
 from sfumato.keys.encrypted_file import Spill
 from sfumato.service import uploads
 from sfumato.service.settings import Settings
@@ -148,6 +149,31 @@ def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:
     found = state.job(job)
     assert found is not None
     assert found.state == "lost"
+
+
+def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table())
+    state = State(vault)
+    jobs = {dataset: state.add_job("audit", dataset, "owner anna") for dataset in ("ward", "", "not-added-yet")}
+    for job in jobs.values():
+        state.update_job(job, state="done", result={"text": "a marker"}, report="<p>a marker</p>")
+    with vault.ledger.database.transaction(writes=False) as connection:
+        stored = connection.execute(sa.select(JOBS)).all()
+    assert "marker" not in str(stored)
+    for job in jobs.values():
+        found = state.job(job)
+        assert found is not None
+        assert (found.result, found.has_report) == ({"text": "a marker"}, True)
+        assert state.report(job) == "<p>a marker</p>"
+    texts = {row.id: row.result for row in stored}
+    with vault.ledger.database.transaction(writes=True) as connection:  # exchanged
+        connection.execute(JOBS.update().where(JOBS.c.id == jobs[""]).values(result=texts[jobs["not-added-yet"]]))
+    with pytest.raises(TamperedError, match="results of background jobs"):
+        state.job(jobs[""])
+    vault.erase("ward")
+    erased = state.job(jobs["ward"])
+    assert erased is not None
+    assert (erased.result, state.report(jobs["ward"])) == ({}, "")
 
 
 def test_too_many_queued_jobs_are_refused(tmp_path: Path) -> None:

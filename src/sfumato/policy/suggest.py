@@ -22,6 +22,9 @@ from sfumato.tables.source import Source
 EXAMINED = 1_000_000
 """The number of rows that are examined."""
 
+_MAX_BYTES = 1 << 28
+"""The number of bytes after which no more rows are examined."""
+
 FEW = 20
 """Integers with at most this number of distinct values are taken for codes."""
 
@@ -75,11 +78,11 @@ def draft(table: Any, *, dataset: str = "table", calibrated: Sequence[tuple[floa
 
     """
     source = Source.of(table)
-    batches, rows = [], 0
+    batches, rows, size = [], 0, 0
     for batch in source.batches():
         batches.append(batch)
-        rows += batch.num_rows
-        if rows >= EXAMINED:
+        rows, size = rows + batch.num_rows, size + batch.nbytes
+        if rows >= EXAMINED or size >= _MAX_BYTES:
             break
     examined = pa.Table.from_batches(batches, schema=source.schema)
     lines, has_id = [], False

@@ -17,6 +17,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from sfumato.errors import Unavailable
+from sfumato.keys.key import Key
+from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.chain import Authenticator
 from sfumato.ledger.tables import VAULT
 from sfumato.vault import Vault
@@ -56,6 +58,12 @@ SIZES = sa.Table(
     sa.Column("tag", sa.String(32), primary_key=True),
     sa.Column("bytes", sa.BigInteger, nullable=False),
 )
+
+_ENCRYPTED = ("result", "report")
+"""The columns of jobs that are encrypted."""
+
+_SCOPE = "jobs"
+"""The scope of the key of jobs that are about no dataset, or about one that does not exist yet."""
 
 _JOB_RETENTION = timedelta(days=90)
 """How long finished jobs are kept."""
@@ -151,8 +159,26 @@ class State:
         values = {**changes, "beat": _text(datetime.now(UTC))}
         if "result" in values:
             values["result"] = json.dumps(values["result"], allow_nan=False)
+        texts = {name: values[name] for name in _ENCRYPTED if values.get(name)}
+        if texts:
+            scope, cipher = self._cipher_of(job)
+            values |= {name: f"{scope} {cipher.encrypt(f'{job} {name}', text)}" for name, text in texts.items()}
         with self._database.transaction(writes=True) as connection:
             connection.execute(JOBS.update().where(JOBS.c.id == job).values(**values))
+
+    def _cipher_of(self, job: str) -> tuple[str, TextCipher]:
+        """The cipher of a job's texts, which are erased with its dataset, and the scope of its key."""
+        with self._database.transaction(writes=False) as connection:
+            dataset = connection.execute(sa.select(JOBS.c.dataset).where(JOBS.c.id == job)).scalar()
+        keys, scope = self._vault.store.keys, f"datasets/{dataset}"
+        found = keys.find(scope) if dataset else None
+        return (scope, _cipher(found)) if found else (_SCOPE, _cipher(keys.get_or_create(_SCOPE)))
+
+    def _decrypted(self, job: str, name: str, stored: str) -> str:
+        """A text of a job; empty if its dataset was erased since, or if an earlier version stored it."""
+        scope, _, text = stored.partition(" ")
+        key = self._vault.store.keys.find(scope) if text and not stored.startswith(("{", "<")) else None
+        return "" if key is None else _cipher(key).decrypt(f"{job} {name}", text)
 
     def job(self, name: str) -> Job | None:
         """A job by its id, with its result."""
@@ -170,12 +196,16 @@ class State:
         with self._database.transaction(writes=False) as connection:
             rows = connection.execute(query.order_by(JOBS.c.begun.desc()).limit(100)).mappings().all()
         alive_since = _text(datetime.now(UTC) - HEARTBEAT_TIMEOUT)
-        return [_job(dict(row), alive_since) for row in rows]
+        return [
+            _job({**row, "result": self._decrypted(row["id"], "result", row["result"]) or "{}"}, alive_since)
+            for row in rows
+        ]
 
     def report(self, name: str) -> str:
         """The HTML report of a job, or an empty string."""
         with self._database.transaction(writes=False) as connection:
-            return connection.execute(sa.select(JOBS.c.report).where(JOBS.c.id == name)).scalar() or ""
+            stored = connection.execute(sa.select(JOBS.c.report).where(JOBS.c.id == name)).scalar() or ""
+        return self._decrypted(name, "report", stored)
 
     def size(self, tag: str) -> int | None:
         """The size in bytes of a copy that has been generated completely before."""
@@ -192,6 +222,10 @@ class State:
 def hash_of(secret: str) -> str:
     """The SHA-256 of a secret, which is all that is stored of it."""
     return hashlib.sha256(secret.encode()).hexdigest()
+
+
+def _cipher(key: Key) -> TextCipher:
+    return TextCipher.of(key, "results of background jobs")
 
 
 def _job(row: dict[str, Any], alive_since: str) -> Job:

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import base64
 import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import sqlalchemy as sa
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from sqlalchemy.engine import Connection
 
-from sfumato.errors import TamperedError
+from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES
 from sfumato.vault.data_keys import DataKeys
-
-_NONCE = 12
 
 
 @dataclass(frozen=True)
@@ -25,35 +20,28 @@ class AnswerCipher:
     """Encrypts the answers to one survey; each is bound to the survey and to the key of its row."""
 
     survey: str
-    cipher: AESGCM
+    cipher: TextCipher
 
     @classmethod
     def of(cls, ledger: Ledger, keys: DataKeys, survey: str) -> AnswerCipher:
         """The cipher of a survey. With its key, the answers that an earlier version stored in plain are encrypted."""
-        found, scope = keys.find(survey_scope(survey)), survey_scope(survey)
-        if found is None:
-            with ledger.writing(keys.master_keys()) as writing:
-                found, is_new = keys.created_in(writing, scope)
-                cipher = cls(survey, AESGCM(found.expose()))
-                if is_new:
-                    cipher._encrypt_plain(writing.connection)
-            return cipher
-        return cls(survey, AESGCM(found.expose()))
+        subject, found = f"answers to {survey}", keys.find(survey_scope(survey))
+        if found is not None:
+            return cls(survey, TextCipher.of(found, subject))
+        with ledger.writing(keys.master_keys()) as writing:
+            found, is_new = keys.created_in(writing, survey_scope(survey))
+            cipher = cls(survey, TextCipher.of(found, subject))
+            if is_new:
+                cipher._encrypt_plain(writing.connection)
+        return cipher
 
     def encrypt(self, row: str, text: str) -> str:
         """A text of the row with this key."""
-        nonce = secrets.token_bytes(_NONCE)
-        return base64.b64encode(nonce + self.cipher.encrypt(nonce, text.encode(), self._owner(row))).decode()
+        return self.cipher.encrypt(row, text)
 
     def decrypt(self, row: str, text: str) -> str:
         """The text of a row; raises `TamperedError` if somebody else wrote it, or moved it."""
-        try:
-            stored = base64.b64decode(text, validate=True)
-            return self.cipher.decrypt(stored[:_NONCE], stored[_NONCE:], self._owner(row)).decode()
-        except (InvalidTag, ValueError):
-            raise TamperedError(
-                f"the answers to {self.survey} must be as this vault stored them, and one was altered; restore a backup"
-            ) from None
+        return self.cipher.decrypt(row, text)
 
     def record(self, label: int, row: str) -> dict[str, str | int]:
         """An answer as it is stored, under a random key, so that the order of arrival is not recorded."""
@@ -64,10 +52,6 @@ class AnswerCipher:
         """The labels and rows of stored answers, given by their keys and texts."""
         parts = [self.decrypt(key, text).split(" ", 1) for key, text in records]
         return [int(label) for label, _ in parts], [row for _, row in parts]
-
-    def _owner(self, row: str) -> bytes:
-        """The associated data of a text, which bind it to its survey and its row."""
-        return f"{self.survey}\0{row}".encode()
 
     def _encrypt_plain(self, connection: Connection) -> None:
         """Encrypt what an earlier version stored in plain."""

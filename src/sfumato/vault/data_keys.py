@@ -27,7 +27,7 @@ _NONCE = 12
 
 @dataclass(frozen=True)
 class DataKeys:
-    """The data keys of a vault, by scope: `datasets/NAME`, `datasets/NAME/VERSION`, `surveys/NAME` or `uploads`."""
+    """The data keys by scope: `datasets/NAME`, `datasets/NAME/VERSION`, `surveys/NAME`, `jobs` and `uploads`."""
 
     ledger: Ledger
     master_keys: Callable[[], Mapping[int, Key]]
