@@ -77,7 +77,7 @@ def faults(source: str, *, javascript: bool = False) -> list[Fault]:
 
 
 def chosen(source: str, seed: str, limit: int, *, javascript: bool = False) -> list[Fault]:
-    """Some of the faults, chosen at random, so that all kinds and places have a share."""
+    """Some of the faults, chosen at random, so that all kinds and lines have a share."""
     found = faults(source, javascript=javascript)
     picked = Random(seed).sample(found, min(limit, len(found)))  # noqa: S311 - reproducible
     return sorted(picked, key=lambda one: (one.start, one.after))

@@ -156,9 +156,9 @@ def _theorems(table: pa.Table) -> list[Claim]:
         claim(
             "with perfect knowledge the error of IN decreases monotonically in M (Theorem 3)",
             WHERE,
-            "never rising by 1 % for either attribute, and within 3 % of 1/(1+Σ1/σᵢ²)",
+            "never rising by 1 % for either attribute, and within 5 % of 1/(1+Σ1/σᵢ²)",
             f"off by {off[INDEPENDENT]:.1%} at most",
-            falls and off[INDEPENDENT] < 0.03,
+            falls and off[INDEPENDENT] < 0.05,
         ),
     ]
 

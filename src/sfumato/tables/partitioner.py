@@ -25,7 +25,7 @@ PARTITIONS = 256
 _BITS = np.uint64(56)
 """The partition is what the first 8 bits of a key say."""
 _THREADS = 2
-_MERGED = 1 << 25
+_MERGED = 1 << 23
 """Bytes of rows that are split at once."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
