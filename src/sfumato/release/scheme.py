@@ -79,7 +79,7 @@ class TableScheme(TableLayout):
             policy, states, order = PolicyDocument.loads(data["policy"]), data["fitted"], data.get("order", KEEP)
             tree, mechanisms = tree_and_mechanisms(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, SfumatoError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError, SfumatoError):
             raise ReleaseError(
                 f"the scheme {name} could not be used: it is no scheme, or a damaged one; restore it, or fit it again"
             ) from None
