@@ -112,14 +112,16 @@ def test_every_delivery_is_in_the_access_log_with_token_and_address(service: Ser
         client.get("/api/v1/copies/ward?format=csv", headers={"If-None-Match": tag})  # nothing is sent
         client.head("/api/v1/copies/ward?format=csv")
         client.get("/api/v1/copies/ward?format=csv&level=0.3")
+        client.get("/api/v1/copies/ward/manifest")
     records = service.vault.accesses(Query(recipient="clinic", last=100_000))[before:]
-    assert [one.body["bytes"] for one in records] == [None, [5, 9], None]
-    assert [round(one.body["fidelity"], 1) for one in records] == [0.5, 0.5, 0.3]
+    assert [one.body["bytes"] for one in records] == [None, [5, 9], None, None]
+    assert [one.body["format"] for one in records] == ["csv", "csv", "csv", "manifest"]
+    assert [round(one.body["fidelity"], 1) for one in records] == [0.5, 0.5, 0.3, 0.5]
     assert {one.actor for one in records} <= {one.credential for one in service.vault.tokens("clinic")}
     assert {one.body["address"] for one in records} == {"127.0.0.1"}
     assert all(one.last_use for one in service.vault.tokens("clinic") if one.credential == records[0].actor)
     with service.remote("owner") as remote:
-        assert [one.number for one in remote.accesses(Query(recipient="clinic", last=3))] == [
+        assert [one.number for one in remote.accesses(Query(recipient="clinic", last=4))] == [
             one.number for one in records
         ]
     assert service.vault.verify(files=False).sound

@@ -339,6 +339,15 @@ def test_write_access_to_the_database_gives_no_access(tmp_path: Path) -> None:
         tokens.authenticate(vault, text)
 
 
+def test_a_token_to_write_cannot_erase(sqlite_service: Service) -> None:
+    token = sqlite_service.vault.token()["token"]  # with the usual scopes
+    with sqlite_service.client(token) as client:
+        for path in ("datasets/ward", "datasets/ward/versions/1", "recipients/clinic", "surveys/commute"):
+            answer = client.delete(f"/api/v1/{path}")
+            assert (answer.status_code, "scope erase" in answer.json()["detail"]) == (403, True)
+        assert client.delete("/api/v1/accesses", params={"before": "2090-01-01"}).status_code == 403
+
+
 def test_a_token_cannot_issue_more_scopes_than_it_has(sqlite_service: Service) -> None:
     """A token without the scope metrics cannot issue one with it."""
     narrow = sqlite_service.vault.token(scopes=["read", "write"])["token"]

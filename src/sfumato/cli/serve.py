@@ -121,7 +121,9 @@ def token() -> None:
 @token.command("add")
 @click.argument("recipient", required=False)
 @click.option("--owner", is_flag=True, help="Issue a token for the owner's programs, not for a recipient.")
-@click.option("--scope", "scopes", multiple=True, help="A scope for --owner: read, write or metrics; repeatable.")
+@click.option(
+    "--scope", "scopes", multiple=True, help="A scope for --owner: read, write, metrics or erase; repeatable."
+)
 @click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="Days until it expires.")
 @click.option("--note", default="", help="A note on its purpose.")
 @vault_options

@@ -15,6 +15,9 @@ from typing import Any
 
 from sfumato.keys.key import Key
 
+ERASED = "erased"
+"""The action of a tombstone: an entry that says that content was destroyed."""
+
 START = "0" * 64
 """The hash that stands for the missing predecessor of the first entry."""
 

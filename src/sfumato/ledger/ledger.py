@@ -12,8 +12,9 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
 
+from sfumato.errors import TamperedError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import START, Authenticator, Entry, canonical
+from sfumato.ledger.chain import ERASED, START, Authenticator, Entry, canonical
 from sfumato.ledger.database import Database
 from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader, Query
 from sfumato.ledger.subject_index import MemoryIndex, StoredIndex, rebuild
@@ -81,11 +82,26 @@ class LedgerWriter(LedgerReader):
 
     def erase_accesses(self, before: str) -> Entry | None:
         """Delete the records of the access log before a time; an entry keeps where the chain goes on."""
-        last = self.accesses(Query(until=before, last=1))
-        if not last:
+        found = self.accesses(Query(until=before, last=1))
+        if not found:
             return None
-        self.connection.execute(ACCESSES.delete().where(ACCESSES.c.number <= last[0].number))
-        return self.append("erased", ACCESS, {"number": last[0].number, "hash": last[0].hash, "before": before})
+        last = self._authenticated_access(found[0])
+        self.connection.execute(ACCESSES.delete().where(ACCESSES.c.number <= last.number))
+        return self.append(ERASED, ACCESS, {"number": last.number, "hash": last.hash, "before": before})
+
+    def _authenticated_access(self, access: Entry) -> Entry:
+        """The record itself: a later one that somebody dated back must not be erased as an old one."""
+        before = sa.select(ACCESSES.c.hash).where(ACCESSES.c.number == access.number - 1)
+        tombstone = self.latest(ACCESS)
+        first = START if tombstone is None else str(tombstone.body["hash"])
+        authenticator = self._authenticators.get(access.generation)
+        expected = access.digest(self.connection.execute(before).scalar() or first)
+        if authenticator is None or (expected, authenticator.mac(expected)) != (access.hash, access.mac):
+            raise TamperedError(
+                f"record {access.number} of the access log must be as the vault wrote it, and it was altered; run "
+                "`sfumato verify`, and restore a backup"
+            )
+        return access
 
     def _now(self) -> str:
         return self._clock().astimezone(UTC).isoformat(timespec="microseconds")

@@ -62,7 +62,7 @@ _NO_ID = (
     "\n# No column seems to identify a record, so its row number does: add an id if rows may move between versions."
 )
 
-_FOLLOWS = " It follows the order of the rows, so that neighbours can be averaged: hide it, or use random numbers."
+_FOLLOWS = " It follows the order of the rows, so that neighbours can be averaged: hide it so, or use random ids."
 
 Suggestion = tuple[str, dict[str, Any], str]
 """A role, its options, and the reason."""

@@ -145,3 +145,4 @@ def require(role: str, scope: str) -> Callable[[Caller], Caller]:
 
 Reader = Annotated[Caller, Depends(require("owner", "read"))]
 Writer = Annotated[Caller, Depends(require("owner", "write"))]
+Eraser = Annotated[Caller, Depends(require("owner", "erase"))]

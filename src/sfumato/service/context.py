@@ -74,8 +74,8 @@ class ServiceContext:
             return
         if len(self._uses) >= _MAX_USES:
             self._uses.clear()
-        self._uses[origin] = now
         self.vault.acting_as(actor, origin).record_access("used", {})
+        self._uses[origin] = now
 
     def granted(self, recipient: str, dataset: str) -> int:
         """The number of the ledger entry of a grant; raises `GrantError` if none is in force now."""

@@ -1,4 +1,4 @@
-"""ASGI middleware around all requests: rate and body limits, security headers, metrics and the access log."""
+"""ASGI middleware around all requests: rate and body limits, security headers, metrics and a log line for each."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from functools import cached_property
 from typing import Any
 
 from sfumato.errors import SurveyError
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.survey import results
 from sfumato.survey.answer_encryption import survey_scope
 from sfumato.survey.collector import Collector
@@ -17,7 +17,7 @@ from sfumato.survey.epochs import Epoch
 from sfumato.survey.results import Status
 from sfumato.vault import Vault, grants
 from sfumato.vault.names import validated_name
-from sfumato.vault.store import ERASED, SCOPES
+from sfumato.vault.store import SCOPES
 
 _STATES = {"drafted": "draft", "opened": "open", "closed": "closed"}
 

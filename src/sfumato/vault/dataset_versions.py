@@ -8,7 +8,7 @@ from typing import Any
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.reader import Query
 from sfumato.release.policy import Policy
@@ -17,7 +17,7 @@ from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.grants import existing, require
 from sfumato.vault.overlaps import OverlapCheck, without_sketch
-from sfumato.vault.store import ERASED, files_in
+from sfumato.vault.store import files_in
 
 Progress = Callable[[int], None]
 

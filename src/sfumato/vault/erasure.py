@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.ledger.tables import ANSWERS
@@ -22,7 +22,7 @@ from sfumato.tables.readers import FORMATS
 from sfumato.vault import data_keys
 from sfumato.vault.encrypted_store import EncryptedStore, scope_of
 from sfumato.vault.grants import existing, require
-from sfumato.vault.store import ERASED, SCOPES, files_in
+from sfumato.vault.store import SCOPES, files_in
 
 _SURVEY_REASONS = {
     "drafted": "a draft: nobody could answer yet",

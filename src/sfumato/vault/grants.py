@@ -7,13 +7,12 @@ from datetime import datetime
 from typing import Any
 
 from sfumato.errors import GrantError, UnknownSubject, nearest
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.fingerprints import fingerprinted, without_fingerprint
-from sfumato.vault.store import ERASED
 
 RequestedLevel = str | float | Level | None
 """A level in a request: a declared name, a fidelity, or `None` for the level of the grant."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import ACCESS
 from sfumato.vault.datasets import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
-from sfumato.vault.store import ERASED, REPLACED
+from sfumato.vault.store import REPLACED
 from sfumato.vault.tracing import MAX_FALSE_ACCUSATION, Suspect, Trace
 
 _MAX_ORIGINAL_SHARE = 0.2
@@ -163,7 +163,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "traced": _traced,
     "previewed": lambda entry: f"Looked at records of {entry.dataset} and at their copies{_from(entry)}.",
     "exported": lambda entry: f"Exported the answers to {entry.dataset}{_from(entry)}.",
-    "used": lambda entry: f"Signed in{_from(entry)}.",
+    "used": lambda entry: f"Used the service{_from(entry)}.",
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
     "restored": lambda _: "Restored the vault from a backup: later entries are lost.",

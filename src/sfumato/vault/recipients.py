@@ -7,11 +7,10 @@ from dataclasses import dataclass
 
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.vault.grants import require
 from sfumato.vault.names import is_valid_text, validated_name
-from sfumato.vault.store import ERASED
 
 
 @dataclass(frozen=True)

@@ -198,6 +198,17 @@ class VaultIssuer(Issuer):
         return {**found, "alone": alone}
 
 
+class FileIssuer(VaultIssuer):
+    """Answers for a copy that is written to a file: each time is a delivery, which the access log records too."""
+
+    def finish(self, manifest: Manifest) -> Manifest:
+        request, finished = self._request, super().finish(manifest)
+        with self._ledger.writing(request.keys) as writing:
+            subject = {"dataset": request.dataset.name, "recipient": request.grant.recipient}
+            writing.record_access("delivered", request.access("file"), **subject)
+        return finished
+
+
 class RepeatIssuer(VaultIssuer):
     """Answers for a copy that was released before: while the ledger is unchanged, nothing is checked or recorded."""
 
@@ -237,7 +248,7 @@ def release(
     """Make a copy, record it, and let it appear."""
     with request.dataset.source() as source:
         check_target(source, out)
-        cleared = request.clear(source, VaultIssuer(ledger, request, now))
+        cleared = request.clear(source, FileIssuer(ledger, request, now))
         return write_copy(cleared, out, threads=threads, progress=progress)
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from sfumato.errors import VaultError, install_hint
+from sfumato.ledger.chain import ERASED
 from sfumato.ledger.database import is_url
 from sfumato.tables.atomic import atomic_path
 
@@ -27,8 +28,8 @@ _NAME = re.compile(r"(datasets|uploads)/[A-Za-z0-9][A-Za-z0-9._-]*/[A-Za-z0-9][A
 REPLACED = "encrypted"
 """The action of an entry whose body has the names of plain files, and the encrypted files that replaced them."""
 
-ERASED, SCOPES = "erased", "scopes"
-"""The action of a tombstone, and the key in its body of the scopes whose data keys were destroyed."""
+SCOPES = "scopes"
+"""The key, in the body of a tombstone, of the scopes whose data keys were destroyed."""
 
 DIGITS = 16
 """Hexadecimal digits of the digest in a file's name."""

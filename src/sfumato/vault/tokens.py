@@ -16,17 +16,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from sfumato.errors import UnknownSubject, VaultError, nearest
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import is_valid_text
-from sfumato.vault.store import ERASED
 
 RECIPIENT = ("copies",)
 """The scope of a recipient's token: to list its own grants and to download its own copies."""
 
-OWNER = ("read", "write", "metrics")
-"""The possible scopes of an owner's token: to read, to change, and to read the metrics of the service."""
+OWNER = ("read", "write", "metrics", "erase")
+"""The possible scopes of an owner's token: to read, to change, to read the service's metrics, and to erase for good."""
 
 MAX_DAYS = 3650
 """The longest validity of a token, in days."""

@@ -208,7 +208,6 @@ class Vault(VaultLifecycle):
         outbox = self.outbox if level is None else None
         path = Path(out) if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
         check_replaceable(path, dataset, recipient)
-        self.record_access("delivered", request.access("file"), dataset=dataset, recipient=recipient)
         return path, release(request, self.ledger, path, self.now, progress, threads)
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen

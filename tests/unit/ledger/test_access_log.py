@@ -11,7 +11,7 @@ from tests import wards
 from tests.conftest import Site
 
 import sfumato as sf
-from sfumato.errors import TamperedError
+from sfumato.errors import GrantError, TamperedError, VaultError
 from sfumato.ledger.ledger import Origin
 from sfumato.ledger.reader import Query
 from sfumato.ledger.tables import ACCESSES, VAULT
@@ -86,6 +86,7 @@ def test_an_earlier_state_is_refused_by_a_process_that_saw_a_later_one(vault: sf
     with vault.ledger.database.transaction(writes=False) as connection:
         old = dict(connection.execute(sa.select(VAULT)).one()._mapping)
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.grants()  # it sees the fourth record
     _change(vault, ACCESSES.delete().where(ACCESSES.c.number == 4), VAULT.update().values(**old))
     assert vault.verify().sound  # it is a state that the vault had
     with pytest.raises(TamperedError, match="older state"):
@@ -117,3 +118,35 @@ def test_old_records_are_erased_and_the_rest_is_still_authentic(site: Site, tmp_
     assert (again.verify().accesses, again.verify().problems) == (1, [])
     _change(vault, ACCESSES.delete())
     assert not vault.verify().sound
+
+
+def test_a_recent_record_that_is_dated_back_is_not_erased_as_an_old_one(vault: sf.Vault) -> None:
+    """Else somebody with write access to the database could have the owner erase what shows the access."""
+    for statement in (
+        ACCESSES.update().where(ACCESSES.c.number == 3).values(at="2020-01-01T00:00:00.000000+00:00"),
+        ACCESSES.update().where(ACCESSES.c.number == 3).values(mac="0" * 64),
+    ):
+        _change(vault, statement)
+        with pytest.raises(TamperedError, match="record 3 of the access log"):
+            vault.erase_accesses("2021-01-01")
+        assert len(vault.accesses()) == 3
+
+
+def test_a_refused_release_is_not_called_delivered(
+    vault: sf.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "mine.csv").write_text("mine")
+    vault.grant("clinic", "ward", "internal")
+    vault.revoke("clinic", "ward")
+    for path in ("mine.csv", "other.parquet"):
+        with pytest.raises(VaultError):
+            vault.release("clinic", "ward", tmp_path / path)
+    vault.grant("clinic", "ward", "partner")
+    monkeypatch.setattr("sfumato.vault.releases.write_copy", _refuse)
+    with pytest.raises(GrantError, match="refused by the gate"):
+        vault.release("clinic", "ward", tmp_path / "other.parquet")
+    assert len(vault.accesses()) == 3
+
+
+def _refuse(*_: object, **__: object) -> None:
+    raise GrantError("refused by the gate")

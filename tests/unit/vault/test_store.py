@@ -6,7 +6,9 @@ import hashlib
 from pathlib import Path
 
 import pytest
+from tests import wards
 
+import sfumato as sf
 from sfumato.errors import VaultError
 from sfumato.vault.store import (
     FolderStore,
@@ -133,3 +135,16 @@ def test_a_relative_store_is_below_the_folder_of_the_vault(tmp_path: Path) -> No
     assert isinstance(open_store(f"file://{tmp_path}", tmp_path), ObjectStore)
     with pytest.raises(VaultError, match="a URL that fsspec supports"):
         open_store("nowhere://bucket", tmp_path)
+
+
+def test_a_store_at_a_url(postgres: object, tmp_path: Path) -> None:
+    """Tables at a URL that only fsspec supports."""
+    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="some passphrase")  # type: ignore[attr-defined]
+    vault.add(wards.policy(), wards.table(), traced=True)
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    path, _ = vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
+    assert vault.verify().files == 8
+    assert vault.verify().sound
+    assert vault.trace("ward", path).accused[0].recipients == ("clinic",)

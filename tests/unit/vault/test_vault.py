@@ -382,19 +382,6 @@ def test_errors_of_a_vault_in_a_database(postgres: object, tmp_path: Path) -> No
         sf.Vault.open("mysql://owner:hunter2@127.0.0.1/x")
 
 
-def test_a_store_at_a_url(postgres: object, tmp_path: Path) -> None:
-    """Tables at a URL that only fsspec supports."""
-    vault = sf.Vault.create(postgres.database(), store="memory://tables", secret="some passphrase")  # type: ignore[attr-defined]
-    vault.add(wards.policy(), wards.table(), traced=True)
-    vault.recipient("clinic")
-    vault.grant("clinic", "ward", "partner")
-    path, _ = vault.release("clinic", "ward", tmp_path / "copy.parquet")
-    vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
-    assert vault.verify().files == 8
-    assert vault.verify().sound
-    assert vault.trace("ward", path).accused[0].recipients == ("clinic",)
-
-
 def test_a_folder_with_other_files(tmp_path: Path) -> None:
     (tmp_path / "thesis.txt").write_text("mine")
     with pytest.raises(VaultError, match=r"thesis\.txt"):

@@ -67,8 +67,13 @@ async def get_manifest(
     wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, "parquet")
 
     def signed() -> dict[str, Any] | None:
-        manifest = Delivery.of(context.vault, wanted.recipient, dataset, level).manifest()
-        return None if manifest is None else json.loads(manifest.dumps())
+        delivery = Delivery.of(context.vault, wanted.recipient, dataset, level)
+        manifest = delivery.manifest()
+        if manifest is None:
+            return None
+        body = delivery.request.access("manifest")
+        caller.acting(context.vault).record_access("delivered", body, dataset=dataset, recipient=wanted.recipient)
+        return dict(json.loads(manifest.dumps()))
 
     manifest = await asyncio.to_thread(signed)
     if manifest is None:  # only recorded copies are signed, and a record needs the digest of the whole copy

@@ -16,7 +16,7 @@ from sfumato.release.policy import Policy
 from sfumato.service import uploads
 from sfumato.service.api import schemas
 from sfumato.service.api.ledger import ledger_entry
-from sfumato.service.authentication import Caller, Reader, Writer
+from sfumato.service.authentication import Caller, Eraser, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
@@ -138,14 +138,14 @@ def _start_version(
 
 
 @router.delete("/datasets/{dataset}")
-def erase_dataset(request: Request, dataset: schemas.Name, caller: Writer) -> schemas.LedgerEntry:
+def erase_dataset(request: Request, dataset: schemas.Name, caller: Eraser) -> schemas.LedgerEntry:
     """Erase a dataset: nobody can read its content any more, and its grants end."""
     return ledger_entry(caller.acting(context_of(request).vault).erase(dataset))
 
 
 @router.delete("/datasets/{dataset}/versions/{version}")
 def erase_version(
-    request: Request, dataset: schemas.Name, version: Annotated[int, Path(ge=1, le=2**31 - 1)], caller: Writer
+    request: Request, dataset: schemas.Name, version: Annotated[int, Path(ge=1, le=2**31 - 1)], caller: Eraser
 ) -> schemas.LedgerEntry:
     """Erase an earlier version of a dataset."""
     return ledger_entry(caller.acting(context_of(request).vault).erase(dataset, version=version))

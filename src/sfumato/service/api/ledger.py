@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from sfumato.ledger.chain import Entry
+from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service import uploads
 from sfumato.service.api import schemas
-from sfumato.service.authentication import Reader, Writer
+from sfumato.service.authentication import Eraser, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
@@ -20,10 +21,7 @@ from sfumato.vault.messages import sentence, trace_text
 router = APIRouter(prefix="/api/v1", tags=["ledger"], responses=problem_responses(404))
 
 
-@router.get("/ledger")
-def list_entries(
-    request: Request,
-    caller: Reader,  # noqa: ARG001
+def _filters(
     dataset: schemas.Filter = None,
     recipient: schemas.Filter = None,
     action: Annotated[str | None, Query(max_length=40)] = None,
@@ -31,32 +29,37 @@ def list_entries(
     until: Annotated[str | None, Query(max_length=40)] = None,
     before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
     limit: Annotated[int, Query(ge=1, le=500)] = 50,
+) -> LedgerQuery:
+    """The entries that the parameters of a URL select."""
+    return parse_query(dataset, recipient, action, since, until, limit, before)
+
+
+Filters = Annotated[LedgerQuery, Depends(_filters)]
+
+
+@router.get("/ledger")
+def list_entries(
+    request: Request,
+    caller: Reader,  # noqa: ARG001
+    query: Filters,
 ) -> schemas.LedgerPage:
     """List ledger entries, newest first; pass the returned `before` to get the next page."""
-    query = parse_query(dataset, recipient, action, since, until, limit, before)
-    return _page(context_of(request).vault.log(query), limit)
+    return _page(context_of(request).vault.log(query), query)
 
 
 @router.get("/accesses")
 def list_accesses(
     request: Request,
     caller: Reader,  # noqa: ARG001
-    dataset: schemas.Filter = None,
-    recipient: schemas.Filter = None,
-    action: Annotated[str | None, Query(max_length=40)] = None,
-    since: Annotated[str | None, Query(max_length=40)] = None,
-    until: Annotated[str | None, Query(max_length=40)] = None,
-    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
-    limit: Annotated[int, Query(ge=1, le=500)] = 50,
+    query: Filters,
 ) -> schemas.LedgerPage:
     """List the records of the access log, newest first; pass the returned `before` to get the next page."""
-    query = parse_query(dataset, recipient, action, since, until, limit, before)
-    return _page(context_of(request).vault.accesses(query), limit)
+    return _page(context_of(request).vault.accesses(query), query)
 
 
 @router.delete("/accesses")
 def erase_accesses(
-    request: Request, before: Annotated[str, Query(max_length=40)], caller: Writer
+    request: Request, before: Annotated[str, Query(max_length=40)], caller: Eraser
 ) -> schemas.LedgerEntry | None:
     """Erase the records of the access log before a day."""
     entry = caller.acting(context_of(request).vault).erase_accesses(before)
@@ -94,9 +97,9 @@ def trace_leak(request: Request, dataset: schemas.Name, body: schemas.TableSourc
     return {"job": context.jobs.start("trace", dataset, caller.actor, work)}
 
 
-def _page(entries: list[Entry], limit: int) -> schemas.LedgerPage:
+def _page(entries: list[Entry], query: LedgerQuery) -> schemas.LedgerPage:
     """A page of entries, newest first, and the number before which the next page begins."""
-    following = entries[0].number if len(entries) == limit and entries[0].number > 1 else None
+    following = entries[0].number if len(entries) == query.last and entries[0].number > 1 else None
     return schemas.LedgerPage(entries=[ledger_entry(entry) for entry in entries[::-1]], before=following)
 
 

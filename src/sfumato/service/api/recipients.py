@@ -8,7 +8,7 @@ from fastapi import APIRouter, Path, Request
 
 from sfumato.service.api import schemas
 from sfumato.service.api.ledger import ledger_entry
-from sfumato.service.authentication import Reader, Writer
+from sfumato.service.authentication import Eraser, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.problems import HTTPProblem, problem_responses
 from sfumato.vault import tokens
@@ -40,7 +40,7 @@ def enable_or_disable_recipient(
 
 
 @router.delete("/recipients/{recipient}")
-def erase_recipient(request: Request, recipient: schemas.Name, caller: Writer) -> schemas.LedgerEntry:
+def erase_recipient(request: Request, recipient: schemas.Name, caller: Eraser) -> schemas.LedgerEntry:
     """Erase a recipient with its grants and tokens; which copies it received stays in the ledger."""
     return ledger_entry(caller.acting(context_of(request).vault).erase_recipient(recipient))
 

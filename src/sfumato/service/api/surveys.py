@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 
 from sfumato.service.api import schemas
 from sfumato.service.api.ledger import ledger_entry
-from sfumato.service.authentication import Caller, Reader, Writer
+from sfumato.service.authentication import Caller, Eraser, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.problems import problem_responses
 from sfumato.survey.surveys import Surveys, SurveySummary
@@ -124,7 +124,7 @@ def open_or_close_survey(
 
 
 @router.delete("/{survey}")
-def erase_survey(request: Request, survey: schemas.Name, caller: Writer) -> schemas.LedgerEntry:
+def erase_survey(request: Request, survey: schemas.Name, caller: Eraser) -> schemas.LedgerEntry:
     """Erase all answers to a survey that is not open, for good."""
     return ledger_entry(_acting(request, caller).erase(survey))
 
