@@ -12,6 +12,7 @@ import hmac
 import io
 import secrets
 import tempfile
+import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
@@ -90,24 +91,26 @@ class EncryptedWriter:
 
     def __init__(self, file: Any, cipher: FileCipher) -> None:
         self._file, self._cipher = file, cipher
-        self._pending, self._number, self.closed = bytearray(), 0, False
+        self._pending, self._filled, self._number, self.closed = bytearray(), 0, 0, False
         file.write(cipher.header)
 
     def write(self, data: Any) -> int:
         """Write some bytes."""
-        left = memoryview(data).cast("B")
+        left, segment = memoryview(data).cast("B"), self._cipher.segment
         size = len(left)
+        self._pending = self._pending or bytearray(segment)
         while len(left):
-            if len(self._pending) == self._cipher.segment:
+            if self._filled == segment:
                 self._encrypt(last=False)  # only now, since more follows
-            room = self._cipher.segment - len(self._pending)
-            self._pending += left[:room]
-            left = left[room:]
+            piece = left[: segment - self._filled]
+            self._pending[self._filled : self._filled + len(piece)] = piece
+            self._filled += len(piece)
+            left = left[len(piece) :]
         return size
 
     def tell(self) -> int:
         """The number of bytes written so far."""
-        return self._number * self._cipher.segment + len(self._pending)
+        return self._number * self._cipher.segment + self._filled
 
     def flush(self) -> None:
         """Do nothing: a segment is written when it is full."""
@@ -126,10 +129,10 @@ class EncryptedWriter:
             self.close()
 
     def _encrypt(self, *, last: bool) -> None:
-        sealed = self._cipher.aead.encrypt(_nonce(self._number, last=last), self._pending, self._cipher.header)
+        content, sealed = memoryview(self._pending)[: self._filled], _buffer(self._filled + _TAG)
+        self._cipher.aead.encrypt_into(_nonce(self._number, last=last), content, self._cipher.header, sealed)
         self._file.write(sealed)
-        self._number += 1
-        self._pending = bytearray()
+        self._number, self._filled = self._number + 1, 0
 
 
 class EncryptedReader(FileReader):
@@ -164,21 +167,36 @@ class EncryptedReader(FileReader):
         number, offset = divmod(position, self._cipher.segment)
         return self._decrypted(number)[offset : offset + most]
 
+    def _read_into(self, view: memoryview, position: int) -> int:
+        number, offset = divmod(position, self._cipher.segment)
+        if offset or len(view) < self._cipher.segment or number in self._cache:
+            return super()._read_into(view, position)
+        self._decrypt(number, view[: self._cipher.segment])  # in its place
+        return self._cipher.segment
+
     def _decrypted(self, number: int) -> memoryview:
         if number in self._cache:
             self._cache.move_to_end(number)
             return self._cache[number]
-        self._file.seek(len(self._cipher.header) + number * (self._cipher.segment + _TAG))
-        sealed = self._file.read(self._cipher.segment + _TAG)
-        nonce = _nonce(number, last=number == self._last)
-        try:
-            found = memoryview(self._cipher.aead.decrypt(nonce, sealed, self._cipher.header))
-        except InvalidTag:
-            raise _altered(self._name) from None
+        rest = self.size - number * self._cipher.segment
+        found = memoryview(bytearray(min(self._cipher.segment, rest)))
+        self._decrypt(number, found)
         while len(self._cache) >= _CACHED:
             self._cache.popitem(last=False)
         self._cache[number] = found
         return found
+
+    def _decrypt(self, number: int, into: memoryview) -> None:
+        """Decrypt a segment into a buffer of its length."""
+        self._file.seek(len(self._cipher.header) + number * (self._cipher.segment + _TAG))
+        sealed, nonce = _buffer(len(into) + _TAG), _nonce(number, last=number == self._last)
+        try:
+            if _read_whole(self._file, sealed):
+                self._cipher.aead.decrypt_into(nonce, sealed, self._cipher.header, into)
+                return
+        except InvalidTag:
+            pass
+        raise _altered(self._name)
 
 
 class Spill:
@@ -206,6 +224,27 @@ class Spill:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+_buffers = threading.local()
+
+
+def _buffer(size: int) -> memoryview:
+    """A buffer for a sealed segment, valid until this thread asks again: fresh memory costs more than the cipher."""
+    if len(getattr(_buffers, "sealed", b"")) < size:
+        _buffers.sealed = bytearray(size)
+    return memoryview(_buffers.sealed)[:size]
+
+
+def _read_whole(file: Any, view: memoryview) -> bool:
+    """Fill a buffer from a file; whether there were enough bytes."""
+    done = 0
+    while done < len(view):
+        count = file.readinto(view[done:])
+        if not count:
+            return False
+        done += count
+    return True
 
 
 def _nonce(number: int, *, last: bool) -> bytes:

@@ -18,6 +18,12 @@ class FileReader(io.RawIOBase, abc.ABC):
     def _bytes_at(self, position: int, most: int) -> memoryview | bytes:
         """Some bytes from a position on, at least one and at most so many."""
 
+    def _read_into(self, view: memoryview, position: int) -> int:
+        """Read some bytes from a position on into a buffer, and return their number, at least one."""
+        piece = self._bytes_at(position, len(view))
+        view[: len(piece)] = piece
+        return len(piece)
+
     def readable(self) -> bool:
         """Whether it can be read: always."""
         return True
@@ -41,14 +47,24 @@ class FileReader(io.RawIOBase, abc.ABC):
     def readinto(self, buffer: Any) -> int:
         """Read into a buffer, as many bytes as it has and the file still holds."""
         view, done = memoryview(buffer).cast("B"), 0
-        for piece in self._pieces(len(view)):
-            view[done : done + len(piece)] = piece
-            done += len(piece)
+        view = view[: max(0, self.size - self._position)]
+        while done < len(view):
+            count = self._read_into(view[done:], self._position)
+            self._position += count
+            done += count
         return done
 
     def read(self, size: int | None = -1) -> bytes:
         """The next bytes, by default all that are left."""
         return b"".join(self._pieces(self.size if size is None or size < 0 else size))
+
+    def read_buffer(self, size: int) -> Any:
+        """The next bytes in memory that Arrow, which calls this, reuses: fresh memory costs as much as decryption."""
+        import pyarrow as pa  # noqa: PLC0415 - only where Arrow reads
+
+        buffer = pa.allocate_buffer(max(0, min(size, self.size - self._position)))
+        self.readinto(buffer)
+        return buffer
 
     def readall(self) -> bytes:
         """All bytes that are left."""

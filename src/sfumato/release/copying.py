@@ -12,6 +12,7 @@ from sfumato.release.encoders import encoder
 from sfumato.release.gate import Clearance
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.perturbation import perturb_table
+from sfumato.tables.read_ahead import read_ahead
 from sfumato.tables.source import Source
 
 Progress = Callable[[int], None]
@@ -43,7 +44,8 @@ class CopyStream:
 
     def __iter__(self) -> Iterator[bytes]:
         cleared, rows, digests = self._clearance, 0, []
-        for [(copy, digest)] in perturb_table(cleared.layout, cleared.table, cleared.levels, self._key, self._threads):
+        copies = perturb_table(cleared.layout, cleared.table, cleared.levels, self._key, self._threads)
+        for [(copy, digest)] in copies if self._threads == 1 else read_ahead(copies):
             yield self._encoder.write(copy)
             rows += copy.num_rows
             digests.append(digest)

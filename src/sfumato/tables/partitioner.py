@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -18,14 +18,16 @@ import pyarrow.ipc
 
 from sfumato.kernels import Words
 from sfumato.keys.encrypted_file import Spill
+from sfumato.tables.read_ahead import read_ahead
 
 T = TypeVar("T")
 
 PARTITIONS = 256
 _BITS = np.uint64(56)
 """The partition is what the first 8 bits of a key say."""
+_NEXT_BITS = np.uint64(40)
 _THREADS = 2
-_MERGED = 1 << 23
+_MERGED = 1 << 25
 """Bytes of rows that are split at once."""
 _MIX = np.uint64(0x9E3779B97F4A7C15)
 
@@ -40,14 +42,10 @@ def partition(
     with ExitStack() as stack:
         spills = [stack.enter_context(Spill()) for _ in range(PARTITIONS)]
         writers = [pa.ipc.new_stream(spill.writer, schema) for spill in spills]
-        for keys, rows in _merged(batches):
-            numbers = (keys >> _BITS).astype(np.uint8)
-            order = np.argsort(numbers, kind="stable")  # of bytes, this is a radix sort
-            counts = np.bincount(numbers, minlength=PARTITIONS)
+        for grouped, counts in read_ahead(map(_grouped, _merged(batches)), 1):
             ends = np.cumsum(counts)
-            grouped = rows.take(pa.array(order))
             for i in np.flatnonzero(counts):
-                writers[i].write_table(grouped.slice(ends[i] - counts[i], counts[i]))
+                writers[i].write_batch(grouped.slice(ends[i] - counts[i], counts[i]))
         for writer in writers:
             writer.close()
 
@@ -65,7 +63,15 @@ def partition(
             yield ahead.popleft().result()
 
 
-def _merged(batches: Iterable[tuple[Words, pa.RecordBatch]]) -> Iterator[tuple[Words, pa.Table]]:
+def _grouped(keyed: tuple[Words, pa.RecordBatch]) -> tuple[pa.RecordBatch, np.ndarray[Any, np.dtype[np.int64]]]:
+    """The rows of each partition together, and their numbers."""
+    keys, rows = keyed
+    numbers = (keys >> _BITS).astype(np.uint8)
+    order = np.argsort(numbers, kind="stable")  # of bytes, this is a radix sort
+    return rows.take(_positions(order)), np.bincount(numbers, minlength=PARTITIONS)
+
+
+def _merged(batches: Iterable[tuple[Words, pa.RecordBatch]]) -> Iterator[tuple[Words, pa.RecordBatch]]:
     """Larger parts of the rows, so that each partition is not written in many small pieces."""
     keys: list[Words] = []
     pending: list[pa.RecordBatch] = []
@@ -75,10 +81,10 @@ def _merged(batches: Iterable[tuple[Words, pa.RecordBatch]]) -> Iterator[tuple[W
         pending.append(batch)
         size += batch.nbytes
         if size >= _MERGED:
-            yield np.concatenate(keys), pa.Table.from_batches(pending).combine_chunks()
+            yield np.concatenate(keys), pa.concat_batches(pending)
             keys, pending, size = [], [], 0
     if pending:
-        yield np.concatenate(keys), pa.Table.from_batches(pending).combine_chunks()
+        yield np.concatenate(keys), pa.concat_batches(pending)
 
 
 def partition_by_id(batches: Iterable[Words]) -> Iterator[Words]:
@@ -101,6 +107,20 @@ def partition_by_id(batches: Iterable[Words]) -> Iterator[Words]:
 def _sorted_by_id(table: pa.Table) -> Words:
     rows: Words = np.column_stack([column.to_numpy() for column in table.columns])
     return rows[np.argsort(rows[:, 0], kind="stable")]
+
+
+def sorted_order(keys: Words) -> pa.Array:
+    """The stable order of the keys of a partition.
+
+    A radix sort of the 16 bits after those that all of them share leaves little to the sort of the whole keys.
+    """
+    roughly = np.argsort((keys >> _NEXT_BITS).astype(np.uint16), kind="stable")
+    return _positions(roughly[np.argsort(keys[roughly], kind="stable")])
+
+
+def _positions(order: np.ndarray[Any, np.dtype[np.int64]]) -> pa.Array:
+    """Positions of rows as Arrow takes them fastest."""
+    return pa.array(order.astype(np.uint32 if len(order) < 2**32 else np.uint64))
 
 
 def _with_first(first: Words, rest: Iterator[Words]) -> Iterator[Words]:

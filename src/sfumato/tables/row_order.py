@@ -11,7 +11,7 @@ import pyarrow as pa
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
-from sfumato.tables.partitioner import partition
+from sfumato.tables.partitioner import partition, sorted_order
 from sfumato.tables.readers import BATCH
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
@@ -84,6 +84,6 @@ def shuffled(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema)
 
 
 def _sorted(table: pa.Table) -> list[pa.RecordBatch]:
-    order = np.argsort(table.column(_SORT_KEY).to_numpy(), kind="stable")
-    rows: list[pa.RecordBatch] = table.drop_columns([_SORT_KEY]).combine_chunks().take(pa.array(order)).to_batches()
+    order = sorted_order(table.column(_SORT_KEY).to_numpy())
+    rows: list[pa.RecordBatch] = table.drop_columns([_SORT_KEY]).combine_chunks().take(order).to_batches()
     return rows

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import threading
+from collections.abc import Iterator
+
 import numpy as np
 import pyarrow as pa
+import pytest
 
-from sfumato.tables.partitioner import PARTITIONS, partition, partition_by_id
+from sfumato.tables.partitioner import PARTITIONS, partition, partition_by_id, sorted_order
+from sfumato.tables.read_ahead import read_ahead
 
 SCHEMA = pa.schema([("value", pa.int64()), ("text", pa.string())])
 
@@ -50,3 +55,36 @@ def test_ids_are_sorted_and_equal_ones_are_together() -> None:
 def test_nothing_gives_empty_partitions() -> None:
     assert [len(part) for part in partition_by_id(iter(()))] == [0] * PARTITIONS
     assert [len(table) for table in partition(iter(()), SCHEMA, lambda table: table)] == [0] * PARTITIONS
+
+
+@pytest.mark.parametrize("bits", [1, 8, 41, 56, 64])
+def test_the_order_of_keys_is_that_of_a_stable_sort(bits: int) -> None:
+    keys = np.random.default_rng(bits).integers(0, 2**bits, 10_000, np.uint64)
+    assert sorted_order(keys).to_pylist() == np.argsort(keys, kind="stable").tolist()
+
+
+def test_items_are_read_ahead_in_order_and_an_error_arrives_in_its_place() -> None:
+    def items() -> Iterator[int]:
+        yield from range(100)
+        raise ValueError("the end")
+
+    found = []
+    with pytest.raises(ValueError, match="the end"):
+        for item in read_ahead(items(), 3):
+            found.append(item)  # noqa: PERF402 - what came before the error counts
+    assert found == list(range(100))
+
+
+def test_reading_ahead_stops_with_its_caller() -> None:
+    before, made = threading.active_count(), []
+
+    def items() -> Iterator[int]:
+        for i in range(10_000):
+            made.append(i)
+            yield i
+
+    reading = read_ahead(items(), 3)
+    assert [next(reading), next(reading)] == [0, 1]
+    reading.close()
+    assert len(made) < 50
+    assert threading.active_count() == before
