@@ -68,10 +68,9 @@ def test_items_are_read_ahead_in_order_and_an_error_arrives_in_its_place() -> No
         yield from range(100)
         raise ValueError("the end")
 
-    found = []
+    found: list[int] = []
     with pytest.raises(ValueError, match="the end"):
-        for item in read_ahead(items(), 3):
-            found.append(item)  # noqa: PERF402 - what came before the error counts
+        found.extend(read_ahead(items(), 3))
     assert found == list(range(100))
 
 
