@@ -18,6 +18,9 @@ from sfumato.keys.key import Key
 ERASED = "erased"
 """The action of a tombstone: an entry that says that content was destroyed."""
 
+UNREADABLE = "unreadable"
+"""The kind, and every other name, of an entry that cannot be decrypted: it was altered, or its key is lost."""
+
 START = "0" * 64
 """The hash that stands for the missing predecessor of the first entry."""
 
@@ -41,6 +44,13 @@ class Entry:
     """The generation of the master key that was in use."""
     hash: str = ""
     mac: str = ""
+    salt: str = ""
+    """Random digits, without which nobody can confirm a guess of the entry by its hash; earlier versions had none."""
+
+    @property
+    def is_readable(self) -> bool:
+        """Whether the entry could be decrypted."""
+        return self.kind != UNREADABLE
 
     def chained(self, previous: str, authenticator: Authenticator) -> Entry:
         """The entry with its hash and its message authentication code, after the entry with the hash `previous`."""
@@ -49,7 +59,8 @@ class Entry:
 
     def digest(self, previous: str) -> str:
         """The hash that the entry must have after the entry with the hash `previous`."""
-        content = {name: value for name, value in self.__dict__.items() if name not in ("hash", "mac")}
+        left_out = ("hash", "mac") if self.salt else ("hash", "mac", "salt")
+        content = {name: value for name, value in self.__dict__.items() if name not in left_out}
         return hashlib.sha256(previous.encode() + canonical(content).encode()).hexdigest()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import ERASED, START, Authenticator, Entry, canonical
 from sfumato.ledger.database import Database
 from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader, Query
+from sfumato.ledger.row_cipher import RowCipher
 from sfumato.ledger.subject_index import MemoryIndex, StoredIndex, rebuild
 from sfumato.ledger.tables import ACCESSES, ENTRIES, GENERATIONS, VAULT
 
@@ -40,13 +42,13 @@ class LedgerWriter(LedgerReader):
     def __init__(
         self,
         connection: Connection,
-        authenticators: Mapping[int, Authenticator],
+        keys: Mapping[int, Key],
         clock: Callable[[], datetime],
         actor: str,
         memory: HeadMemory | None = None,
         origin: Origin | None = None,
     ) -> None:
-        super().__init__(connection, dict(authenticators), memory)
+        super().__init__(connection, keys, memory)
         self._clock, self._actor, self._origin = clock, actor, origin or Origin(actor)
 
     def create_head(self, name: str, store: str) -> None:
@@ -57,16 +59,13 @@ class LedgerWriter(LedgerReader):
     def append(self, action: str, kind: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
         """Append an entry, and make it the latest one about its subject."""
         head, plain = self.head(), json.loads(canonical(body))
-        entry = Entry(
-            head.entries + 1, self._now(), self._actor, action, kind, dataset, recipient, plain, head.generation
-        )
+        number, about = head.entries + 1, (action, kind, dataset, recipient)
+        entry = Entry(number, self._now(), self._actor, *about, plain, head.generation, salt=_salt())
         entry = entry.chained(head.head, self._authenticators[head.generation])
-        index, counts = self._stored_index(), dict(head.counts)
-        if index.find((kind, dataset, recipient)) is None:
-            counts[kind] = counts.get(kind, 0) + 1
-        self.connection.execute(ENTRIES.insert().values({**entry.__dict__, "body": canonical(plain)}))
+        index = self._stored_index()
+        self.connection.execute(ENTRIES.insert().values(self.cipher.row(ENTRIES.name, entry)))
         index.record(entry)
-        self._write_head(replace(head, entries=entry.number, head=entry.hash, counts=counts, root=index.root))
+        self._write_head(replace(head, entries=number, head=entry.hash, counts={}, root=index.root))
         return entry
 
     def record_access(self, action: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
@@ -74,9 +73,10 @@ class LedgerWriter(LedgerReader):
         head = self.head()
         plain = json.loads(canonical({**body, "address": self._origin.address, "entries": head.entries}))
         who, number = self._origin.credential, head.accesses + 1
-        access = Entry(number, self._now(), who, action, ACCESS, dataset, recipient, plain, head.generation)
+        about = (action, ACCESS, dataset, recipient)
+        access = Entry(number, self._now(), who, *about, plain, head.generation, salt=_salt())
         access = access.chained(head.access_head or START, self._authenticators[head.generation])
-        self.connection.execute(ACCESSES.insert().values({**access.__dict__, "body": canonical(plain)}))
+        self.connection.execute(ACCESSES.insert().values(self.cipher.row(ACCESSES.name, access)))
         self._write_head(replace(head, accesses=number, access_head=access.hash))
         return access
 
@@ -107,15 +107,26 @@ class LedgerWriter(LedgerReader):
         return self._clock().astimezone(UTC).isoformat(timespec="microseconds")
 
     def _stored_index(self) -> StoredIndex:
-        """The index in the database; computed first where an earlier version wrote the ledger."""
+        """The index in the database; where an earlier version wrote the ledger, it is first encrypted and indexed."""
         found = self._index()
         if isinstance(found, MemoryIndex):
-            found = self._verified_index = rebuild(self.connection, found)
+            self._encrypt_rows(self.cipher)
+            found = self._verified_index = rebuild(self.connection, found, self.cipher.token)
         return found
 
     def trust_entries(self) -> None:
         """Take the chain of entries as it is: its keys are lost, so that nothing shows who wrote it."""
-        self._verified_index = rebuild(self.connection, self._recomputed(self.head()))
+        self._verified_index = rebuild(self.connection, self._recomputed(self.head(), lost=True), self.cipher.token)
+        self._encrypt_rows(self.cipher)
+
+    def _encrypt_rows(self, cipher: RowCipher) -> None:
+        """Encrypt all rows that can be read, with another cipher or for the first time."""
+        for table in (ENTRIES, ACCESSES):
+            for row in self.rows(table):
+                entry = self._entry(row, table)
+                if entry.is_readable:
+                    is_same = table.c.number == entry.number
+                    self.connection.execute(table.update().where(is_same).values(cipher.row(table.name, entry)))
 
     def save_generation(self, generation: Generation) -> None:
         """Store a generation of the master key, or replace the wrapped key of an existing one."""
@@ -126,8 +137,12 @@ class LedgerWriter(LedgerReader):
         self._write_head(self.head())
 
     def rotate_key(self, generation: int, key: Key) -> None:
-        """Authenticate with another generation of the master key from the next entry on."""
+        """Authenticate with another generation of the master key from the next entry on, and encrypt all with it."""
+        self._keys = {**self._keys, generation: key}
         self._authenticators = {**self._authenticators, generation: Authenticator(key)}
+        cipher = RowCipher(self._keys)
+        self._encrypt_rows(cipher)
+        self._cipher = cipher
         self._write_head(replace(self.head(), generation=generation))
 
     def set_store(self, store: str) -> None:
@@ -164,11 +179,17 @@ class Ledger:
         return Ledger(database, actor=self._actor, clock=self._clock, memory=self._memory, origin=self._origin)
 
     @contextlib.contextmanager
-    def reading(self, keys: Mapping[int, Key] | None = None, *, snapshot: bool = False) -> Iterator[LedgerReader]:
-        """A transaction that reads; with the master keys, it trusts only entries that the vault itself wrote."""
-        authenticators = _authenticators(keys or {})
-        with self.database.transaction(writes=False, snapshot=snapshot or bool(keys)) as connection:
-            yield LedgerReader(connection, authenticators, self._memory)
+    def reading(self, keys: Mapping[int, Key] | None = None, *, trusting: bool = False) -> Iterator[LedgerReader]:
+        """A transaction that reads.
+
+        Args:
+            keys: the master keys, without which only the head can be read; with them, only entries that the vault
+                itself wrote are trusted.
+            trusting: do not authenticate entries; for a verification, which reports all that is wrong.
+
+        """
+        with self.database.transaction(writes=False, snapshot=bool(keys)) as connection:
+            yield LedgerReader(connection, keys, self._memory, trusting=trusting)
 
     @contextlib.contextmanager
     def writing(self, keys: Mapping[int, Key], *, check_seal: bool = True) -> Iterator[LedgerWriter]:
@@ -181,8 +202,7 @@ class Ledger:
         """
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
-            authenticators = _authenticators(keys)
-            writing = LedgerWriter(connection, authenticators, self._clock, self._actor, self._memory, self._origin)
+            writing = LedgerWriter(connection, keys, self._clock, self._actor, self._memory, self._origin)
             if check_seal:
                 writing.verified_head()
             else:
@@ -193,7 +213,7 @@ class Ledger:
     def creating(self, key: Key) -> Iterator[LedgerWriter]:
         """A transaction that creates the tables and writes to them."""
         with self.database.creation() as connection:
-            yield LedgerWriter(connection, {1: Authenticator(key)}, self._clock, self._actor)
+            yield LedgerWriter(connection, {1: key}, self._clock, self._actor)
 
     @contextlib.contextmanager
     def restoring(self) -> Iterator[tuple[Connection, Callable[[Mapping[int, Key]], LedgerWriter]]]:
@@ -201,13 +221,13 @@ class Ledger:
         with self.database.creation() as connection:
 
             def write(keys: Mapping[int, Key]) -> LedgerWriter:
-                return LedgerWriter(connection, _authenticators(keys), self._clock, self._actor)
+                return LedgerWriter(connection, keys, self._clock, self._actor)
 
             yield connection, write
 
 
-def _authenticators(keys: Mapping[int, Key]) -> dict[int, Authenticator]:
-    return {number: Authenticator(key) for number, key in keys.items()}
+def _salt() -> str:
+    return secrets.token_hex(16)
 
 
 def _row(head: Head) -> dict[str, Any]:

@@ -10,8 +10,10 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection, Row
 
-from sfumato.errors import TamperedError, VaultError
+from sfumato.errors import CustodyError, TamperedError, VaultError
+from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry
+from sfumato.ledger.row_cipher import RowCipher, is_encrypted
 from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, SubjectName, running
 from sfumato.ledger.tables import ACCESSES, ENTRIES, GENERATIONS, VAULT
 
@@ -34,7 +36,7 @@ class Head:
     entries: int
     head: str
     counts: dict[str, int]
-    """The number of subjects of each kind."""
+    """The number of subjects of each kind, where an earlier version wrote the ledger; else empty."""
     root: str
     """The root of the index of subjects; empty where an earlier version wrote the ledger."""
     seal: str
@@ -114,18 +116,24 @@ class HeadMemory:
 class LedgerReader:
     """A transaction that reads.
 
-    With authenticators it trusts only what the vault wrote: each entry has its authentication code, and the latest
-    entry about a subject, or all of them, are those that the sealed head of the ledger commits to.
+    With the master keys it trusts only what the vault wrote: each entry has its authentication code, and the latest
+    entry about a subject, or all of them, are those that the sealed head of the ledger commits to. Without them, it
+    can read only the head and the wrapped keys.
     """
 
     def __init__(
         self,
         connection: Connection,
-        authenticators: Mapping[int, Authenticator] | None = None,
+        keys: Mapping[int, Key] | None = None,
         memory: HeadMemory | None = None,
+        *,
+        trusting: bool = False,
     ) -> None:
+        """Read in the transaction of a connection; if `trusting`, entries are not authenticated, only decrypted."""
         self.connection = connection
-        self._authenticators = authenticators or {}
+        self._keys = dict(keys or {})
+        self._authenticators = {} if trusting else {number: Authenticator(key) for number, key in self._keys.items()}
+        self._cipher = RowCipher(self._keys) if self._keys else None
         self._memory = memory or HeadMemory()
         self._verified_index: StoredIndex | MemoryIndex | None = None
 
@@ -142,29 +150,42 @@ class LedgerReader:
         rows = self.connection.execute(sa.select(GENERATIONS).order_by(GENERATIONS.c.number))
         return [Generation(r.number, r.fingerprint, r.public, _json(r.lock), r.lost) for r in rows]
 
+    @property
+    def cipher(self) -> RowCipher:
+        """Encrypts and decrypts rows."""
+        if self._cipher is None:
+            raise CustodyError("the ledger must be unlocked with the vault's passphrase or key to be read; give it")
+        return self._cipher
+
     def latest(self, kind: str, dataset: str = "", recipient: str = "") -> Entry | None:
         """The latest entry about a subject."""
-        if self._authenticators:
-            subject = self._index().find((kind, dataset, recipient))
-            return None if subject is None else self._at(subject.entry, subject.hash)
-        about = ENTRIES.c.kind == kind, ENTRIES.c.dataset == dataset, ENTRIES.c.recipient == recipient
-        query = sa.select(ENTRIES).where(*about).order_by(ENTRIES.c.number.desc()).limit(1)
-        row = self.connection.execute(query).one_or_none()
-        return None if row is None else _entry(row)
+        subject = self._index().find((kind, dataset, recipient))
+        return None if subject is None else self._at(subject.entry, subject.hash)
+
+    def latest_by_token(self, kind: str, token: str) -> Entry | None:
+        """The latest entry about a dataset whose name is known only by its token."""
+        subject = self._index().find_tokens((self.cipher.token(kind), token, self.cipher.token("")))
+        return None if subject is None else self._at(subject.entry, subject.hash)
+
+    def subjects(self, kind: str) -> int:
+        """The number of subjects of a kind."""
+        found = self._index().find((kind, ANY, ANY))
+        return 0 if found is None else found.subjects
 
     def _at(self, number: int, digest: str) -> Entry:
         """The entry with this number, which must have this hash."""
         row = self.connection.execute(sa.select(ENTRIES).where(ENTRIES.c.number == number)).one_or_none()
         if row is None or row.hash != digest:
             raise TamperedError(f"entry {number} of the ledger was removed or replaced; {_ADVICE}")
-        return self.authenticated(_entry(row))
+        return self.authenticated(self._entry(row, ENTRIES))
 
     def _index(self) -> StoredIndex | MemoryIndex:
         """The index of subjects, under the sealed head."""
         if self._verified_index is None:
             head = self.verified_head()
             legacy = head.entries and not head.root
-            self._verified_index = self._recomputed(head) if legacy else StoredIndex(self.connection, head.root)
+            stored = StoredIndex(self.connection, head.root, self.cipher.token)
+            self._verified_index = self._recomputed(head) if legacy else stored
         return self._verified_index
 
     def verified_head(self) -> Head:
@@ -184,20 +205,27 @@ class LedgerReader:
             )
         self._memory.check(head)
 
-    def _recomputed(self, head: Head) -> MemoryIndex:
-        """The index of all entries, whose hash chain must end in the head."""
-        index, previous = MemoryIndex(), START
+    def _recomputed(self, head: Head, *, lost: bool = False) -> MemoryIndex:
+        """The index of all entries, whose chain must end in the head; without unreadable ones, if keys are lost."""
+        index, previous = MemoryIndex(self.cipher.token), START
         for number, entry in enumerate(self.history(), 1):
-            if entry.number != number or entry.digest(previous) != entry.hash:
+            is_known = entry.is_readable or not lost
+            if entry.number != number or (is_known and entry.digest(previous) != entry.hash):
                 raise TamperedError(f"entry {number} of the ledger does not continue its hash chain; {_ADVICE}")
-            index.record(entry)
+            if is_known:
+                index.record(entry)
             previous = entry.hash
         if previous != head.head:
             raise TamperedError(f"the ledger must end with entry {head.entries}, and it does not; {_ADVICE}")
         return index
 
-    def authenticated(self, entry: Entry) -> Entry:
-        """The entry itself; raises `TamperedError` if the vault did not write it so, as far as keys are at hand."""
+    def authenticated(self, entry: Entry, previous: str | None = None) -> Entry:
+        """The entry itself; raises `TamperedError` if the vault did not write it so, as far as keys are at hand.
+
+        Args:
+            previous: the hash of the entry before it, if that was read already.
+
+        """
         authenticator = self._authenticators.get(entry.generation)
         if self._authenticators and authenticator is None and not self._is_lost(entry.generation):
             raise TamperedError(
@@ -205,8 +233,7 @@ class LedgerReader:
                 f"is unknown: somebody else wrote it; {_ADVICE}"
             )
         if authenticator is not None:
-            before = sa.select(ENTRIES.c.hash).where(ENTRIES.c.number == entry.number - 1)
-            previous = self.connection.execute(before).scalar() or START
+            previous = previous or self._hashes([entry.number - 1]).get(entry.number - 1, START)
             if (entry.digest(previous), authenticator.mac(entry.hash)) != (entry.hash, entry.mac):
                 raise TamperedError(
                     f"entry {entry.number} of the ledger must have the authentication code of its content, and it was "
@@ -239,7 +266,8 @@ class LedgerReader:
         if not self._authenticators:
             return found
         if query.subject is None:
-            return [self.authenticated(entry) for entry in found]
+            before = self._hashes([entry.number - 1 for entry in found])
+            return [self.authenticated(entry, before.get(entry.number - 1, START)) for entry in found]
         self._require_complete(query.subject, found)
         return found
 
@@ -276,36 +304,43 @@ class LedgerReader:
 
     def latest_accesses(self, actors: list[str]) -> dict[str, str]:
         """When some actors had access last."""
-        by_actor = sa.select(ACCESSES.c.actor, sa.func.max(ACCESSES.c.at)).where(ACCESSES.c.actor.in_(actors))
-        return {actor: str(at) for actor, at in self.connection.execute(by_actor.group_by(ACCESSES.c.actor))}
+        tokens = {self.cipher.token(actor): actor for actor in actors}
+        by_actor = sa.select(ACCESSES.c.actor, sa.func.max(ACCESSES.c.at)).where(ACCESSES.c.actor.in_(tokens))
+        return {tokens[found]: str(at) for found, at in self.connection.execute(by_actor.group_by(ACCESSES.c.actor))}
 
     def _selected(self, query: Query, table: sa.Table = ENTRIES) -> list[Entry]:
         """The entries that a query selects, as they are in the database."""
         statement = sa.select(table)
         for name in ("dataset", "recipient", "action", "kind"):
             value = getattr(query, name)
-            statement = statement if value is None else statement.where(table.c[name] == value)
+            if value is not None:  # an earlier version stored it in plain
+                statement = statement.where(table.c[name].in_((self.cipher.token(value), value)))
         statement = statement if query.since is None else statement.where(table.c.at >= query.since)
         statement = statement if query.until is None else statement.where(table.c.at < query.until)
         statement = statement if query.before is None else statement.where(table.c.number < query.before)
         statement = statement.order_by(table.c.number.desc()).limit(query.last)
-        return [_entry(row) for row in self.connection.execute(statement)][::-1]
+        return [self._entry(row, table) for row in self.connection.execute(statement)][::-1]
 
     def history(self, table: sa.Table = ENTRIES) -> Iterator[Entry]:
         """All entries in order, read page by page."""
+        return (self._entry(row, table) for row in self.rows(table))
+
+    def rows(self, table: sa.Table) -> Iterator[Row[Any]]:
+        """All rows of a table of entries in order, as they are stored, read page by page."""
         after = 0
         while True:
             page = sa.select(table).where(table.c.number > after).order_by(table.c.number).limit(PAGE)
             rows = self.connection.execute(page).all()
-            yield from map(_entry, rows)
+            yield from rows
             if len(rows) < PAGE:
                 return
             after = rows[-1].number
 
-
-def _entry(row: Row[Any]) -> Entry:
-    values = dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
-    return Entry(**{**values, "body": _json(values["body"])})
+    def _entry(self, row: Row[Any], table: sa.Table) -> Entry:
+        values = dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
+        if is_encrypted(values):
+            return self.cipher.entry(table.name, values)
+        return Entry(**{**values, "body": _json(values["body"])})
 
 
 def _json(text: str) -> dict[str, Any]:

@@ -4,13 +4,13 @@ An entry's authentication code shows that the vault wrote it, but not that it is
 rows could hide a revocation. So each subject (a kind, a dataset, a recipient, and each combination with `ANY` for the
 last two) has a row with its number of entries and a running digest of them; the rows are the leaves of a Merkle tree
 whose root is in the sealed head of the ledger. A lookup verifies one path of the tree: its cost does not grow with the
-ledger (until there are many more than `2^16` subjects).
+ledger (until there are many more than `2^16` subjects). Subjects are stored under the tokens of their names.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 
 import sqlalchemy as sa
@@ -30,7 +30,10 @@ _EMPTY = ""
 """The hash of nothing: of the tree of an empty ledger, and of a bucket without subjects."""
 
 SubjectName = tuple[str, str, str]
-"""Kind, dataset and recipient."""
+"""Kind, dataset and recipient, or the tokens of them."""
+
+Token = Callable[[str], str]
+"""The keyed hash of a name."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,7 @@ class Subject:
 
     @property
     def name(self) -> SubjectName:
-        """Kind, dataset and recipient."""
+        """The tokens of kind, dataset and recipient."""
         return self.kind, self.dataset, self.recipient
 
 
@@ -77,21 +80,27 @@ def running(digest: str, entry: Entry) -> str:
 class MemoryIndex:
     """The index of some entries, in memory."""
 
-    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+    def __init__(self, token: Token) -> None:
+        self._token = token
         self._subjects: dict[SubjectName, Subject] = {}
-        for entry in entries:
-            self.record(entry)
+        self.names: dict[SubjectName, SubjectName] = {}
+        """The name of each subject, by its tokens."""
 
     def record(self, entry: Entry) -> None:
         """Add an entry, in order."""
-        names = names_of(entry)
-        is_new = names[0] not in self._subjects
+        names = {_tokens(name, self._token): name for name in names_of(entry)}
+        is_new = next(iter(names)) not in self._subjects
         for name in names:
             self._subjects[name] = extended(self._subjects.get(name), name, entry, is_new=is_new)
+        self.names |= names
 
     def find(self, name: SubjectName) -> Subject | None:
         """The subject with this name."""
-        return self._subjects.get(name)
+        return self.find_tokens(_tokens(name, self._token))
+
+    def find_tokens(self, tokens: SubjectName) -> Subject | None:
+        """The subject whose name has these tokens."""
+        return self._subjects.get(tokens)
 
     def __iter__(self) -> Iterator[Subject]:
         return iter(self._subjects.values())
@@ -112,20 +121,24 @@ class MemoryIndex:
 class StoredIndex:
     """The index in the database, of which everything that is read is verified against the root of the tree."""
 
-    def __init__(self, connection: Connection, root: str) -> None:
-        self._connection, self.root = connection, root
+    def __init__(self, connection: Connection, root: str, token: Token) -> None:
+        self._connection, self.root, self._token = connection, root, token
         self._inner: dict[int, str] | None = None
         self._leaves: dict[int, dict[int, str]] = {}
 
     def find(self, name: SubjectName) -> Subject | None:
         """The subject with this name, verified; none if the ledger has no entry about it, which is verified too."""
-        return self._subjects(_bucket(name)).get(name)
+        return self.find_tokens(_tokens(name, self._token))
+
+    def find_tokens(self, tokens: SubjectName) -> Subject | None:
+        """The subject whose name has these tokens, verified."""
+        return self._subjects(_bucket(tokens)).get(tokens)
 
     def record(self, entry: Entry) -> None:
         """Add an entry, after verification of what is there, and compute the new root."""
         names = names_of(entry)
         is_new = self.find(names[0]) is None
-        for name in names:
+        for name in (_tokens(one, self._token) for one in names):
             bucket = _bucket(name)
             subjects = self._subjects(bucket)
             before = subjects.get(name)
@@ -179,7 +192,7 @@ class StoredIndex:
         return list(self._connection.execute(query))
 
 
-def rebuild(connection: Connection, index: MemoryIndex) -> StoredIndex:
+def rebuild(connection: Connection, index: MemoryIndex, token: Token) -> StoredIndex:
     """Replace the index in the database by one of all entries."""
     nodes = index.nodes()
     root = nodes.pop(-1)
@@ -189,7 +202,12 @@ def rebuild(connection: Connection, index: MemoryIndex) -> StoredIndex:
         rows = [{**asdict(subject), "bucket": _bucket(subject.name)} for subject in index]
         connection.execute(SUBJECTS.insert(), rows)
         connection.execute(NODES.insert(), [{"number": number, "hash": value} for number, value in nodes.items()])
-    return StoredIndex(connection, root)
+    return StoredIndex(connection, root, token)
+
+
+def _tokens(name: SubjectName, token: Token) -> SubjectName:
+    kind, dataset, recipient = name
+    return token(kind), token(dataset), token(recipient)
 
 
 def _bucket(name: SubjectName) -> int:

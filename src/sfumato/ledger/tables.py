@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
 
-REVISION = "0004"
+REVISION = "0005"
 """The revision of the last migration that leads to these tables."""
 
 EARLIER = ("0001",)

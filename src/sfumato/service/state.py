@@ -1,6 +1,7 @@
 """State that all server workers share in the vault's database: sign-in sessions, background jobs and sizes of copies.
 
-All of it is temporary: dropping these tables signs everybody out and forgets old jobs, and does no other harm.
+All of it is temporary: dropping these tables signs everybody out and forgets old jobs, and does no other harm. Names
+and texts are encrypted.
 """
 
 from __future__ import annotations
@@ -16,33 +17,33 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from sfumato.errors import Unavailable
+from sfumato.errors import TamperedError, Unavailable
 from sfumato.keys.key import Key
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.chain import Authenticator
 from sfumato.ledger.tables import VAULT
 from sfumato.vault import Vault
+from sfumato.vault.data_keys import job_scope
 
 _TABLES = sa.MetaData()
 
 SESSIONS = sa.Table(
-    "sfumato_sessions",
+    "sfumato_browser_sessions",
     _TABLES,
     sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("operator", sa.String(100), nullable=False),
-    sa.Column("token", sa.Text, nullable=False),
+    sa.Column("holder", sa.Text, nullable=False),
     sa.Column("csrf", sa.String(64), nullable=False),
     sa.Column("until", sa.String(32), nullable=False),
     sa.Column("mac", sa.String(64), nullable=False),
 )
 
 JOBS = sa.Table(
-    "sfumato_jobs",
+    "sfumato_background_jobs",
     _TABLES,
     sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("kind", sa.String(20), nullable=False),
-    sa.Column("dataset", sa.String(100), nullable=False),
-    sa.Column("actor", sa.String(120), nullable=False),
+    sa.Column("kind", sa.String(16), nullable=False),
+    sa.Column("dataset", sa.String(16), nullable=False),
+    sa.Column("about", sa.Text, nullable=False),
     sa.Column("state", sa.String(10), nullable=False),
     sa.Column("stage", sa.Text, nullable=False),
     sa.Column("rows", sa.BigInteger, nullable=False),
@@ -59,11 +60,11 @@ SIZES = sa.Table(
     sa.Column("bytes", sa.BigInteger, nullable=False),
 )
 
-_ENCRYPTED = ("result", "report")
-"""The columns of jobs that are encrypted."""
+_EARLIER = ("sfumato_sessions", "sfumato_jobs")
+"""Tables of an earlier version, which are dropped."""
 
-_SCOPE = "jobs"
-"""The scope of the key of jobs that are about no dataset, or about one that does not exist yet."""
+_ENCRYPTED = ("stage", "result", "report")
+"""The columns of jobs that are encrypted when they change; `about` has the kind, the dataset and the actor."""
 
 _JOB_RETENTION = timedelta(days=90)
 """How long finished jobs are kept."""
@@ -115,6 +116,8 @@ class State:
         with self._database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())  # one worker at a time creates the tables
             _TABLES.create_all(connection, checkfirst=True)
+            for name in _EARLIER:
+                connection.execute(sa.text(f"DROP TABLE IF EXISTS {name}"))
 
     def sign_in(self, operator: str, token: str, hours: int) -> tuple[str, Session]:
         """Start a session; returns the secret for the browser's cookie, and the session."""
@@ -122,23 +125,33 @@ class State:
         until = _text(datetime.now(UTC) + timedelta(hours=hours))
         session = Session(hash_of(secret), operator, token, secrets.token_urlsafe(24), until)
         session = replace(session, mac=session.expected_mac(self._authenticator(), secret))
+        values = {name: getattr(session, name) for name in ("hash", "csrf", "until", "mac")}
+        holder = self._session_cipher().encrypt(session.hash, json.dumps([operator, token]))
         with self._database.transaction(writes=True) as connection:
             connection.execute(SESSIONS.delete().where(SESSIONS.c.until < _text(datetime.now(UTC))))
-            connection.execute(SESSIONS.insert().values(**session.__dict__))
+            connection.execute(SESSIONS.insert().values(holder=holder, **values))
         return secret, session
 
     def session(self, secret: str) -> Session | None:
         """The session of a browser's secret, if it is genuine and has not expired."""
         with self._database.transaction(writes=False) as connection:
             row = connection.execute(sa.select(SESSIONS).where(SESSIONS.c.hash == hash_of(secret))).one_or_none()
-        found = None if row is None else Session(**row._mapping)  # noqa: SLF001 - a public attribute in spite of its name
-        if found is None or found.until <= _text(datetime.now(UTC)):
+        if row is None or row.until <= _text(datetime.now(UTC)):
             return None
+        try:
+            operator, token = json.loads(self._session_cipher().decrypt(row.hash, row.holder))
+        except TamperedError:  # or there is a new master key
+            return None
+        found = Session(row.hash, operator, token, row.csrf, row.until, row.mac)
         return found if hmac.compare_digest(found.expected_mac(self._authenticator(), secret), found.mac) else None
 
     def _authenticator(self) -> Authenticator:
         keys = self._vault.keys()
         return Authenticator(keys[max(keys)].derive("sessions"))
+
+    def _session_cipher(self) -> TextCipher:
+        keys = self._vault.keys()
+        return TextCipher.of(keys[max(keys)].derive("session texts"), "sessions")
 
     def sign_out(self, session: Session) -> None:
         """End a session."""
@@ -147,11 +160,13 @@ class State:
 
     def add_job(self, kind: str, dataset: str, actor: str) -> str:
         """Record a new job that waits to be run; returns its id."""
-        job, now = secrets.token_hex(8), _text(datetime.now(UTC))
-        values = {"kind": kind, "dataset": dataset, "actor": actor, "state": "waiting", "stage": "waiting", "rows": 0}
+        job, now, token = secrets.token_hex(8), _text(datetime.now(UTC)), self._vault.store.keys.token
+        about = json.dumps({"kind": kind, "dataset": dataset, "actor": actor})
+        values = {"kind": token(kind), "dataset": token(dataset), "state": "waiting", "rows": 0, "stage": ""}
+        values["about"] = self._cipher(token(dataset)).encrypt(f"{job} about", about)
         with self._database.transaction(writes=True) as connection:
             connection.execute(JOBS.delete().where(JOBS.c.begun < _text(datetime.now(UTC) - _JOB_RETENTION)))
-            connection.execute(JOBS.insert().values(id=job, result="{}", report="", begun=now, beat=now, **values))
+            connection.execute(JOBS.insert().values(id=job, result="", report="", begun=now, beat=now, **values))
         return job
 
     def update_job(self, job: str, **changes: Any) -> None:
@@ -161,24 +176,29 @@ class State:
             values["result"] = json.dumps(values["result"], allow_nan=False)
         texts = {name: values[name] for name in _ENCRYPTED if values.get(name)}
         if texts:
-            scope, cipher = self._cipher_of(job)
-            values |= {name: f"{scope} {cipher.encrypt(f'{job} {name}', text)}" for name, text in texts.items()}
+            cipher = self._cipher(self._dataset_of(job))
+            values |= {name: cipher.encrypt(f"{job} {name}", text) for name, text in texts.items()}
         with self._database.transaction(writes=True) as connection:
             connection.execute(JOBS.update().where(JOBS.c.id == job).values(**values))
 
-    def _cipher_of(self, job: str) -> tuple[str, TextCipher]:
-        """The cipher of a job's texts, which are erased with its dataset, and the scope of its key."""
+    def _dataset_of(self, job: str) -> str:
+        """The token of the dataset that a job is about."""
         with self._database.transaction(writes=False) as connection:
-            dataset = connection.execute(sa.select(JOBS.c.dataset).where(JOBS.c.id == job)).scalar()
-        keys, scope = self._vault.store.keys, f"datasets/{dataset}"
-        found = keys.find(scope) if dataset else None
-        return (scope, _cipher(found)) if found else (_SCOPE, _cipher(keys.get_or_create(_SCOPE)))
+            return str(connection.execute(sa.select(JOBS.c.dataset).where(JOBS.c.id == job)).scalar() or "")
 
-    def _decrypted(self, job: str, name: str, stored: str) -> str:
-        """A text of a job; empty if its dataset was erased since, or if an earlier version stored it."""
-        scope, _, text = stored.partition(" ")
-        key = self._vault.store.keys.find(scope) if text and not stored.startswith(("{", "<")) else None
-        return "" if key is None else _cipher(key).decrypt(f"{job} {name}", text)
+    def _cipher(self, dataset: str) -> TextCipher:
+        """The cipher of the texts of jobs about a dataset, which are erased with it."""
+        return _cipher(self._vault.store.keys.get_or_create(job_scope(dataset)))
+
+    def _decrypted(self, dataset: str, job: str, name: str, stored: str) -> str:
+        """A text of a job; empty if there is none, or its dataset was erased since."""
+        key = self._vault.store.keys.find(job_scope(dataset)) if stored else None
+        if key is None:
+            return ""
+        try:
+            return _cipher(key).decrypt(f"{job} {name}", stored)
+        except TamperedError:  # erased, and another job of that name came later
+            return ""
 
     def job(self, name: str) -> Job | None:
         """A job by its id, with its result."""
@@ -186,9 +206,9 @@ class State:
 
     def jobs(self, kind: str | None = None, dataset: str | None = None) -> list[Job]:
         """The latest jobs, newest first, without their results, which can be large."""
-        conditions = [JOBS.c.kind == kind] if kind else []
-        no_result = sa.literal("{}").label("result")
-        return self._jobs(no_result, *conditions, *([JOBS.c.dataset == dataset] if dataset else []))
+        asked = {JOBS.c.kind: kind, JOBS.c.dataset: dataset}
+        conditions = [column == self._vault.store.keys.token(name) for column, name in asked.items() if name]
+        return self._jobs(sa.literal("").label("result"), *conditions)
 
     def _jobs(self, result: Any, *where: Any) -> list[Job]:
         columns = [column for column in JOBS.c if column.name not in ("report", "result")]
@@ -196,16 +216,23 @@ class State:
         with self._database.transaction(writes=False) as connection:
             rows = connection.execute(query.order_by(JOBS.c.begun.desc()).limit(100)).mappings().all()
         alive_since = _text(datetime.now(UTC) - HEARTBEAT_TIMEOUT)
-        return [
-            _job({**row, "result": self._decrypted(row["id"], "result", row["result"]) or "{}"}, alive_since)
-            for row in rows
-        ]
+        return [self._job(dict(row), alive_since) for row in rows]
+
+    def _job(self, row: dict[str, Any], alive_since: str) -> Job:
+        texts = {
+            name: self._decrypted(row["dataset"], row["id"], name, row.pop(name))
+            for name in ("about", "stage", "result")
+        }
+        about = json.loads(texts["about"] or '{"kind": "", "dataset": "", "actor": ""}')
+        is_lost = row.pop("beat") < alive_since and row["state"] in ("waiting", "running")
+        row |= about | {"stage": texts["stage"] or row["state"], "result": json.loads(texts["result"] or "{}")}
+        return Job(**row | ({"state": "lost"} if is_lost else {}))
 
     def report(self, name: str) -> str:
         """The HTML report of a job, or an empty string."""
         with self._database.transaction(writes=False) as connection:
             stored = connection.execute(sa.select(JOBS.c.report).where(JOBS.c.id == name)).scalar() or ""
-        return self._decrypted(name, "report", stored)
+        return self._decrypted(self._dataset_of(name), name, "report", stored)
 
     def size(self, tag: str) -> int | None:
         """The size in bytes of a copy that has been generated completely before."""
@@ -226,12 +253,6 @@ def hash_of(secret: str) -> str:
 
 def _cipher(key: Key) -> TextCipher:
     return TextCipher.of(key, "results of background jobs")
-
-
-def _job(row: dict[str, Any], alive_since: str) -> Job:
-    lost = row["state"] in ("waiting", "running") and row.pop("beat") < alive_since
-    row.pop("beat", None)
-    return Job(**{**row, "result": json.loads(row["result"]), "state": "lost" if lost else row["state"]})
 
 
 def _text(moment: datetime) -> str:

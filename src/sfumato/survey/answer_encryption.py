@@ -11,7 +11,7 @@ from sqlalchemy.engine import Connection
 
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.ledger import Ledger
-from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES
+from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES, SURVEYS
 from sfumato.vault.data_keys import DataKeys
 
 
@@ -20,19 +20,21 @@ class AnswerCipher:
     """Encrypts the answers to one survey; each is bound to the survey and to the key of its row."""
 
     survey: str
+    """The token of the survey's name, under which its rows are stored."""
     cipher: TextCipher
 
     @classmethod
     def of(cls, ledger: Ledger, keys: DataKeys, survey: str) -> AnswerCipher:
         """The cipher of a survey. With its key, the answers that an earlier version stored in plain are encrypted."""
-        subject, found = f"answers to {survey}", keys.find(survey_scope(survey))
+        token = keys.token(survey)
+        subject, found = f"answers to {survey}", keys.find(survey_scope(token))
         if found is not None:
-            return cls(survey, TextCipher.of(found, subject))
+            return cls(token, TextCipher.of(found, subject))
         with ledger.writing(keys.master_keys()) as writing:
-            found, is_new = keys.created_in(writing, survey_scope(survey))
-            cipher = cls(survey, TextCipher.of(found, subject))
+            found, is_new = keys.created_in(writing, survey_scope(token))
+            cipher = cls(token, TextCipher.of(found, subject))
             if is_new:
-                cipher._encrypt_plain(writing.connection)
+                cipher._encrypt_plain(writing.connection, survey)
         return cipher
 
     def encrypt(self, row: str, text: str) -> str:
@@ -53,8 +55,10 @@ class AnswerCipher:
         parts = [self.decrypt(key, text).split(" ", 1) for key, text in records]
         return [int(label) for label, _ in parts], [row for _, row in parts]
 
-    def _encrypt_plain(self, connection: Connection) -> None:
-        """Encrypt what an earlier version stored in plain."""
+    def _encrypt_plain(self, connection: Connection, name: str) -> None:
+        """Encrypt what an earlier version stored in plain, under the survey's name."""
+        for stored in SURVEYS.sorted_tables:
+            connection.execute(stored.update().where(stored.c.survey == name).values(survey=self.survey))
         for table in (ANSWERS, CLEAR):
             for record in connection.execute(sa.select(table).where(table.c.survey == self.survey)).all():
                 values = {"label": 0, "row": self.encrypt(record.key, f"{record.label} {record.row}")}
@@ -65,6 +69,6 @@ class AnswerCipher:
             connection.execute(GUIDANCES.update().where(*same).values(tally=tally))
 
 
-def survey_scope(survey: str) -> str:
-    """The scope of the key of a survey."""
-    return f"surveys/{survey}"
+def survey_scope(token: str) -> str:
+    """The scope of the key of a survey, given by the token of its name."""
+    return f"surveys/{token}"

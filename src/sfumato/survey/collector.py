@@ -55,12 +55,13 @@ class Collector:
             is_guided = survey.mode == "guided"
             if is_guided:
                 _lock_survey(connection, name)
-            is_first = self._use_tickets(connection, name, [one.ticket for one in submissions], invited=invited)
+            tickets = [ticket_hash(name, one.ticket) for one in submissions]
+            is_first = _use_tickets(connection, cipher.survey, tickets, invited=invited)
             accepted = [one for one, is_new in zip(submissions, is_first, strict=True) if is_new]
             if accepted:
                 epochs = Epochs(connection, cipher, survey)
                 batch = epochs.count() if is_guided else 0
-                common = {"survey": name, "batch": batch}
+                common = {"survey": cipher.survey, "batch": batch}
                 connection.execute(
                     ANSWERS.insert(), [{**_record(cipher, one), **common, "level": one.level} for one in accepted]
                 )
@@ -73,40 +74,22 @@ class Collector:
         cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
             _lock_survey(connection, name)
-            [is_first] = self._use_tickets(connection, name, [submission.ticket], invited=invited)
+            tickets = [ticket_hash(name, submission.ticket)]
+            [is_first] = _use_tickets(connection, cipher.survey, tickets, invited=invited)
             if is_first:
                 epochs = Epochs(connection, cipher, survey)
                 if not epochs.needs_unperturbed():
                     raise BootstrapComplete("this survey needs no more unperturbed answers; send a perturbed one")
-                connection.execute(CLEAR.insert().values(survey=name, **_record(cipher, submission)))
+                connection.execute(CLEAR.insert().values(survey=cipher.survey, **_record(cipher, submission)))
                 epochs.begin()
             return is_first
 
-    def _use_tickets(
-        self, connection: Connection, name: str, tickets: Sequence[str], *, invited: bool
-    ) -> list[bool | None]:
-        """Use up tickets; for each whether this was its first use, or None where it is not an invited one."""
-        hashes = [ticket_hash(name, ticket) for ticket in tickets]
-        valid = set(hashes)
-        if invited:
-            query = sa.select(INVITED.c.hash).where(INVITED.c.survey == name, INVITED.c.hash.in_(hashes))
-            valid = set(connection.execute(query).scalars())
-        values = [{"survey": name, "hash": one} for one in sorted(valid)]  # sorted, so that writers cannot deadlock
-        fresh: set[str] = set()
-        if values:
-            insert = _insert(connection, TICKETS).values(values).on_conflict_do_nothing()
-            fresh = set(connection.execute(insert.returning(TICKETS.c.hash)).scalars())
-        is_first: list[bool | None] = []
-        for one in hashes:
-            is_first.append(one in fresh if one in valid else None)
-            fresh.discard(one)
-        return is_first
-
     def invite(self, name: str, count: int) -> list[str]:
         """Issue new tickets; only their hashes are stored."""
-        tickets = [secrets.token_hex(16) for _ in range(count)]
+        tickets, survey = [secrets.token_hex(16) for _ in range(count)], self._cipher(name).survey
         with self._database.transaction(writes=True) as connection:
-            connection.execute(INVITED.insert(), [{"survey": name, "hash": ticket_hash(name, one)} for one in tickets])
+            rows = [{"survey": survey, "hash": ticket_hash(name, one)} for one in tickets]
+            connection.execute(INVITED.insert(), rows)
         return tickets
 
     def epoch(self, name: str, survey: Survey) -> Epoch:
@@ -129,8 +112,9 @@ class Collector:
 
     def counts(self, name: str) -> tuple[dict[int, int], int]:
         """The number of perturbed rows at each level, and the number of unperturbed rows."""
-        by_level = sa.select(ANSWERS.c.level, sa.func.count()).where(ANSWERS.c.survey == name)
-        unperturbed = sa.select(sa.func.count()).select_from(CLEAR).where(CLEAR.c.survey == name)
+        survey = self._cipher(name).survey
+        by_level = sa.select(ANSWERS.c.level, sa.func.count()).where(ANSWERS.c.survey == survey)
+        unperturbed = sa.select(sa.func.count()).select_from(CLEAR).where(CLEAR.c.survey == survey)
         with self._database.transaction(writes=False) as connection:
             levels = connection.execute(by_level.group_by(ANSWERS.c.level)).all()
             total = int(connection.execute(unperturbed).scalar_one())
@@ -138,20 +122,24 @@ class Collector:
 
     def received(self, name: str, width: int) -> tuple[Integers, Integers, Integers]:
         """The levels, labels and rows of all perturbed answers."""
-        query = sa.select(ANSWERS.c.level, ANSWERS.c.key, ANSWERS.c.row).where(ANSWERS.c.survey == name)
+        own = ANSWERS.c.survey == self._cipher(name).survey
+        query = sa.select(ANSWERS.c.level, ANSWERS.c.key, ANSWERS.c.row).where(own)
         return self._arrays(name, query.order_by(ANSWERS.c.key), width)
 
     def unperturbed(self, name: str, width: int) -> tuple[Integers, Integers]:
         """The labels and rows of the unperturbed answers."""
-        query = sa.select(sa.literal(0).label("level"), CLEAR.c.key, CLEAR.c.row).where(CLEAR.c.survey == name)
+        own = CLEAR.c.survey == self._cipher(name).survey
+        query = sa.select(sa.literal(0).label("level"), CLEAR.c.key, CLEAR.c.row).where(own)
         return self._arrays(name, query.order_by(CLEAR.c.key), width)[1:]
 
-    def erase(self, writing: LedgerWriter, name: str) -> None:
-        """Delete all answers to a survey, its tickets and its guidances, and the key of its answers."""
+    def erase(self, writing: LedgerWriter, name: str) -> str:
+        """Delete all answers to a survey, its tickets and its guidances, and the key of its answers; its scope."""
+        token = writing.cipher.token(name)
         for table in SURVEYS.sorted_tables:
-            writing.connection.execute(table.delete().where(table.c.survey == name))
-        erase(writing, survey_scope(name))
+            writing.connection.execute(table.delete().where(table.c.survey.in_((token, name))))
+        erase(writing, survey_scope(token))
         self._ciphers.pop(name, None)
+        return survey_scope(token)
 
     def _arrays(self, name: str, query: Any, width: int) -> tuple[Integers, Integers, Integers]:
         cipher = self._cipher(name)
@@ -165,6 +153,24 @@ class Collector:
 def ticket_hash(name: str, ticket: str) -> str:
     """The hash under which a ticket is stored."""
     return hashlib.sha256(f"{name}\0{ticket}".encode()).hexdigest()
+
+
+def _use_tickets(connection: Connection, survey: str, hashes: Sequence[str], *, invited: bool) -> list[bool | None]:
+    """Use up tickets; for each whether this was its first use, or None where it is not an invited one."""
+    valid = set(hashes)
+    if invited:
+        query = sa.select(INVITED.c.hash).where(INVITED.c.survey == survey, INVITED.c.hash.in_(hashes))
+        valid = set(connection.execute(query).scalars())
+    values = [{"survey": survey, "hash": one} for one in sorted(valid)]  # sorted, so that writers cannot deadlock
+    fresh: set[str] = set()
+    if values:
+        insert = _insert(connection, TICKETS).values(values).on_conflict_do_nothing()
+        fresh = set(connection.execute(insert.returning(TICKETS.c.hash)).scalars())
+    is_first: list[bool | None] = []
+    for one in hashes:
+        is_first.append(one in fresh if one in valid else None)
+        fresh.discard(one)
+    return is_first
 
 
 def _record(cipher: AnswerCipher, submission: Submission) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import Any
 from sfumato.errors import SurveyError
 from sfumato.ledger.chain import ERASED, Entry
 from sfumato.survey import results
-from sfumato.survey.answer_encryption import survey_scope
 from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
@@ -97,10 +96,10 @@ class Surveys:
             latest = writing.latest("survey", name) or grants.require(writing, "survey", name)
             if latest.action == "opened":
                 raise SurveyError(f"a survey must be closed before it is erased; use `sfumato survey close {name}`")
-            collector.erase(writing, name)
+            scope = collector.erase(writing, name)
             if latest.action == ERASED:
                 return latest
-            body = {"title": latest.body["title"], SCOPES: [survey_scope(name)]}
+            body = {"title": latest.body["title"], SCOPES: [scope]}
             return writing.append(ERASED, "survey", body, dataset=name)
 
     def _change_state(self, name: str, action: str, required: str) -> Entry:
@@ -131,7 +130,7 @@ class Surveys:
 
     def summaries(self) -> list[SurveySummary]:
         """A summary of each survey of the vault."""
-        with self._vault.ledger.reading() as reading:
+        with self._vault.ledger.reading(self._vault.keys()) as reading:
             return [self._summary(RegisteredSurvey.from_entry(entry)) for entry in grants.existing(reading, "survey")]
 
     def _summary(self, registered: RegisteredSurvey) -> SurveySummary:

@@ -58,11 +58,10 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
             lines.write(canonical({"sfumato backup": REVISION}) + "\n")
             for name, row in _rows(reading):
                 lines.write(canonical([name, row]) + "\n")
-                if name == ENTRIES.name:
-                    body = json.loads(row["body"])
-                    files |= files_in(body)
-                    omitted |= replaced_in(row["action"], body)
-                    erased |= erased_in(row["action"], body)
+        for entry in reading.history():
+            files |= files_in(entry.body)
+            omitted |= replaced_in(entry.action, entry.body)
+            erased |= erased_in(entry.action, entry.body)
         with tarfile.open(part, "w") as archive:
             part.chmod(0o600)
             archive.add(ledger, "ledger.jsonl")
@@ -83,8 +82,8 @@ def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
     for table in (VAULT, GENERATIONS, DATA_KEYS):
         yield from _table(reading, table)
     for table in (ENTRIES, ACCESSES):
-        for entry in reading.history(table):
-            yield table.name, {**entry.__dict__, "body": canonical(entry.body)}
+        for row in reading.rows(table):
+            yield table.name, dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
     existing = set(sa.inspect(reading.connection).get_table_names())
     for table in SURVEYS.sorted_tables:
         if table.name in existing:
@@ -105,7 +104,7 @@ def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, s
             _load(connection, archive)
             reading, report = LedgerReader(connection), VerificationReport()
             keys = unwrap_master_keys(reading.head(), reading.generations(), secret)
-            files = check_ledger(reading, keys, report, state=False)
+            files = check_ledger(LedgerReader(connection, keys, trusting=True), keys, report, state=False)
             if not report.sound:
                 raise VaultError(f"{path} {_INVALID}: {report.problems[0]}; use another backup")
             for member in archive:

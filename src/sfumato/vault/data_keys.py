@@ -1,8 +1,8 @@
 """Data keys: the random keys under which the vault's files are encrypted, wrapped with the current master key.
 
 Each dataset has one for its policy and its scheme and one per version, each survey has one, and all uploads share one.
-A new master key wraps them anew. Deleting a wrapped key makes the files under it, and all copies of them in stores and
-later backups, unreadable for ever.
+A new master key wraps them anew, and those of datasets are then replaced (`vault/encryption.py`). Deleting a wrapped
+key makes the files under it, and all copies of them in stores and later backups, unreadable for ever.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import canonical
 from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.reader import LedgerReader
+from sfumato.ledger.row_cipher import RowCipher
 from sfumato.ledger.tables import DATA_KEYS
 
 _NONCE = 12
@@ -27,11 +28,22 @@ _NONCE = 12
 
 @dataclass(frozen=True)
 class DataKeys:
-    """The data keys by scope: `datasets/NAME`, `datasets/NAME/VERSION`, `surveys/NAME`, `jobs` and `uploads`."""
+    """The data keys by scope: `datasets/TOKEN@GENERATION`, `datasets/TOKEN/VERSION@GENERATION`, `surveys/TOKEN`, ...
+
+    Scopes are stored in plain, so they have tokens instead of names.
+    """
 
     ledger: Ledger
     master_keys: Callable[[], Mapping[int, Key]]
     """The master keys by generation; raises `CustodyError` if the vault is locked."""
+
+    def token(self, name: str) -> str:
+        """The keyed hash that stands for a name where it is not encrypted."""
+        return RowCipher(self.master_keys()).token(name)
+
+    def generation(self) -> int:
+        """The generation of the master key, and of the data keys of files that are stored now."""
+        return max(self.master_keys())
 
     def find(self, scope: str) -> Key | None:
         """The key of a scope; `None` if there is none, or none any more."""
@@ -49,7 +61,7 @@ class DataKeys:
         key = self.find(scope)
         if key is None:
             raise CustodyError(
-                f"the files of {scope} can no longer be read by anybody: the key that encrypts them was lost with the "
+                "the stored files can no longer be read by anybody: the key that encrypts them was lost with the "
                 "vault's secret, or erased; add the table again (`sfumato add`), or restore a backup whose secret you "
                 "have"
             )
@@ -72,6 +84,11 @@ class DataKeys:
         text = _wrap(key, masters[head.generation], head.name, scope)
         writing.connection.execute(DATA_KEYS.insert().values(scope=scope, wrapped=text))
         return key, True
+
+
+def job_scope(dataset: str) -> str:
+    """The scope of the key of background jobs about a dataset, given by the token of its name."""
+    return f"jobs/{dataset}"
 
 
 def rewrap(writing: LedgerWriter, old: Key | None, new: Key) -> None:

@@ -10,11 +10,11 @@ from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
-from sfumato.ledger.reader import Query
 from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
+from sfumato.vault.encryption import recorded_files
 from sfumato.vault.grants import existing, require
 from sfumato.vault.overlaps import OverlapCheck, without_sketch
 from sfumato.vault.store import files_in
@@ -142,13 +142,21 @@ def _overlap_check(
         check.check(others)  # before the transaction, since other writers wait for it
         with ledger.writing(keys) as writing:
             check.check(existing(writing, "dataset"))
+            _require_readable(version.store, check.body)
             yield writing, check.body
     except VaultError:
-        with ledger.reading() as reading:
-            recorded = {name for e in reading.entries(Query(dataset=version.name)) for name in files_in(e.body)}
-        for name in set(files_in(check.body)) - recorded:
+        with ledger.reading(keys) as reading:
+            recorded = recorded_files(reading, version.name)
+        for name in set(files_in(check.body)) - set(recorded):
             version.store.drop(name)
         raise
+
+
+def _require_readable(store: EncryptedStore, body: dict[str, Any]) -> None:
+    """Raise `VaultError` if the key of a file of a version was replaced since it was written."""
+    files = [{"name": name, "sha256": digest} for name, digest in files_in(body).items()]
+    if not all(map(store.is_readable, files)):
+        raise VaultError("the vault's master key was replaced meanwhile; run the same command again")
 
 
 def _start_number(before: Entry | None, *, unreadable: bool) -> int:
@@ -159,7 +167,7 @@ def _start_number(before: Entry | None, *, unreadable: bool) -> int:
 
 
 def _resolved(body: dict[str, Any], store: EncryptedStore) -> dict[str, Any]:
-    """The body of an entry, with the files that replaced the plain ones of an earlier version."""
+    """The body of an entry, with the files that replaced its own."""
     files = files_in(body)
     return {
         name: store.resolved(value) if isinstance(value, dict) and value.get("name") in files else value

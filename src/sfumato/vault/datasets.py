@@ -29,7 +29,7 @@ from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
-from sfumato.vault.encrypted_store import SUFFIX, EncryptedStore
+from sfumato.vault.encrypted_store import EncryptedStore, plain_name
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
 from sfumato.vault.record_changes import compare_versions, loss_refusal, write_records
@@ -117,7 +117,7 @@ class Dataset:
     def source(self) -> Iterator[Source]:
         """The original table of this version."""
         with self.store.open(self.body["source"]) as opener:
-            yield Source.of(TableFile(self.body["source"]["name"].removesuffix(SUFFIX), opener))
+            yield Source.of(TableFile(plain_name(self.body["source"]["name"]), opener))
 
 
 def first_version(
@@ -149,8 +149,8 @@ def first_version(
         "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],
         _RATIO: ratio,
         _FIRST_RATIO: ratio,
-        "policy": store.put_text(f"datasets/{name}/policy-{{}}.toml", policy.dumps()),
-        "scheme": store.put_text(f"datasets/{name}/scheme-{{}}.json", scheme.dumps()),
+        "policy": store.put_text(f"{store.folder(name)}/policy-{{}}.toml", policy.dumps()),
+        "scheme": store.put_text(f"{store.folder(name)}/scheme-{{}}.json", scheme.dumps()),
     }
     return body | _store_version(name, number, scheme, source, source.schema.remove_metadata(), store, progress)
 
@@ -310,7 +310,8 @@ def _store_version(
                     progress(batch.num_rows)
 
     # errors in the table show in this first pass, before anything is stored
-    records = store.put(f"datasets/{name}/{number}-{{}}.records", lambda file: write_records(scheme, source, file))
-    table = store.put(f"datasets/{name}/{number}-{{}}.parquet", write)
+    folder = store.folder(name)
+    records = store.put(f"{folder}/{number}-{{}}.records", lambda file: write_records(scheme, source, file))
+    table = store.put(f"{folder}/{number}-{{}}.parquet", write)
     encoded = base64.b64encode(schema.serialize()).decode()
     return {"rows": rows, "source": table, "records": records, "schema": encoded}

@@ -1,8 +1,9 @@
 """The encrypted store of a vault: its files are encrypted before they reach a disk or a bucket, and read in memory.
 
 The digests in ledger entries are those of the encrypted bytes, so that integrity checks and backups need no data key.
-The same content under the same name gives the same bytes again. Files of vaults that version 0.2 or an earlier one
-wrote are not encrypted; they stay readable until `encrypt_files` replaces them, and the ledger records what by.
+The same content under the same name gives the same bytes again, until there is a new master key. Files under an earlier
+key, and the plain ones of version 0.2 and earlier ones, stay readable until `encrypt_files` replaces them, and the
+ledger records what by.
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ Opener = Callable[[], BinaryFile]
 _VERSION = re.compile(r"(\d+)-")
 """How the names of the files of one version begin."""
 
+_GENERATION = re.compile(rf"\.(\d+){re.escape(SUFFIX)}")
+"""How the names of the encrypted files of datasets end: with the generation of their key."""
+
 _DIGEST = re.compile(rf"[0-9a-f]{{{DIGITS}}}(?=[^/]*$)")
 
 
@@ -45,6 +49,10 @@ class EncryptedStore:
     """The encrypted bytes."""
     keys: DataKeys
     ledger: Ledger
+
+    def folder(self, dataset: str) -> str:
+        """The folder of a dataset, whose name nobody can read from it."""
+        return f"datasets/{self.keys.token(dataset)}"
 
     def put(self, name: str, write: Callable[[Any], None]) -> dict[str, str]:
         """Store what `write` writes, with the digest of the file in its name for `{}`; return name and digest."""
@@ -62,7 +70,7 @@ class EncryptedStore:
 
     def put_spill(self, name: str, spill: Spill) -> dict[str, str]:
         """Store the content of a temporary file: it is read twice, first for its digest, which determines its key."""
-        name = f"{name}{SUFFIX}"
+        name = f"{name}.{self.keys.generation()}{SUFFIX}" if name.startswith("datasets/") else f"{name}{SUFFIX}"
         key = self.keys.get_or_create(scope_of(file_name(name, "0" * DIGITS)))
         content = spill.reader()
         cipher = FileCipher.of(key, hashlib.file_digest(content, "sha256").digest(), name)
@@ -111,12 +119,13 @@ class EncryptedStore:
         return self.files.names(folder)
 
     def resolved(self, file: dict[str, str]) -> dict[str, str]:
-        """The file itself, or the encrypted one that replaced it."""
-        if is_encrypted(file["name"]):
+        """The file itself, or the one that replaced it."""
+        if is_of_generation(file["name"], self.keys.generation()):
             return file
-        dataset = file_name(file["name"]).split("/")[1]
+        folder = file_name(file["name"]).split("/")[1]
         with self.ledger.reading(self.keys.master_keys()) as reading:
-            entry = reading.latest("storage", dataset)
+            is_token = is_encrypted(file["name"])
+            entry = reading.latest_by_token("storage", folder) if is_token else reading.latest("storage", folder)
         found = {} if entry is None else entry.body
         return dict(found.get(file["name"], file))
 
@@ -132,6 +141,11 @@ def is_encrypted(name: str) -> bool:
     return name.endswith(SUFFIX)
 
 
+def plain_name(name: str) -> str:
+    """The name of a file of a dataset without the ending that says how it is encrypted."""
+    return _GENERATION.sub("", name)
+
+
 def name_without_digest(name: str) -> str:
     """The name that a file was given before its digest was known; its encryption is bound to it."""
     return _DIGEST.sub("{}", name)
@@ -142,5 +156,17 @@ def scope_of(name: str) -> str:
     folder, owner, rest = file_name(name).split("/")
     if folder == "uploads":
         return folder
-    version = _VERSION.match(rest)
-    return f"{folder}/{owner}/{version[1]}" if version else f"{folder}/{owner}"
+    version, generation = version_of(name), _GENERATION.search(rest)
+    scope = f"{folder}/{owner}" if version is None else f"{folder}/{owner}/{version}"
+    return f"{scope}@{generation[1]}" if generation else scope
+
+
+def version_of(name: str) -> int | None:
+    """The version that a file of a dataset belongs to; `None` for its policy and its scheme."""
+    found = _VERSION.match(file_name(name).split("/")[2])
+    return int(found[1]) if found else None
+
+
+def is_of_generation(name: str, generation: int) -> bool:
+    """Whether a file of a dataset is encrypted under a data key of a generation."""
+    return scope_of(name).endswith(f"@{generation}")

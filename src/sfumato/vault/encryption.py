@@ -1,48 +1,107 @@
-"""Encryption of the files that earlier versions stored in plain: the ledger records which file replaced which."""
+"""Encryption of stored files anew: of those that earlier versions stored in plain, and of all under a new master key.
+
+The ledger records which file replaced which. The keys of the replaced files are destroyed with that entry.
+"""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
+from dataclasses import dataclass
 
+from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reader import LedgerReader, Query
-from sfumato.vault.encrypted_store import EncryptedStore, is_encrypted, name_without_digest
+from sfumato.vault import data_keys
+from sfumato.vault.encrypted_store import (
+    EncryptedStore,
+    is_encrypted,
+    is_of_generation,
+    name_without_digest,
+    plain_name,
+    scope_of,
+)
 from sfumato.vault.grants import existing
 from sfumato.vault.store import REPLACED, files_in
 
 
 def encrypt_files(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore) -> list[Entry]:
-    """Replace the plain files of all datasets by encrypted ones; repeating it after an interruption finishes it."""
+    """Encrypt the files of all datasets under data keys of the current generation; repeating it finishes it."""
     with ledger.reading(keys) as reading:
         datasets = [entry.dataset for entry in existing(reading, "dataset")]
-    entries = []
-    for dataset in datasets:
-        with ledger.reading(keys) as reading:
-            plain, done = _plain_files(reading, dataset), reading.latest("storage", dataset) is not None
-        if plain and not done:
-            body = {name: _encrypted(store, name, digest) for name, digest in plain.items()}
-            with ledger.writing(keys) as writing:
-                if writing.latest("storage", dataset) is None:
-                    entries.append(writing.append(REPLACED, "storage", body, dataset=dataset))
-        for name in set(plain) & set(store.names(f"datasets/{dataset}")):
-            store.drop(name)
-    return entries
+    entries = [_encrypt_dataset(ledger, keys, store, dataset) for dataset in datasets]
+    return [entry for entry in entries if entry is not None]
 
 
-def is_stored_in_plain(reading: LedgerReader, entry: Entry) -> bool:
-    """Whether files of a dataset, given by its latest entry, are not encrypted: they share the scheme of the first."""
-    return not is_encrypted(entry.body["scheme"]["name"]) and reading.latest("storage", entry.dataset) is None
+def recorded_files(reading: LedgerReader, dataset: str) -> dict[str, str]:
+    """All files that entries about a dataset refer to, replaced ones too, with their digests."""
+    entries = [entry for kind in ("dataset", "storage") for entry in reading.entries(Query(kind=kind, dataset=dataset))]
+    return {name: digest for entry in entries for name, digest in files_in(entry.body).items()}
 
 
-def _plain_files(reading: LedgerReader, dataset: str) -> dict[str, str]:
-    """The plain files that the entries of a dataset refer to, with their digests."""
-    entries = map(reading.authenticated, reading.entries(Query(kind="dataset", dataset=dataset)))
-    return {n: digest for entry in entries for n, digest in files_in(entry.body).items() if not is_encrypted(n)}
+def outdated_datasets(reading: LedgerReader, datasets: list[Entry]) -> tuple[list[str], list[str]]:
+    """The datasets whose files are plain, and those whose files are encrypted under an earlier key."""
+    generation = reading.head().generation
+    current = {entry.dataset: _current(reading, entry) for entry in datasets}
+    plain = [name for name, file in current.items() if not is_encrypted(file)]
+    return plain, [n for n, file in current.items() if n not in plain and not is_of_generation(file, generation)]
 
 
-def _encrypted(store: EncryptedStore, name: str, digest: str) -> dict[str, str]:
-    with store.open({"name": name, "sha256": digest}) as opener, opener() as plain:
-        return store.put(name_without_digest(name), lambda file: shutil.copyfileobj(plain, file))
+def _current(reading: LedgerReader, entry: Entry) -> str:
+    """The file of a dataset's scheme, which is replaced together with all others."""
+    replaced, name = reading.latest("storage", entry.dataset), str(entry.body["scheme"]["name"])
+    return name if replaced is None or name not in replaced.body else str(replaced.body[name]["name"])
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The files of a dataset at one moment."""
+
+    recorded: dict[str, str]
+    replacements: dict[str, dict[str, str]]
+    state: tuple[int, int]
+    """The numbers of the latest entries about its versions and its storage."""
+
+    @classmethod
+    def of(cls, reading: LedgerReader, dataset: str) -> _Files:
+        version, storage = reading.latest("dataset", dataset), reading.latest("storage", dataset)
+        state = (0 if version is None else version.number, 0 if storage is None else storage.number)
+        return cls(recorded_files(reading, dataset), {} if storage is None else storage.body, state)
+
+    def current(self) -> dict[str, dict[str, str]]:
+        """The file that each recorded one is now."""
+        return {n: self.replacements.get(n, {"name": n, "sha256": d}) for n, d in self.recorded.items()}
+
+
+def _encrypt_dataset(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore, dataset: str) -> Entry | None:
+    """Replace the files of a dataset that are plain, or under an earlier key; the entry, if there are any."""
+    with ledger.reading(keys) as reading:
+        files = _Files.of(reading, dataset)
+    generation, current = store.keys.generation(), files.current()
+    outdated = {
+        file["name"]: file
+        for file in current.values()
+        if not is_of_generation(file["name"], generation) and store.is_readable(file)  # else it was erased
+    }
+    if not outdated:
+        return None
+    fresh = {name: _encrypted(store, dataset, file) for name, file in outdated.items()}
+    body = {name: fresh.get(file["name"], file) for name, file in current.items()}
+    with ledger.writing(keys) as writing:
+        if _Files.of(writing, dataset).state != files.state:
+            raise VaultError(f"somebody else changed {dataset} meanwhile; run `sfumato encrypt` to go on")
+        for scope in {scope_of(name) for name in outdated}:
+            data_keys.erase(writing, scope)
+        replaced = {name: file for name, file in body.items() if file["name"] != name}
+        entry = writing.append(REPLACED, "storage", replaced, dataset=dataset)
+    for name in outdated:
+        store.drop(name)
+    return entry
+
+
+def _encrypted(store: EncryptedStore, dataset: str, file: dict[str, str]) -> dict[str, str]:
+    name = f"{store.folder(dataset)}/{name_without_digest(plain_name(file['name'])).rpartition('/')[2]}"
+    with store.open(file) as opener, opener() as content:
+        return store.put(name, lambda target: shutil.copyfileobj(content, target))

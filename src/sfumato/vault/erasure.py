@@ -20,9 +20,10 @@ from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.ledger.tables import ANSWERS
 from sfumato.tables.readers import FORMATS
 from sfumato.vault import data_keys
-from sfumato.vault.encrypted_store import EncryptedStore, scope_of
+from sfumato.vault.encrypted_store import EncryptedStore, scope_of, version_of
+from sfumato.vault.encryption import recorded_files
 from sfumato.vault.grants import existing, require
-from sfumato.vault.store import SCOPES, files_in
+from sfumato.vault.store import SCOPES
 
 _SURVEY_REASONS = {
     "drafted": "a draft: nobody could answer yet",
@@ -40,9 +41,8 @@ def erase_dataset(
     """Erase all versions of a dataset, its policy and its scheme; grants end, and its name is not used again."""
     with ledger.writing(keys) as writing:
         latest = writing.latest("dataset", name) or require(writing, "dataset", name)
-        versions = writing.entries(Query(kind="dataset", dataset=name))
-        scopes = {scope_of(file) for entry in versions for file in files_in(entry.body)}
-        _delete_keys(writing, scopes)
+        scopes = {scope_of(file) for file in recorded_files(writing, name)}
+        _delete_keys(writing, scopes | {data_keys.job_scope(writing.cipher.token(name))})
         if latest.action != ERASED:
             _revoke(writing, dataset=name)
             latest = writing.append(ERASED, "dataset", {**latest.body, SCOPES: sorted(scopes)}, dataset=name)
@@ -60,14 +60,14 @@ def erase_version(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore
                 f"only a version before the current one can be erased, and that of {name} is {current}, got {number}; "
                 f"add a later version first (`sfumato update {name} FILE`), or erase the whole dataset"
             )
-        scope = f"datasets/{name}/{number}"
-        _delete_keys(writing, {scope})
+        scopes = {scope_of(file) for file in recorded_files(writing, name) if version_of(file) == number}
+        _delete_keys(writing, scopes)
         latest = writing.latest("version", name)
         before = [] if latest is None else latest.body[VERSIONS]
         if latest is None or number not in before:
-            body = {"version": number, VERSIONS: sorted([*before, number]), SCOPES: [scope]}
+            body = {"version": number, VERSIONS: sorted([*before, number]), SCOPES: sorted(scopes)}
             latest = writing.append(ERASED, "version", body, dataset=name)
-    _delete_files(store, name, {scope})
+    _delete_files(store, name, scopes)
     return latest
 
 
@@ -122,9 +122,10 @@ def _held_answers(reading: LedgerReader) -> list[dict[str, Any]]:
     if not sa.inspect(reading.connection).has_table(ANSWERS.name):
         return []
     count = sa.select(ANSWERS.c.survey, sa.func.count()).group_by(ANSWERS.c.survey)
-    answers = {str(name): int(number) for name, number in reading.connection.execute(count)}
+    answers = {str(token): int(number) for token, number in reading.connection.execute(count)}
+    tokens = {one.dataset: reading.cipher.token(one.dataset) for one in existing(reading, "survey")}
     return [
-        _row(f"{answers.get(one.dataset, 0):,} answers to {one.dataset}", _SURVEY_REASONS.get(one.action, ""))
+        _row(f"{answers.get(tokens[one.dataset], 0):,} answers to {one.dataset}", _SURVEY_REASONS.get(one.action, ""))
         for one in existing(reading, "survey")
     ]
 
@@ -155,9 +156,10 @@ def _revoke(writing: LedgerWriter, dataset: str = "", recipient: str = "") -> No
 
 
 def _delete_files(store: EncryptedStore, dataset: str, scopes: set[str]) -> None:
-    for name in store.names(f"datasets/{dataset}"):
-        if scope_of(name) in scopes:
-            store.drop(name)
+    for folder in (store.folder(dataset), f"datasets/{dataset}"):  # the latter is that of an earlier version
+        for name in store.names(folder):
+            if scope_of(name) in scopes:
+                store.drop(name)
 
 
 def _delete_copies(outbox: Path | None, pattern: str) -> None:

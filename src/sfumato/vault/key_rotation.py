@@ -21,11 +21,10 @@ from sfumato.vault.releases import held_copies, held_copy, held_elsewhere
 from sfumato.vault.unlocking import wrap_master_key
 
 
-def rekey_cost(reading: LedgerReader, store: EncryptedStore | None) -> list[dict[str, Any]]:
+def rekey_cost(reading: LedgerReader, store: EncryptedStore) -> list[dict[str, Any]]:
     """The residual error of each recipient's copies now, and after one more release with a new master key.
 
-    Noise that is independent between keys leaves `1/(1+Σ1/σi²)` of the variance (li2012, Theorem 3). Without the store,
-    all records are assumed to be in all copies with noise of their own.
+    Noise that is independent between keys leaves `1/(1+Σ1/σi²)` of the variance (li2012, Theorem 3).
     """
     out = []
     head = reading.head()
@@ -33,7 +32,7 @@ def rekey_cost(reading: LedgerReader, store: EncryptedStore | None) -> list[dict
     for latest in reading.current("release"):
         body = datasets[latest.dataset]
         noisy = any(adds_noise(role) for role in body["columns"].values())
-        if store is not None and store.is_readable(body["scheme"]):
+        if store.is_readable(body["scheme"]):
             noisy = noisy or Dataset(latest.dataset, body, store).has_additive_noise
         copies = held_copies(reading, latest.dataset, latest.recipient)
         releases = reading.entries(Query(kind="release", dataset=latest.dataset, recipient=latest.recipient))

@@ -185,7 +185,7 @@ class VaultLifecycle:
             [last] = writing.entries(Query(last=1))
             if last.action != "backed-up":
                 writing.append("backed-up", "vault", {})
-        with self.ledger.reading(snapshot=True) as reading:
+        with self.ledger.reading(self.keys()) as reading:
             return write_backup(reading, self.store.files, Path(target))
 
     def relock(self, secret: Secret) -> None:
@@ -197,26 +197,28 @@ class VaultLifecycle:
         self._secret = secret
 
     def encrypt(self) -> list[Entry]:
-        """Encrypt the files that an earlier version stored in plain; returns one entry per dataset that had some."""
+        """Encrypt the files that are plain, or under an earlier key; returns one entry per dataset that had some."""
         return encrypt_files(self.ledger, self._keys_of_intact_head(), self.store)
 
     def rekey_cost(self, *, lost: bool = False) -> list[dict[str, Any]]:
         """The disclosure risk of a new master key: the residual error of each recipient's copies, now and after it.
 
         Args:
-            lost: the old secret is lost, so that the tables cannot be read; an upper bound of the risk is returned.
+            lost: the old secret is lost, so that nobody can read who holds which copy: nothing is returned.
 
         """
-        with self.ledger.reading() as reading:
-            return rekey_cost(reading, None if lost else self.store)
+        if lost:
+            return []
+        with self.ledger.reading(self.keys()) as reading:
+            return rekey_cost(reading, self.store)
 
     def rekey(self, *, secret: Secret | None = None, lost: bool = False) -> Entry:
         """Replace the master key: later copies have noise that is independent of that in all earlier ones.
 
         Args:
             secret: a new secret that locks the vault; needed if the old one is lost.
-            lost: the old secret is lost; the entries that it authenticated can no longer be verified, and nobody can
-                read the stored tables any more: they have to be added again.
+            lost: the old secret is lost, and with it all that the vault holds: nobody can read its entries and its
+                tables any more. The chain of entries goes on; recipients and tables have to be added again.
 
         """
         if lost and secret is None:
@@ -229,4 +231,6 @@ class VaultLifecycle:
             raise CustodyError("a vault must be locked with a passphrase or a key; give one")
         entry = rekey(self.ledger, wrapped, keys, chosen, current, lost=lost)
         self._secret = chosen
+        if not lost:
+            encrypt_files(self.ledger, self.keys(), self.store)
         return entry

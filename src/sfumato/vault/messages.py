@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.ledger.chain import ERASED, Entry
+from sfumato.ledger.chain import ERASED, UNREADABLE, Entry
 from sfumato.ledger.ledger import ACCESS
 from sfumato.vault.datasets import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
@@ -167,8 +167,12 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",
     "rekeyed": _rekeyed,
     "restored": lambda _: "Restored the vault from a backup: later entries are lost.",
-    REPLACED: lambda entry: f"Encrypted the {len(entry.body):,} files of {entry.dataset}.",
+    REPLACED: lambda entry: (
+        f"Encrypted the {len({one['name'] for one in entry.body.values()})} files of "
+        f"{entry.dataset} with the current key."
+    ),
     "backed-up": lambda _: "Backed up the vault.",
+    UNREADABLE: lambda _: "Cannot be read: its key is lost.",
 }
 
 
@@ -195,6 +199,15 @@ def drift_warning(entry: Entry) -> list[str]:
 
 def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     """The disclosure risk of a new master key, as text."""
+    if lost:
+        return (
+            "Since the old key is lost, nobody can read the entries of the ledger any more, nor the stored tables, nor "
+            "trace old copies. After a new key, register recipients again (`sfumato recipient`), and add each table "
+            "again with the same policy (`sfumato add`).\n"
+            "New copies have noise that is independent of that in all earlier ones. A recipient with an old and a new "
+            "copy of the same fidelity can average them: at fidelity 0.5 a linear attack then leaves 33 % of the "
+            "variance instead of 50 %, at 0.9 it leaves 5 % instead of 10 %. Who holds which copy, you have to know."
+        )
     out = [
         "A new master key gives noise that is independent of that in all earlier copies. A recipient with an old and a "
         "new copy can average them: by Theorem 3 of li2012 the residual error of the best linear attack falls to "
@@ -208,12 +221,6 @@ def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     ]
     out += [f"  and {len(cost) - 20:,} more"] if len(cost) > 20 else []
     out += [] if cost else ["  Nothing was released yet, so there is no added risk."]
-    if lost:
-        out.append(
-            "Since the old key is lost, earlier entries can no longer be authenticated, nor old copies traced, and "
-            "nobody can read the stored tables: add each of them again with `sfumato add`, with the same policy. "
-            "The numbers above assume that every record was in every copy."
-        )
     return "\n".join(out)
 
 

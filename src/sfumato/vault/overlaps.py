@@ -27,7 +27,7 @@ class OverlapCheck:
         self._dataset, self._key, self._generation, self._reason = dataset, key, generation, reason
         self._seen: set[int] = set()
         self._sketch = _computed(dataset, key)
-        name = f"datasets/{dataset.name}/{dataset.version}-{{}}.sketch"
+        name = f"{dataset.store.folder(dataset.name)}/{dataset.version}-{{}}.sketch"
         stored = dataset.store.put(name, lambda target: write_sketch(target, self._sketch))
         self.body = {**dataset.body, SKETCH: stored, GENERATION: generation}
 

@@ -10,7 +10,7 @@ from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader
 from sfumato.vault.datasets import adds_noise, is_linear_map
-from sfumato.vault.encryption import is_stored_in_plain
+from sfumato.vault.encryption import outdated_datasets
 from sfumato.vault.erasure import held_content
 from sfumato.vault.grants import existing, require
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -30,13 +30,13 @@ _TABLES = ("table", "held")
 
 def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
     """The vault, its first datasets, and what it still holds; no table is read."""
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         head, generations = reading.head(), reading.generations()
         found, recipients = existing(reading, "dataset"), len(existing(reading, "recipient"))
         counts = {"datasets": len(found), "recipients": recipients}
-        counts |= {f"{kind}s": head.counts.get(kind, 0) for kind in ("grant", "release")}
+        counts |= {f"{kind}s": reading.subjects(kind) for kind in ("grant", "release")}
         datasets = found[:_MAX_DATASETS]
-        plain = [entry.dataset for entry in datasets if is_stored_in_plain(reading, entry)]
+        plain, earlier = outdated_datasets(reading, datasets)
         held = held_content(reading, datasets, vault.store, vault.outbox)
     return {
         "vault": vault.ledger.database.name,
@@ -47,6 +47,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
         "last entry": head.head,
         **counts,
         **({"not encrypted": f"{', '.join(plain)}; run sfumato encrypt"} if plain else {}),
+        **({"encrypted with an earlier key": f"{', '.join(earlier)}; run sfumato encrypt"} if earlier else {}),
         "table": [
             {
                 "dataset": entry.dataset,
@@ -64,7 +65,7 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
 
 def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
     """The recipients of a dataset with their levels, and the residual error of each, and if all of them collude."""
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         entry = require(reading, "dataset", name)
         rows = [_recipient_row(reading, grant) for grant in reading.current("grant", dataset=name)]
         copies, elsewhere = held_copies(reading, name), held_elsewhere(reading, name)

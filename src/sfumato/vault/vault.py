@@ -212,12 +212,12 @@ class Vault(VaultLifecycle):
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
         """The ledger entries that a query selects, in order; by default the last 20."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             return reading.entries(query)
 
     def accesses(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
         """The records of the access log that a query selects, in order: who read what, and when."""
-        with self.ledger.reading() as reading:
+        with self.ledger.reading(self.keys()) as reading:
             return reading.accesses(query)
 
     def erase(self, dataset: str, *, version: int | None = None) -> Entry:

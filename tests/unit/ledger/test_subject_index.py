@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
@@ -12,6 +13,7 @@ from tests import wards
 import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
+from sfumato.ledger.reader import Query
 from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, _bucket, rebuild
 from sfumato.ledger.tables import ENTRIES, METADATA, NODES, SUBJECTS, VAULT
 
@@ -46,18 +48,15 @@ def _tamper(folder: Path, *statements: sa.Executable) -> None:
             connection.execute(statement)
 
 
-def _entries(folder: Path, **where: str) -> list[int]:
-    vault = sf.Vault.open(folder / "vault")
-    with vault.ledger.reading() as reading:
-        conditions = [ENTRIES.c[name] == value for name, value in where.items()]
-        return list(reading.connection.execute(sa.select(ENTRIES.c.number).where(*conditions)).scalars())
+def _entries(folder: Path, **where: Any) -> list[int]:
+    return [entry.number for entry in sf.Vault.open(folder / "vault").log(Query(**where))]
 
 
 def test_a_revocation_cannot_be_deleted(folder: Path) -> None:
     [number] = _entries(folder, action="revoked")
     for statement in (
         ENTRIES.delete().where(ENTRIES.c.number == number),
-        ENTRIES.update().where(ENTRIES.c.number == number).values(kind="token"),
+        ENTRIES.update().where(ENTRIES.c.number == number).values(kind="0123456789abcdef"),
         ENTRIES.update().where(ENTRIES.c.number == number).values(number=9999),
     ):
         work = folder.with_name("work")
@@ -72,9 +71,12 @@ def test_the_index_cannot_be_brought_back_to_an_earlier_state(folder: Path) -> N
     """Not even with all rows as they were: the root is in the head, and the head is sealed."""
     [number] = _entries(folder, action="revoked")
     vault = sf.Vault.open(folder / "vault")
-    with vault.ledger.reading() as reading:
-        before = MemoryIndex(entry for entry in reading.history() if entry.number != number)
-    rows = {subject.name: subject for subject in before}
+    with vault.ledger.reading(vault.keys()) as reading:
+        before = MemoryIndex(reading.cipher.token)
+        for entry in reading.history():
+            if entry.number != number:
+                before.record(entry)
+    rows = {before.names[subject.name]: subject for subject in before}
     wanted = [rows["grant", "ward", "clinic"], rows["grant", "ward", ANY], rows["grant", ANY, ANY]]
     updates = [
         SUBJECTS.update()
@@ -101,10 +103,12 @@ def test_the_index_cannot_be_brought_back_to_an_earlier_state(folder: Path) -> N
 def test_swapped_recipients_accuse_nobody(folder: Path) -> None:
     one, other = (_entries(folder, kind="release", recipient=name)[-1] for name in ("lab", "office"))
     assert [s.recipients for s in sf.Vault.open(folder / "vault").trace("ward", folder / "lab.parquet").accused]
+    with sf.Vault.open(folder / "vault").ledger.reading() as reading:
+        names = dict(reading.connection.execute(sa.select(ENTRIES.c.number, ENTRIES.c.recipient)).all())
     _tamper(
         folder,
-        ENTRIES.update().where(ENTRIES.c.number == one).values(recipient="office"),
-        ENTRIES.update().where(ENTRIES.c.number == other).values(recipient="lab"),
+        ENTRIES.update().where(ENTRIES.c.number == one).values(recipient=names[other]),
+        ENTRIES.update().where(ENTRIES.c.number == other).values(recipient=names[one]),
     )
     with pytest.raises(TamperedError):
         sf.Vault.open(folder / "vault").trace("ward", folder / "lab.parquet")
@@ -196,12 +200,16 @@ def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree() -> 
     engine = sa.create_engine("sqlite://")
     METADATA.create_all(engine)
     with engine.begin() as connection:
-        stored = rebuild(connection, MemoryIndex(entries[:40]))
+        first, whole = MemoryIndex(str), MemoryIndex(str)
+        for entry in entries[:40]:
+            first.record(entry)
+        stored = rebuild(connection, first, str)
         for entry in entries[40:]:
             stored.record(entry)
-        whole = MemoryIndex(entries)
+        for entry in entries:
+            whole.record(entry)
         assert stored.root == whole.nodes()[-1]
-        again = StoredIndex(connection, stored.root)
+        again = StoredIndex(connection, stored.root, str)
         assert all(again.find(subject.name) == subject for subject in whole)
         found = again.find(("grant", ANY, ANY))
         assert found is not None
@@ -212,5 +220,5 @@ def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree() -> 
                 where = sa.and_(*(column == value for column, value in zip(table.c, row, strict=True)))
                 connection.execute(table.delete().where(where))
                 with pytest.raises(TamperedError, match="sealed head"):
-                    [StoredIndex(connection, stored.root).find(subject.name) for subject in whole]
+                    [StoredIndex(connection, stored.root, str).find(subject.name) for subject in whole]
                 connection.execute(table.insert().values(row._mapping))

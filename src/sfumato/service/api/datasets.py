@@ -40,7 +40,8 @@ def get_vault_overview(request: Request, caller: Reader) -> dict[str, Any]:  # n
 @router.get("/datasets")
 def list_datasets(request: Request, caller: Reader) -> list[schemas.Dataset]:  # noqa: ARG001
     """List all datasets at their latest versions."""
-    with context_of(request).vault.ledger.reading() as reading:
+    vault = context_of(request).vault
+    with vault.ledger.reading(vault.keys()) as reading:
         return [dataset_version(entry) for entry in existing(reading, "dataset")]
 
 
@@ -67,7 +68,8 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
 @router.get("/datasets/{dataset}")
 def get_dataset(request: Request, dataset: schemas.Name, caller: Reader) -> schemas.Dataset:  # noqa: ARG001
     """Get a dataset at its latest version."""
-    with context_of(request).vault.ledger.reading() as reading:
+    vault = context_of(request).vault
+    with vault.ledger.reading(vault.keys()) as reading:
         return dataset_version(require(reading, "dataset", dataset))
 
 
@@ -88,7 +90,8 @@ def get_policy(request: Request, dataset: schemas.Name, caller: Reader) -> Respo
 @router.get("/datasets/{dataset}/versions")
 def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> list[schemas.Dataset]:  # noqa: ARG001
     """List all versions of a dataset, oldest first."""
-    with context_of(request).vault.ledger.reading() as reading:
+    vault = context_of(request).vault
+    with vault.ledger.reading(vault.keys()) as reading:
         require(reading, "dataset", dataset)
         return [dataset_version(entry) for entry in reading.entries(LedgerQuery(kind="dataset", dataset=dataset))]
 

@@ -118,6 +118,6 @@ def revoke_grant(
 ) -> schemas.LedgerEntry:
     """Revoke a grant."""
     vault = caller.acting(context_of(request).vault)
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         require(reading, "dataset", dataset)
     return ledger_entry(vault.revoke(recipient, dataset))

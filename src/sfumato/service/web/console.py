@@ -29,12 +29,11 @@ _PAGE_SIZE = 50
 def overview_page(request: Request, caller: Owner) -> Response:
     """Page with all datasets, the latest jobs and the latest ledger entries."""
     context = context_of(request)
-    with context.vault.ledger.reading() as reading:
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
         datasets = [dataset_version(entry) for entry in existing(reading, "dataset")]
-        head = reading.head()
     recent = [(entry, sentence(entry)) for entry in context.vault.log(LedgerQuery(last=8))[::-1]]
     jobs = context.state.jobs()[:6]
-    return render("overview.html", caller, datasets=datasets, counts=head.counts, recent=recent, jobs=jobs)
+    return render("overview.html", caller, datasets=datasets, recent=recent, jobs=jobs)
 
 
 @router.get("/datasets/new")
@@ -64,7 +63,7 @@ def collusion_page(request: Request, dataset: schemas.Name, caller: Owner) -> Re
 def _dataset_page(request: Request, caller: Caller, name: str, template: str) -> Response:
     context = context_of(request)
     try:
-        with context.vault.ledger.reading() as reading:
+        with context.vault.ledger.reading(context.vault.keys()) as reading:
             entry = require(reading, "dataset", name)
             versions = reading.entries(LedgerQuery(kind="dataset", dataset=name))
             recipients = [one.recipient for one in existing(reading, "recipient") if one.action != "disabled"]
@@ -91,7 +90,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
 def recipients_page(request: Request, caller: Owner) -> Response:
     """Page with all recipients and their grants."""
     context = context_of(request)
-    with context.vault.ledger.reading() as reading:
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
         entries = existing(reading, "recipient")
     return render("recipients.html", caller, entries=entries, grants=_by_recipient(context.vault.grants()))
 
@@ -100,7 +99,7 @@ def recipients_page(request: Request, caller: Owner) -> Response:
 def recipient_page(request: Request, recipient: schemas.Name, caller: Owner) -> Response:
     """Page of one recipient with its tokens, grants and history."""
     context = context_of(request)
-    with context.vault.ledger.reading() as reading:
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
         entry = reading.latest("recipient", recipient=recipient)
         datasets = [dataset_version(one) for one in existing(reading, "dataset")]
     if entry is None:
