@@ -17,6 +17,9 @@ from typing import Any
 
 from sfumato.errors import LevelError, nearest
 
+_LEAST = 1e-100
+"""The least fidelity: the noise of a lesser one, and its square, would exceed what a float holds."""
+
 
 @dataclass(frozen=True, order=True)
 class Level:
@@ -27,7 +30,7 @@ class Level:
     def __post_init__(self) -> None:
         given: Any = self.fidelity
         is_number = isinstance(given, Real) and not isinstance(given, bool)
-        if not is_number or not (0 < given < 1 and 0 < float(given) < 1):  # a whole number may exceed all floats
+        if not is_number or not (0 < given < 1 and _LEAST <= float(given) < 1):  # a whole number may exceed all floats
             raise LevelError(
                 f"a fidelity must lie strictly between 0 (noise only) and 1 (the original), got {given!r}; "
                 "give a number such as 0.5"

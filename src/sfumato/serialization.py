@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+import sys
 import tomllib
 from functools import cache
 from types import UnionType
@@ -56,5 +57,5 @@ def _has_type(value: Any, kind: Any) -> bool:
         kinds = [parts[0]] * len(value) if parts[1:] == (...,) and isinstance(value, tuple) else parts
         return isinstance(value, tuple) and len(value) == len(kinds) and all(map(_has_type, value, kinds))
     if kind in (int, float):
-        return isinstance(value, int | kind) and not isinstance(value, bool) and abs(value) < math.inf
+        return isinstance(value, int | kind) and not isinstance(value, bool) and abs(value) <= sys.float_info.max
     return not isinstance(get_origin(kind) or kind, type) or isinstance(value, get_origin(kind) or kind)

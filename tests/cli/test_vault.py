@@ -116,7 +116,7 @@ def test_custody(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("new.key").unlink()
     unsure = run("rekey", "--lost", "--new-key-file", "newer.key")
     assert unsure.exit_code == 1
-    assert "1/(1+Σ1/σi²)" in unsure.stderr
+    assert "Who holds which copy, you have to know" in unsure.stderr
     ok("rekey", "--lost", "--yes", "--new-key-file", "newer.key")
     checked = ok("verify", "--key-file", "newer.key")
     assert "the key of generation 1 is lost" in checked

@@ -74,6 +74,8 @@ _ENCRYPTION = (
         "a_locked_vault_says_what_it_needs",
         "what_was_erased_can_never_be_read_again",
         "the_plain_files_of_an_earlier_version_are_encrypted",
+        "a_new_master_key_encrypts_everything_anew",
+        "an_interrupted_rotation_is_finished_by_encrypting",
     ),
     *_of("unit/vault/test_erasure", "an_old_key_that_is_inserted_again_is_found"),
 )
@@ -106,7 +108,22 @@ TESTS: dict[str, tuple[str, ...]] = {
         "every_path_passes_the_gate",
     )
     + _of("unit/mechanisms/test_linear_map", "what_few_known_records_undo_is_refused"),
-    "ledger/chain.py": _CHAIN,
+    "ledger/chain.py": (*_CHAIN, *_of("unit/vault/test_encryption", "the_hash_of_an_entry_confirms_no_guess")),
+    "ledger/row_cipher.py": (
+        *_of(
+            "unit/ledger/test_ledger",
+            "rows_cannot_be_exchanged_with_their_names",
+            "an_edited_entry_is_found[sqlite-dataset]",
+            "an_edited_entry_is_found[sqlite-actor]",
+            "an_unreadable_entry_is_found_and_reported",
+        ),
+        *_of(
+            "unit/vault/test_encryption",
+            "no_name_or_text_of_the_ledger_can_be_read_without_the_secret",
+            "a_new_master_key_encrypts_everything_anew",
+        ),
+        *_of("unit/vault/test_unlocking", "nothing_is_read_without_the_secret_and_a_lost_one_ends_all_but_the_chain"),
+    ),
     "ledger/ledger.py": _CHAIN,
     "ledger/reader.py": (
         *_of("unit/ledger/test_subject_index", "a_revocation_cannot_be_deleted"),
@@ -144,6 +161,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     ),
     "vault/encrypted_store.py": _ENCRYPTION,
     "vault/data_keys.py": _ENCRYPTION,
+    "vault/encryption.py": _ENCRYPTION,
     "vault/erasure.py": _ERASURE,
     "vault/verification.py": _of(
         "unit/ledger/test_ledger",

@@ -155,6 +155,7 @@ def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: P
     vault = sqlite_vault(tmp_path, wards.table())
     state = State(vault)
     jobs = {dataset: state.add_job("audit", dataset, "owner anna") for dataset in ("ward", "", "not-added-yet")}
+    jobs["another"] = state.add_job("audit", "", "owner anna")
     for job in jobs.values():
         state.update_job(job, state="done", result={"text": "a marker"}, report="<p>a marker</p>")
     with vault.ledger.database.transaction(writes=False) as connection:
@@ -167,7 +168,7 @@ def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: P
         assert state.report(job) == "<p>a marker</p>"
     texts = {row.id: row.result for row in stored}
     with vault.ledger.database.transaction(writes=True) as connection:  # exchanged
-        connection.execute(JOBS.update().where(JOBS.c.id == jobs[""]).values(result=texts[jobs["not-added-yet"]]))
+        connection.execute(JOBS.update().where(JOBS.c.id == jobs[""]).values(result=texts[jobs["another"]]))
     with pytest.raises(TamperedError, match="results of background jobs"):
         state.job(jobs[""])
     vault.erase("ward")

@@ -13,7 +13,7 @@ from tests.conftest import Site
 from tests.serving import PASSWORD, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
-from sfumato.errors import TamperedError
+from sfumato.errors import NotGranted, TamperedError
 from sfumato.ledger.reader import Query
 from sfumato.service.state import State, hash_of
 from sfumato.service.worker_pool import CopyChanged, CopyRequest, _CopyStreams
@@ -40,15 +40,19 @@ def test_a_session_forged_in_the_database_is_rejected(vault: sf.Vault) -> None:
     secret, session = state.sign_in("anna", str(operators.enrolment(vault, "anna")), 8)
     assert state.session(secret) == session
     with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
-        forged = {**session.__dict__, "hash": hash_of("mine")}
-        names = ", ".join(forged)
-        connection.execute(
-            f"INSERT INTO sfumato_sessions ({names}) VALUES ({', '.join('?' * len(forged))})",  # noqa: S608
-            list(forged.values()),
-        )
-        connection.execute("UPDATE sfumato_sessions SET operator = 'root' WHERE hash = ?", [session.hash])
+        copied = "INSERT INTO sfumato_browser_sessions SELECT ?, holder, csrf, until, mac FROM sfumato_browser_sessions"
+        connection.execute(copied, [hash_of("mine")])
     assert state.session("mine") is None
-    assert state.session(secret) is None
+    for change in ("holder = 'root'", "until = '2999'", "csrf = 'x'", "mac = 'x'"):
+        with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
+            [before] = connection.execute("SELECT * FROM sfumato_browser_sessions WHERE hash = ?", [session.hash])
+            own = "WHERE hash = ?"
+            connection.execute(f"UPDATE sfumato_browser_sessions SET {change} {own}", [session.hash])  # noqa: S608
+        assert state.session(secret) is None
+        with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
+            connection.execute("DELETE FROM sfumato_browser_sessions WHERE hash = ?", [session.hash])
+            connection.execute("INSERT INTO sfumato_browser_sessions VALUES (?, ?, ?, ?, ?)", before)
+        assert state.session(secret) == session
 
 
 def test_an_entry_under_an_unknown_key_is_rejected(vault: sf.Vault) -> None:
@@ -63,10 +67,11 @@ def test_an_entry_under_an_unknown_key_is_rejected(vault: sf.Vault) -> None:
             read()
 
 
-def test_after_a_lost_key_grants_stay_valid_and_tokens_do_not(vault: sf.Vault) -> None:
+def test_after_a_lost_key_nobody_is_let_in(vault: sf.Vault) -> None:
     text, _ = tokens.issue(vault, "clinic")
     vault.rekey(secret=sf.Key.generate(), lost=True)
-    assert Delivery.of(vault, "clinic", "ward").request.fidelity == 0.5
+    with pytest.raises(NotGranted):
+        Delivery.of(vault, "clinic", "ward")
     assert tokens.authenticate(vault, text) is None
     assert operators.enrolment(vault, "anna") is None
 

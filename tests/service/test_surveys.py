@@ -264,13 +264,13 @@ def _check_sums(surveys: Surveys, name: str, survey: Survey) -> None:
     from sfumato.survey import rows as stored_rows
     from sfumato.survey.epochs import Epochs
 
+    cipher = surveys.collector._cipher(name)
     with surveys._vault.ledger.database.transaction(writes=False) as connection:
         kept = connection.execute(
-            sa.select(GUIDANCES).where(GUIDANCES.c.survey == name).order_by(GUIDANCES.c.epoch)
+            sa.select(GUIDANCES).where(GUIDANCES.c.survey == cipher.survey).order_by(GUIDANCES.c.epoch)
         ).all()
-        batches = connection.execute(sa.select(ANSWERS).where(ANSWERS.c.survey == name)).all()
-        clear = connection.execute(sa.select(CLEAR).where(CLEAR.c.survey == name)).all()
-        cipher = surveys.collector._cipher(name)
+        batches = connection.execute(sa.select(ANSWERS).where(ANSWERS.c.survey == cipher.survey)).all()
+        clear = connection.execute(sa.select(CLEAR).where(CLEAR.c.survey == cipher.survey)).all()
         unpacked = Epochs(connection, cipher, survey)._unpacked
     assert [bool(one.tally) for one in kept] == [False] * (len(kept) - 1) + [True]  # only the latest counts are kept
     for one in kept[-1:]:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
-from sfumato.cli.forecast import predict as predict_risk
-from sfumato.cli.forecast import short
+from sfumato.cli.forecast import of_coalition, of_dataset, print_forecast, short
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
 from sfumato.cli.partitioned import attack_partitioned
-from sfumato.cli.vault_options import location_option
+from sfumato.cli.vault_options import vault_options
 from sfumato.errors import AttackError
 
 if TYPE_CHECKING:
@@ -89,7 +88,7 @@ class _Background:
 )
 @click.option("--dataset", help="With --predict: the columns of this dataset in the vault, at --level or all levels.")
 @engine_options
-@location_option
+@vault_options
 @as_json_option
 def attack(
     name: str | None,
@@ -110,6 +109,7 @@ def attack(
     dataset: str | None,
     engine_choice: EngineChoice,
     location: str,
+    key_path: Path | None,
     as_json: bool,
 ) -> None:
     """Attack COPIES with the attack NAME, as their holders could.
@@ -125,7 +125,8 @@ def attack(
         return
     if predict:
         files = [Path(name), *copies] if name else list(copies)
-        predict_risk(files, levels, domain, dataset, location, as_json)
+        forecast = of_dataset(dataset, levels, location, key_path) if dataset else of_coalition(files, levels, domain)
+        print_forecast(forecast, as_json)
         return
     if name is None or not copies:
         raise click.UsageError("name an attack and at least one copy; `sfumato attack --list` lists the attacks")

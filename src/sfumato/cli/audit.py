@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
-from sfumato.cli.vault_options import is_service, location_option, open_for_reading, open_vault, vault_options
+from sfumato.cli.vault_options import is_service, open_vault, vault_options
 from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 @click.option("--until", help="The last day.")
 @click.option("--accesses", is_flag=True, help="The access log too; with --recipient always.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print the entries as CSV.")
-@location_option
+@vault_options
 @as_json_option
 def log(
     last: int,
@@ -43,6 +43,7 @@ def log(
     accesses: bool,
     as_csv: bool,
     location: str,
+    key_path: Path | None,
     as_json: bool,
 ) -> None:
     """Show the ledger: what was released to whom, and when.
@@ -54,7 +55,7 @@ def log(
     from sfumato.vault.messages import log_line
 
     query = parse_query(dataset, recipient, action, since, until, None if everything else last)
-    vault = open_for_reading(location)
+    vault = open_vault(location, key_path)
     entries = vault.log(query)
     if accesses or recipient is not None:
         entries = sorted([*entries, *vault.accesses(query)], key=lambda entry: entry.at)[-(query.last or 0) :]

@@ -10,32 +10,31 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.output import print_result
+from sfumato.cli.vault_options import local_vault
 from sfumato.errors import AttackError
 
 if TYPE_CHECKING:
     from sfumato.audit.forecast import Forecast
 
 
-def predict(
-    files: Sequence[Path], levels: Sequence[str], domain: int, dataset: str | None, location: str, as_json: bool
-) -> None:
-    """Print the disclosure risk of a coalition that holds these copies, levels, or levels of a dataset."""
-    forecast = _of_dataset(dataset, levels, location) if dataset is not None else _of_coalition(files, levels, domain)
+def print_forecast(forecast: Forecast, as_json: bool) -> None:
+    """Print the disclosure risk of a coalition."""
     next_step = "sfumato audit DATASET, which runs the attacks on the data"
     print_result(asdict(forecast), as_json, _text(forecast), next_step)
 
 
-def _of_dataset(name: str, levels: Sequence[str], location: str) -> Forecast:
+def of_dataset(name: str, levels: Sequence[str], location: str, key_path: Path | None) -> Forecast:
+    """The disclosure risk of a coalition that holds copies of a dataset at some levels, or at all."""
     from sfumato.audit.forecast import of_models
-    from sfumato.vault import Vault
 
-    dataset = Vault.open(location).dataset(name)
+    dataset = local_vault(location, key_path).dataset(name)
     ladder = dataset.scheme.policy.ladder
     chosen = [ladder.level(level) for level in levels or ladder.levels]
     return of_models([dataset.scheme.models(dataset.schema, level) for level in chosen])
 
 
-def _of_coalition(files: Sequence[Path], levels: Sequence[str], domain: int) -> Forecast:
+def of_coalition(files: Sequence[Path], levels: Sequence[str], domain: int) -> Forecast:
+    """The disclosure risk of a coalition that holds these copies, or copies at these levels."""
     from sfumato.audit.forecast import of_copies, of_levels
     from sfumato.levels import Level
     from sfumato.release.manifest import Manifest

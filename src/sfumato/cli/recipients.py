@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from sfumato.cli.output import as_json_option, print_result
-from sfumato.cli.vault_options import location_option, open_for_reading, open_vault, vault_options
+from sfumato.cli.vault_options import open_vault, vault_options
 
 
 @click.group()
@@ -29,13 +29,13 @@ def recipient_add(name: str, note: str, location: str, key_path: Path | None, as
 
 
 @recipient.command("list")
-@location_option
+@vault_options
 @as_json_option
-def recipient_list(location: str, as_json: bool) -> None:
+def recipient_list(location: str, key_path: Path | None, as_json: bool) -> None:
     """List all recipients and their grants."""
     from sfumato.vault.overview import overview_text
 
-    vault = open_for_reading(location)
+    vault = open_vault(location, key_path)
     grants: dict[str, list[str]] = {}
     for one in vault.grants():
         grants.setdefault(one.recipient, []).append(f"{one.dataset}: {one.level}")

@@ -12,7 +12,6 @@ from sfumato.cli.vault_options import (
     key_option,
     local_vault,
     new_secret,
-    open_for_reading,
     open_vault,
     vault_options,
 )
@@ -155,7 +154,7 @@ def status(dataset: str | None, location: str, key_path: Path | None, as_json: b
     """Show the vault, or the recipients of one DATASET with their levels and residual errors (needs the secret)."""
     from sfumato.vault.overview import overview_text
 
-    found = (open_vault(location, key_path) if dataset else open_for_reading(location)).overview(dataset)
+    found = open_vault(location, key_path).overview(dataset)
     next_step = "sfumato log" if dataset else "sfumato status DATASET, or sfumato log"
     print_result(found, as_json, overview_text(found), next_step)
 

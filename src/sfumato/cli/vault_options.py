@@ -53,15 +53,6 @@ def open_vault(location: str, key_path: Path | None = None) -> VaultProtocol:
     return connect_service(location) if is_service(location) else local_vault(location, key_path)
 
 
-def open_for_reading(location: str) -> VaultProtocol:
-    """Open a vault on this machine without its secret, or connect to a service."""
-    if is_service(location):
-        return connect_service(location)
-    from sfumato.vault import Vault
-
-    return Vault.open(location)
-
-
 def connect_service(location: str) -> RemoteVault:
     """Connect to a service with the token from the environment, or from a prompt."""
     from sfumato.client import connect

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,7 +43,7 @@ class Database:
             self.engine = _sqlite(url, pooled=pooled)
         else:
             self.engine = sa.create_engine(url, **_pool(pooled=pooled), pool_pre_ping=pooled)
-        event.listen(self.engine, "before_cursor_execute", _refuse_null_characters)
+        event.listen(self.engine, "before_cursor_execute", _check_parameters)
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
@@ -170,13 +170,15 @@ def _without_secrets(url: URL) -> str:
     return url.update_query_dict(hidden).render_as_string(hide_password=True)
 
 
-def _refuse_null_characters(_: Connection, __: Any, ___: str, parameters: Any, *____: Any) -> None:
-    """Refuse text that PostgreSQL cannot store, in SQLite too."""
-    rows = parameters if isinstance(parameters, list) else [parameters]
-    for row in rows:
-        values = row.values() if isinstance(row, dict) else row
-        if any(isinstance(value, str) and "\0" in value for value in values):
-            raise VaultError("names and texts must have no null characters, and one has; remove it")
+def _check_parameters(_: Connection, __: Any, ___: str, parameters: Any, *____: Any) -> None:
+    for row in parameters if isinstance(parameters, list) else [parameters]:
+        refuse_null_characters(row.values() if isinstance(row, dict) else row)
+
+
+def refuse_null_characters(values: Iterable[object]) -> None:
+    """Refuse text that PostgreSQL cannot store, in SQLite and in encrypted texts too."""
+    if any(isinstance(value, str) and "\0" in value for value in values):
+        raise VaultError("names and texts must have no null characters, and one has; remove it")
 
 
 def _pool(*, pooled: bool) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from sfumato.errors import TamperedError
 from sfumato.keys.key import Key
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.chain import UNREADABLE, Entry, canonical
+from sfumato.ledger.database import refuse_null_characters
 
 _NAMES = ("actor", "action", "kind", "dataset", "recipient")
 _PLAIN = ("number", "at", "generation", "hash", "mac")
@@ -32,6 +33,7 @@ class RowCipher:
 
     def token(self, name: str) -> str:
         """The keyed hash of a name."""
+        refuse_null_characters([name])
         return base64.b32encode(hmac.digest(self._names, name.encode(), "sha256")[:_TOKEN]).decode().lower()
 
     def row(self, table: str, entry: Entry) -> dict[str, Any]:

@@ -76,6 +76,7 @@ class TableScheme(TableLayout):
         """Parse a scheme; `name` says in errors where the text is from."""
         try:
             data = json.loads(text)
+            json.dumps(data, ensure_ascii=False).encode()  # refuses half of a surrogate pair, which no table can hold
             policy, states, order = PolicyDocument.loads(data["policy"]), data["fitted"], data.get("order", KEEP)
             tree, mechanisms = tree_and_mechanisms(policy)
             schemes = tuple(m.restore(state, tree) for m, state in zip(mechanisms, states, strict=True))

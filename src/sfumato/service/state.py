@@ -163,7 +163,7 @@ class State:
         job, now, token = secrets.token_hex(8), _text(datetime.now(UTC)), self._vault.store.keys.token
         about = json.dumps({"kind": kind, "dataset": dataset, "actor": actor})
         values = {"kind": token(kind), "dataset": token(dataset), "state": "waiting", "rows": 0, "stage": ""}
-        values["about"] = self._cipher(token(dataset)).encrypt(f"{job} about", about)
+        values["about"] = self._encrypted(token(dataset), job, "about", about)
         with self._database.transaction(writes=True) as connection:
             connection.execute(JOBS.delete().where(JOBS.c.begun < _text(datetime.now(UTC) - _JOB_RETENTION)))
             connection.execute(JOBS.insert().values(id=job, result="", report="", begun=now, beat=now, **values))
@@ -176,8 +176,8 @@ class State:
             values["result"] = json.dumps(values["result"], allow_nan=False)
         texts = {name: values[name] for name in _ENCRYPTED if values.get(name)}
         if texts:
-            cipher = self._cipher(self._dataset_of(job))
-            values |= {name: cipher.encrypt(f"{job} {name}", text) for name, text in texts.items()}
+            dataset = self._dataset_of(job)
+            values |= {name: self._encrypted(dataset, job, name, text) for name, text in texts.items()}
         with self._database.transaction(writes=True) as connection:
             connection.execute(JOBS.update().where(JOBS.c.id == job).values(**values))
 
@@ -186,19 +186,18 @@ class State:
         with self._database.transaction(writes=False) as connection:
             return str(connection.execute(sa.select(JOBS.c.dataset).where(JOBS.c.id == job)).scalar() or "")
 
-    def _cipher(self, dataset: str) -> TextCipher:
-        """The cipher of the texts of jobs about a dataset, which are erased with it."""
-        return _cipher(self._vault.store.keys.get_or_create(job_scope(dataset)))
+    def _encrypted(self, dataset: str, job: str, name: str, text: str) -> str:
+        """A text of a job about a dataset, with which it is erased; it says which key it is encrypted under."""
+        key = self._vault.store.keys.get_or_create(job_scope(dataset))
+        return f"{key.fingerprint()} {_cipher(key).encrypt(f'{job} {name}', text)}"
 
     def _decrypted(self, dataset: str, job: str, name: str, stored: str) -> str:
         """A text of a job; empty if there is none, or its dataset was erased since."""
-        key = self._vault.store.keys.find(job_scope(dataset)) if stored else None
-        if key is None:
+        fingerprint, _, text = stored.partition(" ")
+        key = self._vault.store.keys.find(job_scope(dataset)) if text else None
+        if key is None or key.fingerprint() != fingerprint:
             return ""
-        try:
-            return _cipher(key).decrypt(f"{job} {name}", stored)
-        except TamperedError:  # erased, and another job of that name came later
-            return ""
+        return _cipher(key).decrypt(f"{job} {name}", text)
 
     def job(self, name: str) -> Job | None:
         """A job by its id, with its result."""

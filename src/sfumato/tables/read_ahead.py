@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable
 from queue import Queue
 from threading import Event, Thread
 from typing import TypeVar
@@ -13,7 +13,7 @@ _AHEAD = 16
 """Items that wait at most."""
 
 
-def read_ahead(items: Iterable[T], most: int = _AHEAD) -> Iterator[T]:
+def read_ahead(items: Iterable[T], most: int = _AHEAD) -> Generator[T, None, None]:
     """The same items, made in a thread of their own, which stops when the caller does; its error reaches the caller."""
     waiting: Queue[tuple[T] | BaseException | None] = Queue(most)
     stopped = Event()
