@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +18,16 @@ from tests.postgres import running
 
 import sfumato as sf
 from measure import Line, at_most, compare
-from sfumato.ledger.chain import Authenticator, Entry, canonical
-from sfumato.ledger.reader import Head, Query
-from sfumato.ledger.tables import ENTRIES, SUBJECTS, VAULT
+from sfumato.ledger.chain import Authenticator, Entry
+from sfumato.ledger.reader import Query
+from sfumato.ledger.subject_index import MemoryIndex, rebuild
+from sfumato.ledger.tables import ENTRIES
 from sfumato.tables.source import Source
 from sfumato.vault.grants import FINGERPRINT
 from sfumato.vault.overview import vault_overview
 
 SECRET = sf.Key.from_bytes(bytes(32))
-SMALL, LARGE = (5, 20, 100), (1_000, 10_000, 1_000_000)
+SMALL, LARGE = (25, 20, 100), (1_000, 10_000, 1_000_000)
 
 _CHILD = r"""
 import re, sys
@@ -42,33 +44,24 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
     vault = sf.Vault.create(location, store=store, secret=SECRET)
     first = vault.add(wards.policy(), wards.table(100))
     authenticator = Authenticator(vault.keys()[1])
-    with vault.ledger.database.transaction(writes=True) as connection, vault.ledger.reading() as reading:
-        head = reading.head()
-        counts, number, previous = dict(head.counts), head.entries, head.head
-        latest: dict[tuple[str, str, str], int] = {}
+    with vault.ledger.writing(vault.keys()) as writing:
+        head, index = writing.head(), MemoryIndex(writing.cipher.token)
+        for entry in writing.history():
+            index.record(entry)
+        number, previous = head.entries, head.head
         entries = itertools.islice(_entries(first, *size[:2]), size[2] - number)
         while page := list(itertools.islice(entries, 10_000)):
             rows = []
             for action, kind, dataset, recipient, body in page:
                 number += 1
-                entry = Entry(number, first.at, "bench", action, kind, dataset, recipient, body, 1)
+                entry = Entry(number, first.at, "bench", action, kind, dataset, recipient, body, 1, salt="0" * 32)
                 entry = entry.chained(previous, authenticator)
                 previous = entry.hash
-                rows.append({**entry.__dict__, "body": canonical(body)})
-                latest[kind, dataset, recipient] = number
-            connection.execute(ENTRIES.insert(), rows)
-        subjects = [{"kind": k, "dataset": d, "recipient": r, "entry": n} for (k, d, r), n in latest.items()]
-        connection.execute(SUBJECTS.insert(), subjects)
-        for kind, _, _ in latest:
-            counts[kind] = counts.get(kind, 0) + 1
-        final = Head(head.name, head.store, 1, number, previous, counts, "", "")
-        values = {
-            "entries": number,
-            "head": previous,
-            "counts": canonical(counts),
-            "seal": final.expected_seal(authenticator, reading.generations()),
-        }
-        connection.execute(VAULT.update().values(**values))
+                rows.append(writing.cipher.row(ENTRIES.name, entry))
+                index.record(entry)
+            writing.connection.execute(ENTRIES.insert(), rows)
+        root = rebuild(writing.connection, index, writing.cipher.token).root
+        writing._write_head(replace(head, entries=number, head=previous, root=root))  # noqa: SLF001
     return vault
 
 
@@ -144,11 +137,11 @@ def encrypted_reads() -> Iterator[Line]:
 
 
 def _status(vault: sf.Vault) -> Any:
-    return lambda: vault_overview(sf.Vault.open(vault.location))
+    return lambda: vault_overview(sf.Vault.open(vault.location, secret=SECRET))
 
 
 def _log(vault: sf.Vault) -> Any:
-    return lambda: sf.Vault.open(vault.location).log(Query(last=20))
+    return lambda: sf.Vault.open(vault.location, secret=SECRET).log(Query(last=20))
 
 
 def _grant(vault: sf.Vault) -> Any:

@@ -167,6 +167,11 @@ class LedgerReader:
         subject = self._index().find_tokens((self.cipher.token(kind), token, self.cipher.token("")))
         return None if subject is None else self._at(subject.entry, subject.hash)
 
+    def recent(self, kind: str, first: int) -> list[Entry]:
+        """The latest entries about the datasets or surveys that changed last."""
+        found = self._index().recent(self.cipher.token(kind), self.cipher.token(""), first)
+        return [self._at(subject.entry, subject.hash) for subject in found]
+
     def subjects(self, kind: str) -> int:
         """The number of subjects of a kind."""
         found = self._index().find((kind, ANY, ANY))
@@ -276,7 +281,7 @@ class LedgerReader:
         indexed, digest = self._index().find(subject), ""
         before = self._hashes([entry.number - 1 for entry in found])
         for entry in found:
-            digest = running(digest, entry)
+            digest = running(digest, entry.hash)
             if entry.digest(before.get(entry.number - 1, START)) != entry.hash:
                 raise TamperedError(f"entry {entry.number} of the ledger was altered; {_ADVICE}")
         if digest != (indexed.digest if indexed else ""):
@@ -321,13 +326,12 @@ class LedgerReader:
         statement = statement.order_by(table.c.number.desc()).limit(query.last)
         return [self._entry(row, table) for row in self.connection.execute(statement)][::-1]
 
-    def history(self, table: sa.Table = ENTRIES) -> Iterator[Entry]:
-        """All entries in order, read page by page."""
-        return (self._entry(row, table) for row in self.rows(table))
+    def history(self, table: sa.Table = ENTRIES, after: int = 0) -> Iterator[Entry]:
+        """All entries after one in order, read page by page."""
+        return (self._entry(row, table) for row in self.rows(table, after))
 
-    def rows(self, table: sa.Table) -> Iterator[Row[Any]]:
-        """All rows of a table of entries in order, as they are stored, read page by page."""
-        after = 0
+    def rows(self, table: sa.Table, after: int = 0) -> Iterator[Row[Any]]:
+        """All rows of a table of entries after one in order, as they are stored, read page by page."""
         while True:
             page = sa.select(table).where(table.c.number > after).order_by(table.c.number).limit(PAGE)
             rows = self.connection.execute(page).all()

@@ -12,6 +12,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
+from itertools import groupby
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -60,21 +61,37 @@ class Subject:
         return self.kind, self.dataset, self.recipient
 
 
-def names_of(entry: Entry) -> list[SubjectName]:
-    """The subjects that an entry is about; the first one is the narrowest."""
-    kind, dataset, recipient = entry.kind, entry.dataset, entry.recipient
-    return [(kind, dataset, recipient), (kind, dataset, ANY), (kind, ANY, recipient), (kind, ANY, ANY)]
+def names_of(entry: Entry, token: Token) -> list[SubjectName]:
+    """The subjects that an entry is about, by their tokens; the first one is the narrowest."""
+    narrow = token(entry.kind), token(entry.dataset), token(entry.recipient)
+    return [narrow, *wide_names(narrow, token(ANY))]
+
+
+def wide_names(narrow: SubjectName, anything: str) -> list[SubjectName]:
+    """The subjects that stand for a narrow one among others, given the token of `ANY`."""
+    kind, dataset, recipient = narrow
+    return [(kind, dataset, anything), (kind, anything, recipient), (kind, anything, anything)]
 
 
 def extended(before: Subject | None, name: SubjectName, entry: Entry, *, is_new: bool) -> Subject:
     """A subject after one more entry, which may be the first one about its narrowest subject."""
     entries, subjects, digest = (before.entries, before.subjects, before.digest) if before else (0, 0, _EMPTY)
-    return Subject(*name, entry.number, entry.hash, entries + 1, subjects + is_new, running(digest, entry))
+    return Subject(*name, entry.number, entry.hash, entries + 1, subjects + is_new, running(digest, entry.hash))
 
 
-def running(digest: str, entry: Entry) -> str:
+def running(digest: str, entry_hash: str) -> str:
     """The running digest after one more entry."""
-    return hashlib.sha256((digest + entry.hash).encode()).hexdigest()
+    return hashlib.sha256((digest + entry_hash).encode()).hexdigest()
+
+
+def tree(subjects: Iterable[Subject]) -> dict[int, str]:
+    """The nodes of the tree over some subjects, in the order of their buckets, by number; that of the root is -1."""
+    leaves = {number: _leaf(some) for number, some in groupby(subjects, key=lambda one: _bucket(one.name))}
+    below: dict[int, dict[int, str]] = {}
+    for number, leaf in leaves.items():
+        below.setdefault(number // _FANOUT, {})[number] = leaf
+    inner = {prefix: _node(children) for prefix, children in below.items()}
+    return {-1: _node(inner), **inner, **{_FANOUT + number: leaf for number, leaf in leaves.items()}}
 
 
 class MemoryIndex:
@@ -83,16 +100,13 @@ class MemoryIndex:
     def __init__(self, token: Token) -> None:
         self._token = token
         self._subjects: dict[SubjectName, Subject] = {}
-        self.names: dict[SubjectName, SubjectName] = {}
-        """The name of each subject, by its tokens."""
 
     def record(self, entry: Entry) -> None:
         """Add an entry, in order."""
-        names = {_tokens(name, self._token): name for name in names_of(entry)}
-        is_new = next(iter(names)) not in self._subjects
+        names = names_of(entry, self._token)
+        is_new = names[0] not in self._subjects
         for name in names:
             self._subjects[name] = extended(self._subjects.get(name), name, entry, is_new=is_new)
-        self.names |= names
 
     def find(self, name: SubjectName) -> Subject | None:
         """The subject with this name."""
@@ -102,20 +116,19 @@ class MemoryIndex:
         """The subject whose name has these tokens."""
         return self._subjects.get(tokens)
 
+    def recent(self, kind: str, recipient: str, first: int) -> list[Subject]:
+        """The subjects of a kind that changed last, given by the tokens of kind and recipient."""
+        found = [
+            one for one in self if (one.kind, one.recipient) == (kind, recipient) and one.dataset != self._token(ANY)
+        ]
+        return sorted(found, key=lambda subject: -subject.entry)[:first]
+
     def __iter__(self) -> Iterator[Subject]:
         return iter(self._subjects.values())
 
     def nodes(self) -> dict[int, str]:
         """The nodes of the tree by number; that of the root is -1."""
-        buckets: dict[int, list[Subject]] = {}
-        for subject in self:
-            buckets.setdefault(_bucket(subject.name), []).append(subject)
-        leaves = {number: _leaf(subjects) for number, subjects in buckets.items()}
-        below: dict[int, dict[int, str]] = {}
-        for number, leaf in leaves.items():
-            below.setdefault(number // _FANOUT, {})[number] = leaf
-        inner = {prefix: _node(children) for prefix, children in below.items()}
-        return {-1: _node(inner), **inner, **{_FANOUT + number: leaf for number, leaf in leaves.items()}}
+        return tree(sorted(self, key=lambda subject: _bucket(subject.name)))
 
 
 class StoredIndex:
@@ -134,11 +147,18 @@ class StoredIndex:
         """The subject whose name has these tokens, verified."""
         return self._subjects(_bucket(tokens)).get(tokens)
 
+    def recent(self, kind: str, recipient: str, first: int) -> list[Subject]:
+        """The subjects of a kind that changed last, each verified, given by the tokens of kind and recipient."""
+        own = SUBJECTS.c.kind == kind, SUBJECTS.c.recipient == recipient, SUBJECTS.c.dataset != self._token(ANY)
+        rows = self._rows(sa.select(SUBJECTS.c.dataset).where(*own).order_by(SUBJECTS.c.entry.desc()).limit(first))
+        found = [self.find_tokens((kind, row.dataset, recipient)) for row in rows]
+        return [subject for subject in found if subject is not None]
+
     def record(self, entry: Entry) -> None:
         """Add an entry, after verification of what is there, and compute the new root."""
-        names = names_of(entry)
-        is_new = self.find(names[0]) is None
-        for name in (_tokens(one, self._token) for one in names):
+        names = names_of(entry, self._token)
+        is_new = self.find_tokens(names[0]) is None
+        for name in names:
             bucket = _bucket(name)
             subjects = self._subjects(bucket)
             before = subjects.get(name)

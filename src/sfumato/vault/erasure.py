@@ -110,10 +110,10 @@ def _held_versions(reading: LedgerReader, latest: Entry) -> list[dict[str, Any]]
     name = latest.dataset
     tombstone = reading.latest("version", name)
     erased = set() if tombstone is None else set(tombstone.body[VERSIONS])
-    holders: dict[int, set[str]] = {}
-    for entry in reading.entries(Query(kind="release", dataset=name)):
-        holders.setdefault(entry.body["version"], set()).add(entry.recipient)
     numbers = {entry.body["version"] for entry in reading.entries(Query(kind="dataset", dataset=name))} - erased
+    holders: dict[int, set[str]] = {}
+    for entry in reading.entries(Query(kind="release", dataset=name)) if len(numbers) > 1 else ():
+        holders.setdefault(entry.body["version"], set()).add(entry.recipient)
     return [_version_row(latest, number, len(holders.get(number, ()))) for number in sorted(numbers)]
 
 
@@ -133,7 +133,7 @@ def _held_answers(reading: LedgerReader) -> list[dict[str, Any]]:
 def _version_row(latest: Entry, number: int, holders: int) -> dict[str, Any]:
     what, released = f"{latest.dataset} version {number}", f"{holders} recipient{'s' * (holders != 1)}"
     if number == latest.body["version"]:
-        return _row(what, f"the current version, from which copies are made; released to {released}")
+        return _row(what, "the current version, from which copies are made")
     if holders:
         return _row(what, f"released to {released}: traces leaks, and counts their noise draws per record")
     return _row(what, f"nobody has a copy of it: sfumato erase dataset {latest.dataset} --version {number}")

@@ -7,12 +7,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from sfumato.errors import SfumatoError, TamperedError
-from sfumato.ledger.chain import Entry
-from sfumato.ledger.reader import LedgerReader
+from sfumato.ledger.chain import ERASED, Entry
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.vault.datasets import adds_noise, is_linear_map
 from sfumato.vault.encryption import outdated_datasets
 from sfumato.vault.erasure import held_content
-from sfumato.vault.grants import existing, require
+from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end
 from sfumato.vault.overlaps import overlapping
@@ -29,13 +29,13 @@ _TABLES = ("table", "held")
 
 
 def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
-    """The vault, its first datasets, and what it still holds; no table is read."""
+    """The vault, the datasets that changed last, and what it still holds of them; no table is read."""
     with vault.ledger.reading(vault.keys()) as reading:
         head, generations = reading.head(), reading.generations()
-        found, recipients = existing(reading, "dataset"), len(existing(reading, "recipient"))
-        counts = {"datasets": len(found), "recipients": recipients}
+        counts = {f"{kind}s": _existing(reading, kind) for kind in ("dataset", "recipient")}
         counts |= {f"{kind}s": reading.subjects(kind) for kind in ("grant", "release")}
-        datasets = found[:_MAX_DATASETS]
+        latest = [entry for entry in reading.recent("dataset", _MAX_DATASETS) if entry.action != ERASED]
+        datasets = sorted(latest, key=lambda entry: entry.dataset)
         plain, earlier = outdated_datasets(reading, datasets)
         held = held_content(reading, datasets, vault.store, vault.outbox)
     return {
@@ -61,6 +61,12 @@ def vault_overview(vault: VaultLifecycle) -> dict[str, Any]:
         ],
         "held": held,
     }
+
+
+def _existing(reading: LedgerReader, kind: str) -> int:
+    """The number of subjects of a kind that were not erased; only those that were are read."""
+    erased = reading.entries(Query(kind=kind, action=ERASED))
+    return reading.subjects(kind) - len({(entry.dataset, entry.recipient) for entry in erased})
 
 
 def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:

@@ -6,24 +6,20 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
-
-import sqlalchemy as sa
 
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry
 from sfumato.ledger.ledger import ACCESS, Ledger
 from sfumato.ledger.reader import Head, LedgerReader, Query
-from sfumato.ledger.subject_index import ANY, MemoryIndex, Subject, SubjectName
-from sfumato.ledger.tables import ACCESSES, NODES, SUBJECTS
+from sfumato.ledger.subject_index import MemoryIndex
+from sfumato.ledger.tables import ACCESSES
 from sfumato.release.certificate import check
 from sfumato.tables.readers import FORMATS
 from sfumato.vault.data_keys import altered_keys, scopes
 from sfumato.vault.encrypted_store import is_encrypted, is_of_generation, scope_of
+from sfumato.vault.index_verification import IndexVerification
 from sfumato.vault.store import Store, erased_in, files_in, replaced_in
-
-_DAMAGED = "the index of the ledger is damaged"
 
 _PREFIX = 12
 """The least number of digits of a hash that identify an entry."""
@@ -37,6 +33,7 @@ class VerificationReport:
     accesses: int = 0
     files: int = 0
     copies: int = 0
+    releases: int = 0
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
@@ -62,23 +59,17 @@ def verify(
         stored = check_ledger(reading, keys, report, contains, progress)
         if outbox is not None and outbox.is_dir() and files:
             _verify_copies(reading, outbox, report)
-        released = {_terms(entry.body, entry) for entry in reading.entries(Query(kind="release"))}
     if files:
         _verify_files(store, stored, report, progress)
-        elsewhere = len(released) - report.copies
+        elsewhere = report.releases - report.copies
         if elsewhere > 0:
             report.notes.append(
-                f"not verified: {elsewhere:,} of {len(released):,} released copies, which are outside of the vault's "
+                f"not verified: {elsewhere:,} of {report.releases:,} released copies, which are outside of the vault's "
                 "folder (sfumato check FILE verifies each)"
             )
     else:
         report.notes.append("not verified: tables and copies (leave out --quick)")
     return report
-
-
-def _terms(body: dict[str, Any], entry: Entry) -> tuple[Any, ...]:
-    """What distinguishes the released copies of a vault."""
-    return entry.dataset, entry.recipient, body.get("version"), body.get("fidelity")
 
 
 def check_ledger(
@@ -100,13 +91,16 @@ def check_ledger(
         raise VaultError(f"a hash must be given with at least {_PREFIX} of its digits, got {contains!r}")
     head, found = reading.head(), contains is None
     stored: dict[str, str] = {}
-    index = MemoryIndex(reading.cipher.token)
+    index = IndexVerification(reading.cipher.token) if state else MemoryIndex(reading.cipher.token)
+    datasets: set[str] = set()
     replaced: set[str] = set()
     erased: set[str] = set()
     start = 0, START
     for entry in _verified_chain(reading, head, keys, report, progress):
         if entry.is_readable:
             index.record(entry)
+            datasets.add(entry.dataset)
+        report.releases += entry.action == "released"
         found = found or (contains is not None and entry.hash.startswith(contains))
         stored |= files_in(entry.body)
         replaced |= replaced_in(entry.action, entry.body)
@@ -116,10 +110,8 @@ def check_ledger(
     if not found:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
     _verify_accesses(reading, head, keys, start, report)
-    report.problems += _index_problems(head, index)
-    report.problems += _state_problems(reading, index) if state else []
+    report.problems += _index_problems(head, index) if isinstance(index, MemoryIndex) else index.problems(reading, keys)
     stored = {name: digest for name, digest in stored.items() if name not in replaced and scope_of(name) not in erased}
-    datasets = {name[1] for name in index.names.values()}
     _verify_data_keys(reading, keys, stored, erased, report, {reading.cipher.token(name): name for name in datasets})
     earlier = [name for name in stored if is_encrypted(name) and not is_of_generation(name, head.generation)]
     if earlier:
@@ -226,28 +218,6 @@ def _index_problems(head: Head, index: MemoryIndex) -> list[str]:
     if not head.root or head.root == index.nodes()[-1]:
         return []
     return ["the index in the head of the ledger is not that of its entries"]
-
-
-def _state_problems(reading: LedgerReader, index: MemoryIndex) -> list[str]:
-    """The subjects whose stored state is not that of the entries."""
-    stored, expected = _stored_subjects(reading), {subject.name: subject for subject in index}
-    if not stored and not reading.head().root:
-        return []  # an earlier version wrote the ledger: the next entry adds the index
-    wrong = {name for name in expected | stored if expected.get(name) != stored.get(name)}
-    known = sorted(index.names.get(name, ("a subject without entries",)) for name in wrong)
-    named = ["/".join(part for part in name if part) for name in known if ANY not in name]
-    if named:
-        return [f"the state of {name} contradicts the ledger" for name in named[:20]]
-    nodes = {row.number: row.hash for row in reading.connection.execute(sa.select(NODES))}
-    return [_DAMAGED] if wrong or nodes | {-1: ""} != index.nodes() | {-1: ""} else []
-
-
-def _stored_subjects(reading: LedgerReader) -> dict[SubjectName, Subject]:
-    found = {}
-    for row in reading.connection.execute(sa.select(SUBJECTS)):
-        values = {name: value for name, value in row._mapping.items() if name != "bucket"}  # noqa: SLF001
-        found[row.kind, row.dataset, row.recipient] = Subject(**values)
-    return found
 
 
 def _verify_files(

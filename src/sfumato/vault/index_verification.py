@@ -1,0 +1,93 @@
+"""Verification of the index of subjects against the entries, in memory that grows only with datasets and recipients.
+
+Subjects with `ANY` are few, and are computed while the chain is read. All others are compared in the order that the
+database has both in: that of their tokens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import groupby, zip_longest
+from typing import Any
+
+import sqlalchemy as sa
+
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.reader import LedgerReader
+from sfumato.ledger.subject_index import ANY, Subject, SubjectName, Token, extended, running, tree, wide_names
+from sfumato.ledger.tables import ENTRIES, NODES, SUBJECTS
+
+_PAGE = 5_000
+_DAMAGED = "the index of the ledger is damaged"
+
+
+class IndexVerification:
+    """Collects what the entries say about subjects with `ANY`, then compares everything with the stored index."""
+
+    def __init__(self, token: Token) -> None:
+        self._token, self._any = token, token(ANY)
+        self._wide: dict[SubjectName, Subject] = {}
+
+    def record(self, entry: Entry) -> None:
+        """Add an entry, in order; the number of subjects is counted later."""
+        narrow = self._token(entry.kind), self._token(entry.dataset), self._token(entry.recipient)
+        for name in wide_names(narrow, self._any):
+            self._wide[name] = extended(self._wide.get(name), name, entry, is_new=False)
+
+    def problems(self, reading: LedgerReader, generations: Iterable[int]) -> list[str]:
+        """What is wrong with the stored index; entries of other generations are unreadable, and not in it."""
+        root = reading.head().root
+        if not root:
+            return []  # an earlier version wrote the ledger: the next entry adds the index
+        for found, stored in zip_longest(self._narrow(reading, generations), self._stored(reading)):
+            names = [] if found is None else wide_names(found.name, self._any)
+            if found != stored or not all(name in self._wide for name in names):
+                return [self._contradiction(reading, found)]
+            for name in names:
+                self._wide[name] = replace(self._wide[name], subjects=self._wide[name].subjects + 1)
+        wide = sa.or_(SUBJECTS.c.dataset == self._any, SUBJECTS.c.recipient == self._any)
+        if {one.name: one for one in _subjects(reading, sa.select(SUBJECTS).where(wide))} != self._wide:
+            return [_DAMAGED]
+        return _tree_problems(reading, root)
+
+    def _narrow(self, reading: LedgerReader, generations: Iterable[int]) -> Iterator[Subject]:
+        """The subjects of the entries, in the order of their tokens."""
+        columns = [ENTRIES.c[name] for name in ("kind", "dataset", "recipient", "number")]
+        known = ENTRIES.c.generation.in_(list(generations))
+        query = sa.select(*columns, ENTRIES.c.hash).where(known).order_by(*columns)
+        for (kind, dataset, recipient), rows in groupby(_streamed(reading, query), key=lambda row: tuple(row[:3])):
+            digest, count = "", 0
+            for row in rows:
+                digest, count, last = running(digest, row.hash), count + 1, row
+            yield Subject(kind, dataset, recipient, last.number, last.hash, count, 1, digest)
+
+    def _stored(self, reading: LedgerReader) -> Iterator[Subject]:
+        """The stored subjects, in the same order."""
+        narrow = sa.select(SUBJECTS).where(SUBJECTS.c.dataset != self._any, SUBJECTS.c.recipient != self._any)
+        return _subjects(reading, narrow.order_by(SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient))
+
+    def _contradiction(self, reading: LedgerReader, found: Subject | None) -> str:
+        if found is None:
+            return "the state of a subject without entries contradicts the ledger"
+        entry = next(reading.history(after=found.entry - 1))
+        name = "/".join(part for part in (entry.kind, entry.dataset, entry.recipient) if part)
+        return f"the state of {name}, or of a subject before it, contradicts the ledger"
+
+
+def _tree_problems(reading: LedgerReader, root: str) -> list[str]:
+    """Whether the stored nodes, and the root that the head commits to, are those of the stored subjects."""
+    by_bucket = sa.select(SUBJECTS).order_by(SUBJECTS.c.bucket)
+    expected = tree(_subjects(reading, by_bucket))
+    stored = {row.number: row.hash for row in _streamed(reading, sa.select(NODES))}
+    return [] if expected == stored | {-1: root} else [_DAMAGED]
+
+
+def _subjects(reading: LedgerReader, query: sa.Select[Any]) -> Iterator[Subject]:
+    for row in _streamed(reading, query):
+        yield Subject(**{name: value for name, value in row._mapping.items() if name != "bucket"})  # noqa: SLF001
+
+
+def _streamed(reading: LedgerReader, query: sa.Select[Any]) -> Iterator[sa.Row[Any]]:
+    with reading.connection.execute(query, execution_options={"yield_per": _PAGE}) as rows:
+        yield from rows
