@@ -61,7 +61,7 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
                 index.record(entry)
             writing.connection.execute(ENTRIES.insert(), rows)
         root = rebuild(writing.connection, index, writing.cipher.token).root
-        writing._write_head(replace(head, entries=number, head=previous, root=root))  # noqa: SLF001
+        writing._write_head(replace(head, entries=number, head=previous, root=root))
     return vault
 
 
