@@ -13,6 +13,7 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.engine import Connection
@@ -165,6 +166,7 @@ class StoredIndex:
             subjects[name] = extended(before, name, entry, is_new=is_new)
             self._write(SUBJECTS, {**asdict(subjects[name]), "bucket": bucket}, _is(name), before is not None)
             self._write_leaf(bucket, _leaf(subjects.values()))
+        self.root = _node(self._nodes_below_root())
 
     def _subjects(self, bucket: int) -> dict[SubjectName, Subject]:
         query = sa.select(SUBJECTS).where(SUBJECTS.c.bucket == bucket)
@@ -177,7 +179,7 @@ class StoredIndex:
         if prefix not in self._leaves:
             first = _FANOUT + prefix * _FANOUT
             query = sa.select(NODES).where(NODES.c.number >= first, NODES.c.number < first + _FANOUT)
-            leaves = {row.number - _FANOUT: row.hash for row in self._rows(query)}
+            leaves = {number - _FANOUT: value for number, value in self._rows(query)}
             if self._nodes_below_root().get(prefix, _EMPTY) != _node(leaves):
                 raise _altered()
             self._leaves[prefix] = leaves
@@ -186,7 +188,7 @@ class StoredIndex:
     def _nodes_below_root(self) -> dict[int, str]:
         if self._inner is None:
             query = sa.select(NODES).where(NODES.c.number >= 0, NODES.c.number < _FANOUT)
-            inner = {row.number: row.hash for row in self._rows(query)}
+            inner = {number: value for number, value in self._rows(query)}  # noqa: C416 - rows are no pairs for dict
             if _node(inner) != self.root:
                 raise _altered()
             self._inner = inner
@@ -197,9 +199,9 @@ class StoredIndex:
         leaves, inner = self._leaves_below(prefix), self._nodes_below_root()
         self._write_node(_FANOUT + bucket, leaf, bucket in leaves)
         leaves[bucket] = leaf
-        self._write_node(prefix, _node(leaves), prefix in inner)
-        inner[prefix] = _node(leaves)
-        self.root = _node(inner)
+        node = _node(leaves)
+        self._write_node(prefix, node, prefix in inner)
+        inner[prefix] = node
 
     def _write_node(self, number: int, content: str, exists: bool) -> None:
         self._write(NODES, {"number": number, "hash": content}, NODES.c.number == number, exists)
@@ -208,8 +210,8 @@ class StoredIndex:
         statement = table.update().where(where) if exists else table.insert()
         self._connection.execute(statement.values(**values))
 
-    def _rows(self, query: sa.Select[tuple[object, ...]]) -> list[sa.Row[tuple[object, ...]]]:
-        return list(self._connection.execute(query))
+    def _rows(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+        return list(self._connection.execute(query).all())
 
 
 def rebuild(connection: Connection, index: MemoryIndex, token: Token) -> StoredIndex:
@@ -237,7 +239,7 @@ def _bucket(name: SubjectName) -> int:
 
 def _leaf(subjects: Iterable[Subject]) -> str:
     """The hash of all subjects of a bucket."""
-    rows = sorted((asdict(subject) for subject in subjects), key=canonical)
+    rows = sorted((subject.__dict__ for subject in subjects), key=canonical)
     return hashlib.sha256(canonical(rows).encode()).hexdigest() if rows else _EMPTY
 
 

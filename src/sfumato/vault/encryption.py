@@ -51,7 +51,10 @@ def outdated_datasets(reading: LedgerReader, datasets: list[Entry]) -> tuple[lis
 
 def _current(reading: LedgerReader, entry: Entry) -> str:
     """The file of a dataset's scheme, which is replaced together with all others."""
-    replaced, name = reading.latest("storage", entry.dataset), str(entry.body["scheme"]["name"])
+    name = str(entry.body["scheme"]["name"])
+    if is_of_generation(name, reading.head().generation):
+        return name
+    replaced = reading.latest("storage", entry.dataset)
     return name if replaced is None or name not in replaced.body else str(replaced.body[name]["name"])
 
 

@@ -108,6 +108,8 @@ def held_content(
 def _held_versions(reading: LedgerReader, latest: Entry) -> list[dict[str, Any]]:
     """The versions of a dataset that were not erased."""
     name = latest.dataset
+    if latest.body["version"] == 1:
+        return [_version_row(latest, 1, 0)]
     tombstone = reading.latest("version", name)
     erased = set() if tombstone is None else set(tombstone.body[VERSIONS])
     numbers = {entry.body["version"] for entry in reading.entries(Query(kind="dataset", dataset=name))} - erased
