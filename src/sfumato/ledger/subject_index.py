@@ -210,7 +210,7 @@ class StoredIndex:
         statement = table.update().where(where) if exists else table.insert()
         self._connection.execute(statement.values(**values))
 
-    def _rows(self, query: sa.Select[Any]) -> list[sa.Row[Any]]:
+    def _rows(self, query: sa.Select[Any]) -> list[Any]:
         return list(self._connection.execute(query).all())
 
 
