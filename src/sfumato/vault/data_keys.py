@@ -128,6 +128,11 @@ def scopes(reading: LedgerReader) -> set[str]:
     return set(reading.connection.execute(sa.select(DATA_KEYS.c.scope)).scalars())
 
 
+def scopes_of(reading: LedgerReader, token: str) -> set[str]:
+    """The scopes of a dataset, or of jobs about it, that have a key, given by the token of its name."""
+    return {scope for scope in scopes(reading) if token in scope.replace("@", "/").split("/")}
+
+
 def _wrapped(reading: LedgerReader, scope: str) -> str | None:
     found = reading.connection.execute(sa.select(DATA_KEYS.c.wrapped).where(DATA_KEYS.c.scope == scope)).scalar()
     return None if found is None else str(found)

@@ -14,7 +14,7 @@ from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
-from sfumato.vault.encryption import recorded_files
+from sfumato.vault.encryption import discard_files
 from sfumato.vault.grants import existing, require
 from sfumato.vault.overlaps import OverlapCheck, without_sketch
 from sfumato.vault.store import files_in
@@ -145,10 +145,7 @@ def _overlap_check(
             _require_readable(version.store, check.body)
             yield writing, check.body
     except VaultError:
-        with ledger.reading(keys) as reading:
-            recorded = recorded_files(reading, version.name)
-        for name in set(files_in(check.body)) - set(recorded):
-            version.store.drop(name)
+        discard_files(ledger, keys, version.store, version.name, files_in(check.body))
         raise
 
 

@@ -6,7 +6,7 @@ The ledger records which file replaced which. The keys of the replaced files are
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from sfumato.errors import VaultError
@@ -64,14 +64,15 @@ class _Files:
 
     recorded: dict[str, str]
     replacements: dict[str, dict[str, str]]
-    state: tuple[int, int]
-    """The numbers of the latest entries about its versions and its storage."""
+    state: tuple[int, ...]
+    """The numbers of the latest entries about its versions, erased versions and storage."""
 
     @classmethod
     def of(cls, reading: LedgerReader, dataset: str) -> _Files:
-        version, storage = reading.latest("dataset", dataset), reading.latest("storage", dataset)
-        state = (0 if version is None else version.number, 0 if storage is None else storage.number)
-        return cls(recorded_files(reading, dataset), {} if storage is None else storage.body, state)
+        latest = [reading.latest(kind, dataset) for kind in ("dataset", "version", "storage")]
+        replacements = {} if latest[-1] is None else latest[-1].body
+        state = tuple(0 if entry is None else entry.number for entry in latest)
+        return cls(recorded_files(reading, dataset), replacements, state)
 
     def current(self) -> dict[str, dict[str, str]]:
         """The file that each recorded one is now."""
@@ -90,18 +91,37 @@ def _encrypt_dataset(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedSt
     }
     if not outdated:
         return None
-    fresh = {name: _encrypted(store, dataset, file) for name, file in outdated.items()}
-    body = {name: fresh.get(file["name"], file) for name, file in current.items()}
-    with ledger.writing(keys) as writing:
-        if _Files.of(writing, dataset).state != files.state:
-            raise VaultError(f"somebody else changed {dataset} meanwhile; run `sfumato encrypt` to go on")
-        for scope in {scope_of(name) for name in outdated}:
-            data_keys.erase(writing, scope)
-        replaced = {name: file for name, file in body.items() if file["name"] != name}
-        entry = writing.append(REPLACED, "storage", replaced, dataset=dataset)
+    fresh: dict[str, dict[str, str]] = {}
+    try:
+        for name, file in outdated.items():
+            fresh[name] = _encrypted(store, dataset, file)
+        body = {name: fresh.get(file["name"], file) for name, file in current.items()}
+        with ledger.writing(keys) as writing:
+            if _Files.of(writing, dataset).state != files.state:
+                raise VaultError(f"somebody else changed {dataset} meanwhile; run `sfumato encrypt` to go on")
+            for scope in {scope_of(name) for name in outdated}:
+                data_keys.erase(writing, scope)
+            replaced = {name: file for name, file in body.items() if file["name"] != name}
+            entry = writing.append(REPLACED, "storage", replaced, dataset=dataset)
+    except VaultError:
+        discard_files(ledger, keys, store, dataset, {file["name"] for file in fresh.values()})
+        raise
     for name in outdated:
         store.drop(name)
     return entry
+
+
+def discard_files(
+    ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore, dataset: str, names: Iterable[str]
+) -> None:
+    """Delete files that no entry refers to, with keys that nothing else is encrypted under: it may have been erased."""
+    with ledger.writing(keys) as writing:
+        recorded = set(recorded_files(writing, dataset))
+        unrecorded = set(names) - recorded
+        for scope in set(map(scope_of, unrecorded)) - set(map(scope_of, recorded)):
+            data_keys.erase(writing, scope)
+    for name in unrecorded:
+        store.drop(name)
 
 
 def _encrypted(store: EncryptedStore, dataset: str, file: dict[str, str]) -> dict[str, str]:

@@ -42,7 +42,7 @@ def erase_dataset(
     with ledger.writing(keys) as writing:
         latest = writing.latest("dataset", name) or require(writing, "dataset", name)
         scopes = {scope_of(file) for file in recorded_files(writing, name)}
-        _delete_keys(writing, scopes | {data_keys.job_scope(writing.cipher.token(name))})
+        _delete_keys(writing, scopes | data_keys.scopes_of(writing, writing.cipher.token(name)))
         if latest.action != ERASED:
             _revoke(writing, dataset=name)
             latest = writing.append(ERASED, "dataset", {**latest.body, SCOPES: sorted(scopes)}, dataset=name)

@@ -57,19 +57,19 @@ def wrap_master_key(name: str, number: int, master: Key, secret: Secret) -> Gene
 
 
 def unwrap_master_keys(head: Head, generations: list[Generation], secret: Secret | None) -> dict[int, Key]:
-    """All master keys that are not lost, by generation, including the current one."""
+    """All master keys that are not lost, by generation, including the current one.
+
+    One that is recorded as lost stays so, even if the secret unlocks it: rows and tokens are those of the others.
+    """
     if secret is None:
         raise CustodyError(
             f"the vault must be unlocked with its passphrase or key; set {PASSPHRASE}, {KEY_FILE} or {KEY}. {_LOST}"
         )
     unwrapped = {}
     for generation in generations:
-        try:
-            master = unwrap(generation.lock, secret, f"{head.name}/{generation.number}")
-        except CustodyError:
-            if generation.lost:
-                continue
-            raise
+        if generation.lost:
+            continue
+        master = unwrap(generation.lock, secret, f"{head.name}/{generation.number}")
         if (master.fingerprint(), public_key(master)) != (generation.fingerprint, generation.public):
             raise TamperedError(
                 "the vault's public key must belong to its master key, and it was replaced; restore a backup"

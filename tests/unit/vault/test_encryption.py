@@ -419,3 +419,37 @@ def test_a_version_that_was_stored_under_a_replaced_key_is_not_recorded(site: Si
     with vault.dataset("ward").source() as source:
         assert pa.Table.from_batches(source.batches()).equals(changed)
     assert vault.verify().sound
+
+
+@pytest.mark.parametrize("what", ["dataset", "version"])
+def test_what_is_erased_while_it_is_encrypted_anew_does_not_come_back(
+    site: Site, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    vault = site.create()
+    vault.add(sf.Policy.loads(POLICY), _table())
+    vault.update("ward", wards.changed(_table(), "age", slice(0, 7), 1.0))
+    before = vault.dataset("ward").body
+    first = vault.log(Query(action="added"))[0].body["source"]
+    stored, calls = EncryptedStore.put, []
+
+    def erase_meanwhile(*args: Any) -> dict[str, str]:
+        done = stored(*args)
+        calls.append(done)
+        if len(calls) == 6:
+            sf.Vault.open(vault.location, secret=site.secret).erase("ward", version=1 if what == "version" else None)
+        return done
+
+    with monkeypatch.context() as patch:
+        patch.setattr(EncryptedStore, "put", erase_meanwhile)
+        with pytest.raises(VaultError, match=r"changed ward meanwhile|it is gone"):
+            vault.rekey()
+    ward = vault.store.folder("ward")
+    left = {f"{ward}@1", f"{ward}/2@1"} if what == "version" else set()
+    assert set(_wrapped(vault)) == left
+    assert not vault.store.is_readable(first)
+    assert vault.store.is_readable(before["source"]) == (what == "version")
+    assert vault.verify().sound
+    vault.encrypt()
+    assert {scope.rpartition("@")[2] for scope in _wrapped(vault)} <= {"2"}
+    assert not vault.store.is_readable(first)
+    assert vault.verify().sound

@@ -163,6 +163,15 @@ def test_the_stated_risk_of_a_new_master_key_is_right(vault: sf.Vault, tmp_path:
     assert [note for note in report.notes if "lost" in note or "earlier key" in note] == []
 
 
+def test_a_key_that_was_recorded_as_lost_stays_so(vault: sf.Vault, site: Site) -> None:
+    """Even if the secret is the same as before, so that it still unlocks the old key."""
+    vault.rekey(lost=True, secret=site.secret)
+    assert list(vault.keys()) == [2]
+    vault.recipient("clinic")
+    assert [one.recipient for one in vault.recipients()] == ["clinic"]
+    assert vault.verify().sound
+
+
 def test_a_vault_can_use_the_key_of_earlier_copies(site: Site, tmp_path: Path) -> None:
     master = sf.Key.generate()
     scheme = wards.policy().fit(wards.table())
