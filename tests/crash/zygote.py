@@ -113,7 +113,9 @@ def _rekey(world: World) -> None:
     vault = world.open()
     with vault.ledger.reading() as reading:
         done = reading.head().generation == 2
-    if not done:
+    if done:
+        vault.encrypt()
+    else:
         vault.rekey()
 
 

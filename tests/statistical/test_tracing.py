@@ -76,7 +76,7 @@ def test_matching_by_values_accuses_nobody(verdict: Verdict, rng: np.random.Gene
     Files are scored by the two searches in turn, since the scores of one file in both are not independent.
     """
     vault = vault_with_recipients(str(tmp_path), patients(1500, rng), 24)
-    with vault.ledger.reading() as reading:
+    with vault.ledger.reading(vault.keys()) as reading:
         [group], _ = release_groups(reading, "clinic", vault.store, vault.keys())
     scheme, sample = gaussian_scheme(group.dataset.scheme), []
     assert scheme is not None

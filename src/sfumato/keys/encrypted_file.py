@@ -171,7 +171,7 @@ class EncryptedReader(FileReader):
         number, offset = divmod(position, self._cipher.segment)
         if offset or len(view) < self._cipher.segment or number in self._cache:
             return super()._read_into(view, position)
-        self._decrypt(number, view[: self._cipher.segment])  # in its place
+        self._decrypt(number, view[: self._cipher.segment])  # directly
         return self._cipher.segment
 
     def _decrypted(self, number: int) -> memoryview:

@@ -89,34 +89,55 @@ def check_ledger(
     """
     if contains is not None and len(contains) < _PREFIX:
         raise VaultError(f"a hash must be given with at least {_PREFIX} of its digits, got {contains!r}")
-    head, found = reading.head(), contains is None
-    stored: dict[str, str] = {}
+    head, found = reading.head(), _Found(contains)
     index = IndexVerification(reading.cipher.token) if state else MemoryIndex(reading.cipher.token)
-    datasets: set[str] = set()
-    replaced: set[str] = set()
-    erased: set[str] = set()
-    start = 0, START
     for entry in _verified_chain(reading, head, keys, report, progress):
         if entry.is_readable:
             index.record(entry)
-            datasets.add(entry.dataset)
-        report.releases += entry.action == "released"
-        found = found or (contains is not None and entry.hash.startswith(contains))
-        stored |= files_in(entry.body)
-        replaced |= replaced_in(entry.action, entry.body)
-        erased |= erased_in(entry.action, entry.body)
-        if entry.kind == ACCESS:  # the tombstone of earlier records
-            start = entry.body["number"], entry.body["hash"]
-    if not found:
+            found.record(entry)
+        found.contains = None if entry.hash.startswith(found.contains or "-") else found.contains
+    if found.contains is not None:
         report.problems.append(f"no entry has the hash {contains}: entries were replaced since it was noted")
-    _verify_accesses(reading, head, keys, start, report)
+    report.releases = found.releases
+    _verify_accesses(reading, head, keys, found.start, report)
     report.problems += _index_problems(head, index) if isinstance(index, MemoryIndex) else index.problems(reading, keys)
-    stored = {name: digest for name, digest in stored.items() if name not in replaced and scope_of(name) not in erased}
-    _verify_data_keys(reading, keys, stored, erased, report, {reading.cipher.token(name): name for name in datasets})
-    earlier = [name for name in stored if is_encrypted(name) and not is_of_generation(name, head.generation)]
+    names = {reading.cipher.token(name): name for name in found.datasets}
+    _verify_data_keys(reading, keys, found.stored, found.erased, report, names)
+    earlier = [name for name in found.stored if is_encrypted(name) and not is_of_generation(name, head.generation)]
     if earlier:
         report.notes.append(f"{len(earlier)} files are encrypted with an earlier key: run `sfumato encrypt`")
-    return stored
+    return found.stored
+
+
+@dataclass
+class _Found:
+    """What the entries say."""
+
+    contains: str | None
+    """A hash that was not found yet."""
+    files: dict[str, str] = field(default_factory=dict)
+    replaced: set[str] = field(default_factory=set)
+    erased: set[str] = field(default_factory=set)
+    datasets: set[str] = field(default_factory=set)
+    start: tuple[int, str] = (0, START)
+    """The number and the hash of the last record of the access log that was erased."""
+    releases: int = 0
+
+    def record(self, entry: Entry) -> None:
+        """Add an entry."""
+        self.files |= files_in(entry.body)
+        self.replaced |= replaced_in(entry.action, entry.body)
+        self.erased |= erased_in(entry.action, entry.body)
+        self.datasets.add(entry.dataset)
+        self.releases += entry.action == "released"
+        if entry.kind == ACCESS:  # the tombstone of earlier records
+            self.start = entry.body["number"], entry.body["hash"]
+
+    @property
+    def stored(self) -> dict[str, str]:
+        """The files that must exist, with their digests."""
+        left = {name: digest for name, digest in self.files.items() if name not in self.replaced}
+        return {name: digest for name, digest in left.items() if scope_of(name) not in self.erased}
 
 
 def _verify_data_keys(

@@ -188,7 +188,7 @@ def test_what_is_spilled_to_disk_is_encrypted(tmp_path: Path) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(0, 3 * SEGMENT + 5), st.integers(0, 4 * SEGMENT), st.booleans())
-def test_whole_segments_are_decrypted_in_their_place(start: int, size: int, for_arrow: bool) -> None:
+def test_whole_segments_are_decrypted_directly(start: int, size: int, for_arrow: bool) -> None:
     content = _content(3 * SEGMENT + 5)
     reader = EncryptedReader.open(io.BytesIO(_encrypted(content)), KEY, NAME)
     reader.seek(start)
@@ -201,7 +201,7 @@ def test_whole_segments_are_decrypted_in_their_place(start: int, size: int, for_
     assert reader.tell() == start + len(found)
 
 
-def test_an_altered_segment_is_refused_in_its_place_too() -> None:
+def test_an_altered_segment_is_refused_there_too() -> None:
     data = bytearray(_encrypted(_content(3 * SEGMENT)))
     data[HEADER + STRIDE + 9] ^= 1
     reader = EncryptedReader.open(io.BytesIO(bytes(data)), KEY, NAME)

@@ -86,7 +86,7 @@ def test_an_edited_entry_is_found(vault: sf.Vault, column: str) -> None:
 
 
 def test_rows_cannot_be_exchanged_with_their_names(vault: sf.Vault) -> None:
-    """Whole encrypted rows, as the vault itself wrote them, in the place of others."""
+    """Whole encrypted rows, as the vault itself wrote them, instead of others."""
     grants = [entry.number for entry in vault.log(Query(kind="grant"))]
     one, other = _stored(vault, grants[0]), _stored(vault, grants[1])
     text = {name: other[name] for name in ("actor", "action", "kind", "dataset", "recipient", "body")}

@@ -63,7 +63,7 @@ def test_the_order_of_keys_is_that_of_a_stable_sort(bits: int) -> None:
     assert sorted_order(keys).to_pylist() == np.argsort(keys, kind="stable").tolist()
 
 
-def test_items_are_read_ahead_in_order_and_an_error_arrives_in_its_place() -> None:
+def test_items_are_read_ahead_in_order_and_an_error_arrives_after_them() -> None:
     def items() -> Iterator[int]:
         yield from range(100)
         raise ValueError("the end")

@@ -161,8 +161,8 @@ def test_no_name_or_text_of_the_ledger_can_be_read_without_the_secret(
         vault.backup(tmp_path / "backup.tar")
         stored = {"vault": _everything(vault), "backup": (tmp_path / "backup.tar").read_bytes()}
         found = {
-            place: [word for word in WORDS if word.encode() in content.replace(b"datasets/", b"")]
-            for place, content in stored.items()
+            where: [word for word in WORDS if word.encode() in content.replace(b"datasets/", b"")]
+            for where, content in stored.items()
         }
         assert found == {"vault": [], "backup": []}
         assert state.job(job).stage == "stagesecret"  # type: ignore[union-attr]
