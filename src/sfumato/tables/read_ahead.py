@@ -23,6 +23,7 @@ def read_ahead(items: Iterable[T], most: int = _AHEAD) -> Generator[T, None, Non
         try:
             for item in items:
                 waiting.put((item,))
+                del item  # the next one may take as much memory
                 if stopped.is_set():
                     return
         except BaseException as error:  # it is raised again where the items are used
