@@ -76,7 +76,7 @@ Algorithm 3 stores the noise of every earlier copy and solves a linear system th
 stores no noise, and the cost of a copy does not depend on the number of earlier copies. The rows from 30 to 1,000
 levels show the crossover.
 
-The rows of the vault compare a vault of 1,000 datasets, 10,000 recipients and 1,000,000 ledger entries with a small
+The rows of the vault compare a vault of 1,000 datasets, 10,000 recipients and 250,000 ledger entries with a small
 one. Another row reads an encrypted table of a vault, and the same Parquet file in plain. The rows of the audit run
 every attack on one table, and the joint attack on thirty copies, which skips every copy that is dominated by a
 better one. The rows of known records attack [rotated copies](rotation.md) on one core; the papers' times are from 2010.

@@ -1,4 +1,4 @@
-"""A vault of 1,000 datasets, 10,000 recipients and 1,000,000 entries against a small one, and encrypted tables."""
+"""A vault of 1,000 datasets, 10,000 recipients and 250,000 entries against a small one, and encrypted tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from sfumato.vault.grants import FINGERPRINT
 from sfumato.vault.overview import vault_overview
 
 SECRET = sf.Key.from_bytes(bytes(32))
-SMALL, LARGE = (25, 20, 100), (1_000, 10_000, 1_000_000)
+SMALL, LARGE = (25, 20, 100), (1_000, 10_000, 250_000)
 
 _CHILD = r"""
 import re, sys
@@ -97,7 +97,7 @@ def answers() -> Iterator[Line]:
             small, large = filled(*small_location, SMALL), filled(*large_location, LARGE)
             baseline_name = "a vault of 100 entries"
             yield at_most(
-                f"status, 1,000,000 entries, {name}", compare(_status(large), _status(small), 15), baseline_name, 1.5
+                f"status, 250,000 entries, {name}", compare(_status(large), _status(small), 15), baseline_name, 1.5
             )
             yield at_most(f"grant, {name}", compare(_grant(large), _grant(small), 15), baseline_name, 1.5)
             yield at_most(f"log --last 20, {name}", compare(_log(large), _log(small), 15), baseline_name, 1.5)

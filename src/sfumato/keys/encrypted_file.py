@@ -36,7 +36,7 @@ _TAG = 16
 _CACHED = 4
 """Decrypted segments that a reader keeps: neighbouring columns of a table share segments."""
 
-_SPILL_SEGMENT, _SPILL_MEMORY = 1 << 16, 1 << 16
+_SPILL_SEGMENT, _SPILL_MEMORY = 1 << 16, 1 << 17
 """Bytes of a temporary file's segments, and bytes that it holds in memory before it goes to the disk."""
 
 
