@@ -151,7 +151,7 @@ def _print_version(entry: Entry, before: int, unchanged: str, as_json: bool) -> 
 @vault_options
 @as_json_option
 def status(dataset: str | None, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Show the vault, or the recipients of one DATASET with their levels and residual errors (needs the secret)."""
+    """Show the vault, or the recipients of one DATASET with their levels and residual errors."""
     from sfumato.vault.overview import overview_text
 
     found = open_vault(location, key_path).overview(dataset)

@@ -83,6 +83,9 @@ def _encrypt_dataset(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedSt
     """Replace the files of a dataset that are plain, or under an earlier key; the entry, if there are any."""
     with ledger.reading(keys) as reading:
         files = _Files.of(reading, dataset)
+    for folder in (store.folder(dataset), f"datasets/{dataset}"):  # the latter is that of an earlier version
+        for name in set(store.names(folder)) & set(files.replacements):  # an interruption left it
+            store.drop(name)
     generation, current = store.keys.generation(), files.current()
     outdated = {
         file["name"]: file
@@ -114,7 +117,7 @@ def _encrypt_dataset(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedSt
 def discard_files(
     ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore, dataset: str, names: Iterable[str]
 ) -> None:
-    """Delete files that no entry refers to, with keys that nothing else is encrypted under: it may have been erased."""
+    """Delete files that no entry refers to, and their keys: the dataset may have been erased meanwhile."""
     with ledger.writing(keys) as writing:
         recorded = set(recorded_files(writing, dataset))
         unrecorded = set(names) - recorded

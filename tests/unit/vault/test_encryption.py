@@ -368,6 +368,7 @@ def test_an_interrupted_encryption_is_finished_by_repeating_it(old: sf.Vault, mo
             old.encrypt()
     assert old.verify().sound
     old.encrypt()
+    assert all(map(is_encrypted, old.store.names("datasets")))
     assert old.verify().sound
     recorded = {name for entry in old.log(Query(kind="storage")) for name in files_in(entry.body)}
     assert recorded <= set(old.store.names("datasets"))
