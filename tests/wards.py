@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pyarrow as pa
+import sqlalchemy as sa
 
 import sfumato as sf
+from sfumato.ledger.tables import DATA_KEYS
+from sfumato.vault.store import FolderStore
 
 ROWS = 300
 
@@ -47,3 +52,15 @@ def changed(before: pa.Table, column: str, rows: slice, by: object) -> pa.Table:
     values = np.array(before.column(column).to_numpy(zero_copy_only=False))
     values[rows] = values[rows] + by if isinstance(by, float) else by
     return before.set_column(before.column_names.index(column), column, pa.array(values))
+
+
+def vault_files(vault: sf.Vault) -> Path:
+    """The folder in which a vault stores its files."""
+    assert isinstance(vault.store.files, FolderStore)
+    return vault.store.files.root
+
+
+def wrapped_keys(vault: sf.Vault) -> dict[str, str]:
+    """The wrapped data keys of a vault by what they encrypt."""
+    with vault.ledger.reading() as reading:
+        return {row.scope: row.wrapped for row in reading.connection.execute(sa.select(DATA_KEYS))}

@@ -211,7 +211,7 @@ class StoredIndex:
         self._connection.execute(statement.values(**values))
 
     def _rows(self, query: sa.Select[Any]) -> list[Any]:
-        return list(self._connection.execute(query).all())
+        return self._connection.execute(query).all()
 
 
 def rebuild(connection: Connection, index: MemoryIndex, token: Token) -> StoredIndex:

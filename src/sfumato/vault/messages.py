@@ -200,13 +200,17 @@ def drift_warning(entry: Entry) -> list[str]:
 def rekey_cost_text(cost: list[dict[str, Any]], *, lost: bool) -> str:
     """The disclosure risk of a new master key, as text."""
     if lost:
+        twice = ", ".join(  # half the noise: two copies of equal fidelity, averaged
+            f"at fidelity {f} it leaves {residual_error(f, 2):.0%} of variance instead of {residual_error(f, 1):.0%}"
+            for f in (0.5, 0.9)
+        )
         return (
             "Since the old key is lost, nobody can read the entries of the ledger any more, nor the stored tables, nor "
             "trace old copies. After a new key, register recipients again (`sfumato recipient`), and add each table "
             "again with the same policy (`sfumato add`).\n"
             "New copies have noise that is independent of that in all earlier ones. A recipient with an old and a new "
-            "copy of the same fidelity can average them: at fidelity 0.5 a linear attack then leaves 33 % of the "
-            "variance instead of 50 %, at 0.9 it leaves 5 % instead of 10 %. Who holds which copy, you have to know."
+            "copy of the same fidelity can average them before a linear attack: "
+            f"{twice}. Who holds which copy, you have to know."
         )
     out = [
         "A new master key gives noise that is independent of that in all earlier copies. A recipient with an old and a "

@@ -1,4 +1,4 @@
-"""The ledger: verification, migrations, and backups."""
+"""The ledger: verification and migrations."""
 
 from __future__ import annotations
 
@@ -7,8 +7,6 @@ import hashlib
 import hmac
 import json
 import shutil
-import tarfile
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -200,26 +198,6 @@ def test_no_table_is_written_to_an_altered_store(vault: sf.Vault, tmp_path: Path
     assert not (tmp_path / "evil").exists()
 
 
-def test_a_backup_with_paths_outside_the_store(site: Site, tmp_path: Path) -> None:
-    """The files of a forged backup are not written outside the store."""
-    vault = site.create()
-    vault.add(wards.policy(), wards.table())
-    vault.backup(tmp_path / "good.tar")
-    for name in ("../../out.txt", str(tmp_path / "out.txt"), "datasets/../../out.txt"):
-        forged = _without(
-            tmp_path / "good.tar",
-            tmp_path / "forged.tar",
-            lambda _, data: data,
-            lambda member, name=name: f"files/{name}" if "policy-" in member else member,  # type: ignore[misc]
-        )
-        location, store = site.new()
-        with pytest.raises(VaultError):
-            sf.Vault.restore(forged, location, store=store, secret=site.secret)
-        with pytest.raises(VaultError, match="do not trust it"):
-            vault.store.put_text(name, "x")
-    assert not list(tmp_path.rglob("out.txt*"))
-
-
 def test_the_database_refuses_changes_of_entries(vault: sf.Vault) -> None:
     engine = vault.ledger.database.engine
     for statement in (ENTRIES.update().values(hash="0" * 64), ENTRIES.update().values(mac="0"), ENTRIES.delete()):
@@ -317,88 +295,6 @@ def test_the_chain_is_computed_as_documented(vault: sf.Vault, site: Site) -> Non
 
 def test_equal_content_has_one_canonical_text() -> None:
     assert canonical({"b": [1, None], "a": "é"}) == '{"a":"é","b":[1,null]}'
-
-
-@pytest.mark.parametrize("target", ["sqlite", "postgresql"])
-def test_a_backup_is_restored_in_either_database(
-    vault: sf.Vault, site: Site, target: str, tmp_path: Path, request: pytest.FixtureRequest
-) -> None:
-    vault.grant("clinic", "ward", "partner")
-    before = vault.release("clinic", "ward", tmp_path / "a.parquet")[0].read_bytes()
-    vault.backup(tmp_path / "backup.tar")
-    location, store = str(tmp_path / "again"), None
-    if target == "postgresql":
-        location, store = request.getfixturevalue("postgres").database(), str(tmp_path / "store")
-    again = sf.Vault.restore(tmp_path / "backup.tar", location, store=store, secret=site.secret)
-    assert again.verify().sound
-    assert again.log(Query())[:-1] == vault.log(Query())
-    assert again.log()[-1].action == "restored"
-    assert again.release("clinic", "ward", tmp_path / "b.parquet")[0].read_bytes() == before
-    assert again.recipient("more").number == 16
-    with pytest.raises(VaultError, match="already"):
-        sf.Vault.restore(tmp_path / "backup.tar", location, store=store, secret=site.secret)
-
-
-def _without(
-    path: Path, out: Path, spoil: Callable[[str, bytes], bytes | None], rename: Callable[[str], str] = str
-) -> Path:
-    """A backup with some of its files changed, left out or renamed."""
-    import io
-
-    with tarfile.open(path) as old, tarfile.open(out, "w") as new:
-        for member in old:
-            content = old.extractfile(member)
-            assert content is not None
-            data = spoil(member.name, content.read())
-            if data is not None:
-                member.size, member.name = len(data), rename(member.name)
-                new.addfile(member, io.BytesIO(data))
-    return out
-
-
-@pytest.mark.parametrize("part", ["ledger.jsonl", ".records", ".parquet", "policy-"])
-@pytest.mark.parametrize("how", ["altered", "missing"])
-def test_a_damaged_backup_restores_nothing(site: Site, tmp_path: Path, part: str, how: str) -> None:
-    vault = site.create()
-    vault.add(wards.policy(), wards.table())
-    vault.backup(tmp_path / "good.tar")
-
-    def spoil(name: str, data: bytes) -> bytes | None:
-        if part not in name:
-            return data
-        return None if how == "missing" else data.replace(b'"', b"'", 1) if b'"' in data else data[:-1] + b"!"
-
-    bad = _without(tmp_path / "good.tar", tmp_path / "bad.tar", spoil)
-    location, store = site.new()
-    with pytest.raises(VaultError, match="must be a complete and unaltered backup of a vault"):
-        sf.Vault.restore(bad, location, store=store, secret=site.secret)
-    with pytest.raises(VaultError, match="there is no vault"):
-        sf.Vault.open(location)
-    with pytest.raises(CustodyError):
-        sf.Vault.restore(tmp_path / "good.tar", location, store=store, secret="wrong")
-    sf.Vault.restore(tmp_path / "good.tar", location, store=store, secret=site.secret)
-    assert sf.Vault.open(location, secret=site.secret).verify().sound
-
-
-def test_a_backup_overwrites_only_backups(tmp_path: Path) -> None:
-    vault = sf.Vault.create(tmp_path / "vault")
-    before = (tmp_path / "vault.key").read_bytes()
-    for target in (tmp_path / "vault.key", tmp_path / "vault/ledger.sqlite", tmp_path):
-        with pytest.raises(VaultError, match="overwrites only an older backup"):
-            vault.backup(target)
-    assert (tmp_path / "vault.key").read_bytes() == before
-    vault.backup(tmp_path / "b.tar")
-    vault.recipient("lab")
-    vault.backup(tmp_path / "b.tar")
-    assert vault.verify().sound
-
-
-def test_a_file_that_is_not_a_backup(tmp_path: Path) -> None:
-    (tmp_path / "x.tar").write_bytes(b"no")
-    with pytest.raises(VaultError, match="must be a complete and unaltered backup"):
-        sf.Vault.restore(tmp_path / "x.tar", tmp_path / "v")
-    with pytest.raises(VaultError, match="file that exists"):
-        sf.Vault.restore(tmp_path / "y.tar", tmp_path / "v")
 
 
 def test_the_wrapped_key_of_another_vault_is_refused(site: Site) -> None:
