@@ -40,6 +40,7 @@ def _of(file: str, *names: str) -> tuple[str, ...]:
 _COMPATIBILITY = "tests/compatibility/test_v0_1.py"
 _SCHEMES = f"{_COMPATIBILITY}::test_a_scheme_makes_the_same_copy"
 _CHAIN = (
+    *_of("unit/ledger/test_access_log", "an_earlier_state_is_refused_by_a_process_that_saw_a_later_one"),
     *_of("unit/ledger/test_access_log", "every_access_is_recorded_with_who_and_from_where"),
     *_of(
         "unit/ledger/test_ledger",
@@ -56,6 +57,7 @@ _CHAIN = (
 _ERASURE = _of(
     "unit/vault/test_erasure",
     "what_is_still_held_is_said_with_the_reason",
+    "uploads_answers_and_copies_that_are_held_are_listed",
     "an_erased_dataset_cannot_be_read_by_anybody",
     "an_erased_version_is_gone_and_its_copies_still_count",
     "an_erased_recipient_is_let_in_no_more",
@@ -79,6 +81,8 @@ _ENCRYPTION = (
         "the_plain_files_of_an_earlier_version_are_encrypted",
         "a_new_master_key_encrypts_everything_anew",
         "an_interrupted_rotation_is_finished_by_encrypting",
+        "a_version_that_was_stored_under_a_replaced_key_is_not_recorded",
+        "what_is_erased_while_it_is_encrypted_anew_does_not_come_back",
     ),
     *_of("unit/vault/test_erasure", "an_old_key_that_is_inserted_again_is_found"),
 )
@@ -94,7 +98,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "survey/perturbation.py": _of(
         "survey/test_twins", "what_has_probability_0_never_happens", "both_agree_on_the_committed_vectors"
     ),
-    "keys/text_cipher.py": ("tests/unit/survey/test_collector.py", *_ANSWERS),
+    "keys/text_cipher.py": ("tests/unit/keys/test_text_cipher.py", "tests/unit/survey/test_collector.py", *_ANSWERS),
     "survey/answer_encryption.py": ("tests/unit/survey/test_collector.py", *_ANSWERS),
     "release/certificate.py": ("tests/unit/release/test_certificate.py",),
     "release/manifest.py": ("tests/unit/release/test_certificate.py", f"{_COMPATIBILITY}::test_a_copy_is_still_whole"),
@@ -111,7 +115,12 @@ TESTS: dict[str, tuple[str, ...]] = {
         "every_path_passes_the_gate",
     )
     + _of("unit/mechanisms/test_linear_map", "what_few_known_records_undo_is_refused"),
-    "ledger/chain.py": (*_CHAIN, *_of("unit/vault/test_encryption", "the_hash_of_an_entry_confirms_no_guess")),
+    "ledger/chain.py": (
+        *_CHAIN,
+        *_of("unit/vault/test_encryption", "the_hash_of_an_entry_confirms_no_guess"),
+        *_of("compatibility/test_v0_1", "a_vault_goes_on"),
+        *_of("unit/vault/test_erasure", "an_erased_dataset_cannot_be_read_by_anybody"),
+    ),
     "ledger/row_cipher.py": (
         *_of(
             "unit/ledger/test_ledger",
@@ -124,12 +133,18 @@ TESTS: dict[str, tuple[str, ...]] = {
         *_of("unit/vault/test_reencryption", "a_new_master_key_encrypts_everything_anew"),
         *_of("unit/vault/test_unlocking", "nothing_is_read_without_the_secret_and_a_lost_one_ends_all_but_the_chain"),
     ),
-    "ledger/ledger.py": _CHAIN,
+    "ledger/ledger.py": (
+        *_CHAIN,
+        *_of("unit/vault/test_reencryption", "a_new_master_key_encrypts_everything_anew"),
+    ),
     "ledger/reader.py": (
         *_of("unit/ledger/test_subject_index", "a_revocation_cannot_be_deleted"),
         *_of("unit/ledger/test_subject_index", "a_deleted_release_is_missed_by_everything_that_counts_releases"),
         *_of("unit/vault/test_tokens", "a_withdrawn_token_and_those_of_a_disabled_recipient_let_nobody_in"),
         *_of("compatibility/test_v0_1", "a_vault_goes_on"),
+        *_of("unit/ledger/test_subject_index", "subjects_are_counted"),
+        *_of("unit/vault/test_unlocking", "a_key_that_was_recorded_as_lost_stays_so"),
+        *_of("unit/vault/test_unlocking", "a_lost_secret_ends_everything_but_the_chain"),
         *_CHAIN,
     ),
     "ledger/subject_index.py": _of(
@@ -152,6 +167,7 @@ TESTS: dict[str, tuple[str, ...]] = {
             "an_empty_version_and_a_grant_that_ended",
             "a_grant_until_the_last_date",
         ),
+        *_of("unit/vault/test_backup", "a_backup_is_restored_in_either_database[sqlite-sqlite]"),
     ),
     "vault/store.py": (
         "tests/unit/vault/test_store.py",
@@ -161,11 +177,17 @@ TESTS: dict[str, tuple[str, ...]] = {
         *_of("unit/ledger/test_ledger", "altered_files_and_copies_are_found"),
     ),
     "vault/encrypted_store.py": _ENCRYPTION,
-    "vault/data_keys.py": _ENCRYPTION,
+    "vault/data_keys.py": (
+        *_ENCRYPTION,
+        *_of("unit/vault/test_erasure", "an_erased_dataset_cannot_be_read_by_anybody"),
+    ),
     "vault/encryption.py": _ENCRYPTION,
     "vault/erasure.py": _ERASURE,
-    "vault/verification.py": _of(
+    "vault/verification.py": _of("unit/vault/test_backup", "a_backup_is_restored_in_either_database[sqlite-sqlite]")
+    + _of("unit/ledger/test_access_log", "a_shortened_log_is_found_and_not_continued")
+    + _of(
         "unit/ledger/test_ledger",
+        "a_noted_hash_reveals_a_rollback",
         "an_intact_vault_verifies",
         "altered_files_and_copies_are_found",
         "a_state_that_contradicts_the_ledger_is_found[sqlite-store]",

@@ -38,6 +38,12 @@ def folder(template: Path, tmp_path: Path) -> Path:
     return tmp_path / "site"
 
 
+def test_subjects_are_counted(folder: Path) -> None:
+    vault = sf.Vault.open(folder / "vault")
+    with vault.ledger.reading(vault.keys()) as reading:
+        assert [reading.subjects(kind) for kind in ("recipient", "grant", "survey")] == [3, 3, 0]
+
+
 def _tamper(folder: Path, *statements: sa.Executable) -> None:
     """Change the tables directly, as somebody with write access to the database can."""
     engine = sa.create_engine(f"sqlite:///{folder}/vault/ledger.sqlite", poolclass=sa.pool.NullPool)

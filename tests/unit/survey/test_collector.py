@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
 
-from sfumato.errors import TamperedError
+from sfumato.errors import BootstrapComplete, TamperedError
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS
 from sfumato.survey.answer_encryption import AnswerCipher
@@ -139,3 +139,11 @@ def test_unperturbed_answers_count_once_where_they_are_needed(surveys: Surveys) 
     assert collector.store_unperturbed("guided", survey, sent, invited=True) is None
     assert [one.tolist() for one in collector.unperturbed("guided", 2)] == [[1], [[1, 0]]]
     assert (collector.counts("guided"), collector.epochs("guided", survey)) == (({}, 1), 0)
+    for number in range(2, 1000):
+        if not collector.needs_unperturbed("guided", survey):
+            break
+        one = Submission(f"{number:032}", 0, number % 2, (number % 2, 0))
+        collector.store_unperturbed("guided", survey, one, invited=False)
+    with pytest.raises(BootstrapComplete, match="send a perturbed one"):
+        collector.store_unperturbed("guided", survey, Submission("f" * 32, 0, 1, (1, 0)), invited=False)
+    assert collector.counts("guided") == ({}, number - 1)

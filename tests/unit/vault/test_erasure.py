@@ -46,6 +46,11 @@ def _scope(vault: sf.Vault, version: int | None = None) -> str:
     return f"{folder}@1" if version is None else f"{folder}/{version}@1"
 
 
+def _token(vault: sf.Vault, name: str) -> str:
+    with vault.ledger.reading(vault.keys()) as reading:
+        return reading.cipher.token(name)
+
+
 def _held(vault: sf.Vault) -> list[str]:
     return [row["still held"] for row in vault.overview()["held"]]
 
@@ -56,6 +61,7 @@ def test_an_erased_dataset_cannot_be_read_by_anybody(vault: sf.Vault, tmp_path: 
     names = vault.store.names(folder)
     stolen = {name: path.read_bytes() for name in names for path in [_path(vault, name)]}
     entry = vault.erase("ward")
+    assert entry.action == "erased"  # as it is stored
     assert sentence(entry) == "Erased the dataset ward: nobody can read its content any more."
     assert vault.store.names(folder) == []
     assert not any(scope.startswith("datasets/") for scope in _keys(vault))
@@ -149,7 +155,7 @@ def test_the_answers_to_an_erased_survey_are_gone(site: Site, tmp_path: Path) ->
     with pytest.raises(SurveyError, match="must be closed"):
         surveys.erase("commute")
     surveys.close("commute")
-    surveys.erase("commute")
+    assert surveys.erase("commute").body["scopes"] == [f"surveys/{_token(vault, 'commute')}"]
     with vault.ledger.database.transaction(writes=False) as connection:
         left = [connection.execute(sa.select(table)).all() for table in SURVEYS.sorted_tables]
     assert not any(left)
@@ -206,6 +212,33 @@ def test_what_is_still_held_is_said_with_the_reason(vault: sf.Vault, tmp_path: P
     vault.update("ward", wards.table().slice(3))
     held = {row["still held"]: row["why"] for row in vault.overview()["held"]}
     assert held["ward version 3"] == "nobody has a copy of it: sfumato erase dataset ward --version 3"
+    assert not [what for what in held if "uploads" in what or "files of copies" in what]
+
+
+def test_uploads_answers_and_copies_that_are_held_are_listed(tmp_path: Path) -> None:
+    vault = sf.Vault.create(tmp_path / "vault")
+    vault.add(wards.policy(), wards.table())
+    assert [row["still held"] for row in vault.overview()["held"]] == ["ward version 1"]
+    vault.recipient("clinic")
+    vault.grant("clinic", "ward", "partner")
+    copy, _ = vault.release("clinic", "ward")
+    for name in ("one", "two"):
+        vault.store.put_text(f"uploads/{name}/part", "x")
+    surveys = Surveys(vault)
+    surveys.new("commute", SURVEY)
+    surveys.open("commute")
+    definition = surveys.get("commute").survey
+    surveys.collector.store("commute", definition, [Submission("1" * 32, 0, 0, (1,))], invited=False)
+    held = {row["still held"]: row["why"] for row in vault.overview()["held"]}
+    assert list(held) == [
+        "ward version 1",
+        "1 answers to commute",
+        "2 uploads",
+        "1 records of the access log",
+        "1 files of copies",
+    ]
+    assert held["2 uploads"] == "in progress, or not used yet; deleted when they expire"
+    assert str(copy.parents[1]) in held["1 files of copies"]
 
 
 def test_an_old_key_that_is_inserted_again_is_found(vault: sf.Vault) -> None:
