@@ -143,6 +143,7 @@ TESTS: dict[str, tuple[str, ...]] = {
         *_of("unit/vault/test_tokens", "a_withdrawn_token_and_those_of_a_disabled_recipient_let_nobody_in"),
         *_of("compatibility/test_v0_1", "a_vault_goes_on"),
         *_of("unit/ledger/test_subject_index", "subjects_are_counted"),
+        *_of("unit/vault/test_unlocking", "a_key_is_lost_only_if_the_vault_says_so"),
         *_of("unit/vault/test_unlocking", "a_key_that_was_recorded_as_lost_stays_so"),
         *_of("unit/vault/test_unlocking", "a_lost_secret_ends_everything_but_the_chain"),
         *_CHAIN,
@@ -184,7 +185,7 @@ TESTS: dict[str, tuple[str, ...]] = {
     "vault/encryption.py": _ENCRYPTION,
     "vault/erasure.py": _ERASURE,
     "vault/verification.py": _of("unit/vault/test_backup", "a_backup_is_restored_in_either_database[sqlite-sqlite]")
-    + _of("unit/ledger/test_access_log", "a_shortened_log_is_found_and_not_continued")
+    + _of("unit/ledger/test_access_log", "a_shortened_log_is_found_and_not_continued", "a_removed_record_is_found")
     + _of(
         "unit/ledger/test_ledger",
         "a_noted_hash_reveals_a_rollback",

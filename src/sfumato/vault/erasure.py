@@ -95,7 +95,7 @@ def held_content(
         rows.append(_row(f"{len(uploads)} uploads", "in progress, or not used yet; deleted when they expire"))
     accesses = reading.accesses(Query(last=1))
     if accesses:
-        [first] = reading.accesses(Query(before=reading.first_access() + 1, last=1))
+        [first] = reading.accesses(Query(before=reading.first_access() + 1))
         count = accesses[0].number - first.number + 1
         why = f"who had access, since {first.at[:10]}: sfumato erase accesses --before DAY"
         rows.append(_row(f"{count:,} records of the access log", why))

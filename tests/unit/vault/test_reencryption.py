@@ -180,6 +180,7 @@ def test_what_is_erased_while_it_is_encrypted_anew_does_not_come_back(
         patch.setattr(EncryptedStore, "put", erase_meanwhile)
         with pytest.raises(VaultError, match=r"changed ward meanwhile|it is gone"):
             vault.rekey()
+    assert not [name for name in vault.store.names("datasets") if name.endswith(f".2{SUFFIX}")]
     ward = vault.store.folder("ward")
     left = {f"{ward}@1", f"{ward}/2@1"} if what == "version" else set()
     assert set(wards.wrapped_keys(vault)) == left

@@ -14,7 +14,7 @@ from tests import wards
 from tests.conftest import Site
 
 import sfumato as sf
-from sfumato.errors import CustodyError, UnknownSubject, VaultError
+from sfumato.errors import CustodyError, TamperedError, UnknownSubject, VaultError
 from sfumato.ledger.reader import Query
 from sfumato.vault.messages import log_line, rekey_cost_text
 
@@ -170,6 +170,14 @@ def test_a_key_that_was_recorded_as_lost_stays_so(vault: sf.Vault, site: Site) -
     vault.recipient("clinic")
     assert [one.recipient for one in vault.recipients()] == ["clinic"]
     assert vault.verify().sound
+
+
+def test_a_key_is_lost_only_if_the_vault_says_so(vault: sf.Vault) -> None:
+    """Entries of a generation whose key is merely not at hand are not taken on trust."""
+    vault.rekey()
+    newest = {2: vault.keys()[2]}
+    with vault.ledger.reading(newest) as reading, pytest.raises(TamperedError):
+        reading.entries(Query())
 
 
 def test_a_vault_can_use_the_key_of_earlier_copies(site: Site, tmp_path: Path) -> None:
