@@ -97,6 +97,8 @@ def _equivalent_copy(released: AuditInput) -> int | None:
     """The index of the one copy that all copies combine to, if there is one: the best copy, if all lie on one path."""
     evidence = released.combined(known_records=False)
     best = non_dominated(evidence.numbers)
+    if any(part.copula is not None and part.copula.coarsened_columns for part in evidence.numbers):
+        return None  # a copy shows less of such columns than its level, and others may show some of the rest
     if len(best) != 1 or evidence.numbers[best[0]].columns != evidence.columns:
         return None
     sufficient = evidence.numbers[best[0]]

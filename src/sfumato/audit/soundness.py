@@ -9,6 +9,7 @@ import numpy as np
 from sfumato.attacks import Evidence, MappedRows, Numbers
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check, Soundness
+from sfumato.audit.copula_checks import GroupedScores, copula_checks
 from sfumato.audit.linear_map_checks import MappedCopy, linear_map_checks
 from sfumato.audit.noise_checks import NoisyCopy, noise_checks
 from sfumato.audit.replacement_checks import CategoryColumn, attribute_independence_checks, replacement_checks
@@ -22,7 +23,8 @@ def soundness(
     audited: AuditInput, false_alarm_rate: float = FALSE_ALARM_RATE, faults: Sequence[Check] = ()
 ) -> Soundness:
     """All checks on all copies, together with checks that failed elsewhere."""
-    checks = (*faults, *_number_checks(audited), *_category_checks(audited), *_linear_map_checks(audited))
+    noisy = (*_number_checks(audited), *_category_checks(audited), *_linear_map_checks(audited))
+    checks = (*faults, *noisy, *_copula_checks(audited))
     checked = {name for check in checks for name in check.copies}
     perturbed = [name for name, copy in zip(audited.names, audited.copies, strict=True) if _has_perturbed_values(copy)]
     return Soundness(checks, false_alarm_rate, tuple(name for name in perturbed if name not in checked))
@@ -39,10 +41,24 @@ def _number_checks(audited: AuditInput) -> list[Check]:
     """The checks of additive noise, path by path."""
     paths: dict[str, list[NoisyCopy]] = {}
     for name, copy in zip(audited.names, audited.copies, strict=True):
-        for part in copy.numbers:
+        for part in (part for part in copy.numbers if part.copula is None):
             noisy = NoisyCopy.of(name, part, original_on_lattice(audited.original, part.model))
             paths.setdefault(part.path, []).append(noisy)
     return [check for copies in paths.values() for check in noise_checks(copies)]
+
+
+def _copula_checks(audited: AuditInput) -> list[Check]:
+    """The checks of margin-preserving copies, path by path for each score."""
+    paths: dict[tuple[str, str], list[GroupedScores]] = {}
+    originals: dict[tuple[str, str], GroupedScores] = {}
+    for name, copy in zip(audited.names, audited.copies, strict=True):
+        for part in copy.numbers:
+            if part.copula is not None:
+                fidelity, truth = 1 / (1 + part.model.noise), audited.truth.numbers(part.columns)
+                for score in GroupedScores.of(name, fidelity, part.values * fidelity**0.5, part.copula):
+                    paths.setdefault((part.path, score.score), []).append(score)
+                originals |= {(part.path, s.score): s for s in GroupedScores.of("", 1.0, truth, part.copula)}
+    return [check for key, copies in paths.items() for check in copula_checks(originals[key], copies)]
 
 
 def _linear_map_checks(audited: AuditInput) -> list[Check]:

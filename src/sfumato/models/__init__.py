@@ -57,6 +57,11 @@ class Model(abc.ABC):
         return True
 
     @property
+    def coarsened_columns(self) -> tuple[str, ...]:
+        """The columns of which a copy shows less than its level allows: other copies may show some of the rest."""
+        return ()
+
+    @property
     def original_columns(self) -> tuple[str, ...]:
         """The columns of the original that these columns were made from."""
         return self.columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -18,6 +19,7 @@ from sfumato.attacks import Categories, Evidence, Knowledge, Lazy, MappedRows, N
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats, Rows
 from sfumato.models import Model, of_type
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
@@ -25,6 +27,7 @@ from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables import numeric
 from sfumato.tables.columns import codes_of, contiguous, numbers_of
+from sfumato.tables.margin import scores_of
 from sfumato.tables.row_order import SECRET, WITHIN_FILES
 
 TableLoader = Callable[[], pa.Table]
@@ -42,6 +45,10 @@ def lazy_evidence(rows: int, table: TableLoader, manifest: Manifest) -> Evidence
     numbers = [
         Numbers(model, manifest.path_identity(model), Lazy(partial(_read_numbers, table, model)))
         for model in of_type(manifest.models, GaussianNoise)
+    ]
+    numbers += [
+        Numbers(model.score_noise(), manifest.path_identity(model), Lazy(partial(_read_scores, table, model)), model)
+        for model in of_type(manifest.models, GaussianCopula)
     ]
     categories = [
         Categories(model, manifest.path_identity(model), Lazy(partial(_read_codes, table, model)))
@@ -94,7 +101,8 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     for mapped in of_type(models, Rotation):
         clips |= dict(zip(mapped.sources, mapped.clip, strict=True))
     attributes = [model for model in of_type(models, UniformReplacement) if model.size]
-    needed = (*clips, *(name for model in attributes for name in model.columns))
+    copulas = {model.columns: model for model in of_type(models, GaussianCopula)}.values()
+    needed = (*clips, *(name for model in (*attributes, *copulas) for name in model.columns))
     missing = {name for name in needed if name not in table.column_names}
     if missing:
         raise AttackError(
@@ -104,7 +112,9 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     for i, (name, clip) in enumerate(clips.items()):
         if clip is not None:
             values[:, i] = np.clip(values[:, i], *_bounds(clip, table.schema.field(name).type))
-    return Records(tuple(clips), values, {model.columns: codes_of(table, model) for model in attributes})
+    names = (*clips, *(name for model in copulas for name in model.scores))
+    values = np.hstack([values, *(scores_of(table, model) for model in copulas)])
+    return Records(names, values, {model.columns: codes_of(table, model) for model in attributes})
 
 
 def original_on_lattice(table: pa.Table, model: GaussianNoise) -> Floats:
@@ -146,6 +156,12 @@ def _read_positions(table: pa.Table, ids: Sequence[str], *, visible: bool) -> Fl
 
 def _read_numbers(table: TableLoader, model: GaussianNoise | Rotation) -> Floats:
     return numbers_of(table(), model.columns)
+
+
+def _read_scores(table: TableLoader, model: GaussianCopula) -> Floats:
+    """The scores of a copy as those of the original with additive noise: divided by `√f`, with `1/f = 1 + σ²`."""
+    scores: Floats = scores_of(table(), model) * math.sqrt(1 + model.noise)
+    return scores
 
 
 def _read_codes(table: TableLoader, model: UniformReplacement) -> Rows:

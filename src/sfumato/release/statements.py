@@ -13,6 +13,12 @@ _RESISTANT = (
     "Collusion-resistant: combining this copy with any number of less faithful copies of the same table, made with the "
     "same key and scheme, adds no information about a record, whatever method is used."
 )
+_RESISTANT_BY_LEVEL = (
+    "Collusion-resistant: combining this copy with any number of less faithful copies of the same table, made with the "
+    "same key and scheme, tells no more about a record than this level allows, whatever method is used. Where values "
+    "repeat, are missing, or are categories, this copy alone shows less than its level allows, and other copies may "
+    "show some of the difference: {}."
+)
 _UNSAFE = (
     "UNSAFE: some columns carry noise that is independent between copies. Recipients who combine their copies learn "
     "more than from the best one. Use such copies for comparison only."
@@ -38,7 +44,8 @@ def promises(level: Level, models: Sequence[Model]) -> tuple[str, ...]:
     """What a copy at this level guarantees."""
     found = dict.fromkeys(sentence for model in models for sentence in model.promises(level))
     safe = any(model.is_perturbed for model in models) and all(model.is_collusion_resistant for model in models)
-    return (*found, *([_RESISTANT] if safe else []))
+    coarsened = ", ".join(name for model in models for name in model.coarsened_columns)
+    return (*found, *([_RESISTANT_BY_LEVEL.format(coarsened) if coarsened else _RESISTANT] if safe else []))
 
 
 def warnings(models: Sequence[Model]) -> tuple[str, ...]:

@@ -176,7 +176,7 @@ def test_a_key_is_lost_only_if_the_vault_says_so(vault: sf.Vault) -> None:
     """Entries of a generation whose key is merely not at hand are not taken on trust."""
     vault.rekey()
     newest = {2: vault.keys()[2]}
-    with vault.ledger.reading(newest) as reading, pytest.raises(TamperedError):
+    with vault.ledger.reading(newest) as reading, pytest.raises(TamperedError, match="its key is unknown"):
         reading.entries(Query())
 
 

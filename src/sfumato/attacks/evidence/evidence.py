@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.attacks.evidence.lazy import Lazy, lazy, value_of
 from sfumato.kernels import Floats, Rows
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 from sfumato.models.uniform_replacement import UniformReplacement
@@ -24,6 +25,8 @@ class Numbers:
     """Copies with the same path identity lie on one path; the noise of others is independent."""
     data: Floats | Lazy[Floats]
     """What `values` returns, or a way to read it."""
+    copula: GaussianCopula | None = None
+    """The copula of whose scores these are the means, if they are no values of columns."""
 
     @property
     def values(self) -> Floats:
