@@ -72,6 +72,7 @@ def audit(
         singling_out=singling_out,
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
+        coarsened_columns=_coarsened_columns(released),
         software=f"sfumato {version('sfumato')}",
     )
 
@@ -97,12 +98,18 @@ def _equivalent_copy(released: AuditInput) -> int | None:
     """The index of the one copy that all copies combine to, if there is one: the best copy, if all lie on one path."""
     evidence = released.combined(known_records=False)
     best = non_dominated(evidence.numbers)
-    if any(part.copula is not None and part.copula.coarsened_columns for part in evidence.numbers):
-        return None  # a copy shows less of such columns than its level, and others may show some of the rest
+    if _coarsened_columns(released):
+        return None  # other copies may show more of such columns than the best one
     if len(best) != 1 or evidence.numbers[best[0]].columns != evidence.columns:
         return None
     sufficient = evidence.numbers[best[0]]
     return next(i for i, copy in enumerate(released.copies) if any(sufficient is part for part in copy.numbers))
+
+
+def _coarsened_columns(released: AuditInput) -> tuple[str, ...]:
+    """The columns of which copies show less than their levels allow."""
+    models = [model for manifest in released.manifests for model in manifest.models]
+    return tuple(dict.fromkeys(name for model in models for name in model.coarsened_columns))
 
 
 def _threshold_results(

@@ -8,7 +8,7 @@ from itertools import islice
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import Evidence, Knowledge, Records, simulate_copies
+from sfumato.attacks import Evidence, Knowledge, Numbers, Records, simulate_copies
 from sfumato.audit.alignment import (
     in_secret_order,
     match_records,
@@ -20,10 +20,19 @@ from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
+from sfumato.tables.margin import shown_scores
 from sfumato.tables.sampling import one_in
 
 MAX_KNOWN = 2000
 """About how many of the audited records the attacker is assumed to know; at most one in ten."""
+
+
+def _coarsened(part: Numbers) -> Numbers:
+    """Simulated scores as those of the values that a copy would show."""
+    if part.copula is None:
+        return part
+    root = np.sqrt(1 + part.model.noise)
+    return replace(part, data=shown_scores(part.values / root, part.copula) * root)
 
 
 @dataclass(frozen=True)
@@ -106,7 +115,7 @@ class AuditInput:
         copies = [
             replace(
                 copy,
-                numbers=tuple(islice(drawn_numbers, len(copy.numbers))),
+                numbers=tuple(map(_coarsened, islice(drawn_numbers, len(copy.numbers)))),
                 categories=tuple(islice(drawn_categories, len(copy.categories))),
             )
             for copy in separate

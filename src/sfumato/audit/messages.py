@@ -105,6 +105,9 @@ def _assurance(audit: Audit) -> list[str]:
     passed = f"{_checks(audit)} passed; false-alarm rate {false_alarm_rate(audit)}"
     if len(audit.copies) == 1:
         return [f"The noise matches the manifest ({passed})."]
+    if audit.coarsened_columns:
+        allowed = "tells no more about a record than the level of the best of them allows"
+        return [f"Collusion-resistant: combining these copies {allowed} (all {passed})."]
     return [f"Collusion-resistant: combining these copies adds no information to the best of them (all {passed})."]
 
 

@@ -141,6 +141,8 @@ class Audit:
     software: str
     partial: bool = False
     """Whether only some attacks were run."""
+    coarsened_columns: tuple[str, ...] = ()
+    """Columns of which a copy shows less than its level allows, so that other copies may show some of the rest."""
 
     @property
     def collusion_gains(self) -> bool:

@@ -116,7 +116,7 @@ class Mechanism(abc.ABC):
     safe: ClassVar[bool] = True
     """Whether recipients who combine copies learn no more than from the best one."""
     adds_noise: ClassVar[bool] = False
-    """Whether it adds normal noise to numbers and times."""
+    """Whether it adds normal noise to numbers and times, or to the scores of values."""
     is_linear_map: ClassVar[bool] = False
     """Whether it replaces its columns by linear combinations of them."""
     measures: ClassVar[frozenset[str]] = frozenset()

@@ -101,7 +101,7 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     for mapped in of_type(models, Rotation):
         clips |= dict(zip(mapped.sources, mapped.clip, strict=True))
     attributes = [model for model in of_type(models, UniformReplacement) if model.size]
-    copulas = {model.columns: model for model in of_type(models, GaussianCopula)}.values()
+    copulas = _distinct(of_type(models, GaussianCopula))
     needed = (*clips, *(name for model in (*attributes, *copulas) for name in model.columns))
     missing = {name for name in needed if name not in table.column_names}
     if missing:
@@ -115,6 +115,17 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     names = (*clips, *(name for model in copulas for name in model.scores))
     values = np.hstack([values, *(scores_of(table, model) for model in copulas)])
     return Records(names, values, {model.columns: codes_of(table, model) for model in attributes})
+
+
+def _distinct(copulas: Sequence[GaussianCopula]) -> list[GaussianCopula]:
+    """Each column once, in the first of the models that describe it: copies may show some columns only."""
+    seen: set[str] = set()
+    out = []
+    for model in sorted(copulas, key=lambda model: -len(model.columns)):
+        narrowed = model.narrowed([name for name in model.columns if name not in seen])
+        seen |= set(narrowed.columns)
+        out += [narrowed] if narrowed.columns else []
+    return out
 
 
 def original_on_lattice(table: pa.Table, model: GaussianNoise) -> Floats:

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sfumato.errors import ManifestError, MiningError, SourceError, nearest
 from sfumato.kernels import Floats, Rows
 from sfumato.models import Model, model_of, of_type
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
@@ -91,6 +92,15 @@ class Copy:
         """The rotation or projection that a column is a coordinate of; none if it is no such coordinate."""
         return next(iter(of_type([self.model(name)], Rotation)), None)
 
+    def copula_model(self, name: str) -> GaussianCopula | None:
+        """The copula of a column whose margin is preserved; none if it is perturbed in another way."""
+        return next(iter(of_type([self.model(name)], GaussianCopula)), None)
+
+    @property
+    def preserved_columns(self) -> list[str]:
+        """The columns whose margins are preserved, so that they can be used as they stand."""
+        return [name for name in self.column_names if self.copula_model(name)]
+
     def unchanged_model(self, name: str) -> Unchanged | None:
         """The model of a column that was released unchanged; none if it was perturbed."""
         return next(iter(of_type([self.model(name)], Unchanged)), None)
@@ -163,6 +173,11 @@ class Copy:
             raise MiningError(
                 f"{name!r} is a coordinate of rotated records, which preserve distances but no column's values; use "
                 "scikit-learn's clustering and nearest neighbours on the rotated columns directly"
+            )
+        if self.copula_model(name):
+            raise MiningError(
+                f"{name!r} has the margin and the rank correlations of the original and needs no correction; use "
+                "pandas, scikit-learn or any other software on the copy as it stands"
             )
         if not self.is_numeric(name):
             raise MiningError(f"{name!r} must be numeric, and it holds categories; use Frequencies for it")

@@ -136,6 +136,10 @@ def _factor(copy: Copy, name: str, columns: Sequence[str]) -> Factor:
         return PerturbedFactor(replacement.narrowed(columns))
     if copy.unchanged_model(name) is not None:
         return PublicFactor((name,))
+    if copy.copula_model(name) is not None:
+        raise MiningError(
+            f"{name!r} has the margin of the original and needs no correction; count it in the copy as it stands"
+        )
     kind = "is a coordinate of rotated records" if copy.rotation_model(name) else "is numeric with noise"
     raise MiningError(f"a contingency table needs categorical columns, and {name!r} {kind}; use Density or Moments")
 

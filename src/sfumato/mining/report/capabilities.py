@@ -65,10 +65,23 @@ def capabilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
         listed = ", ".join(rotation.sources)
         supported.append(f"Distances between records over {listed}: clustering and nearest neighbours as usual.")
         unsupported.append(f"Values of {listed}: only linear combinations of them are in the copy.")
-    if copy.noisy_columns or copy.replaced_columns:
+    if copy.preserved_columns:
+        listed = ", ".join(copy.preserved_columns)
+        supported.append(
+            f"Frequencies, means, quantiles and counts of one of {listed}: as they stand, with any software."
+        )
+        supported.append("Rank correlations between them, and models that rest on these: as they stand.")
+        unsupported.append("Other relations between them: what rank correlations do not express fades with fidelity.")
+        unsupported.append(f"Relations between them and other columns: they fade to {fidelity_root(copy):.0%}.")
+    if copy.noisy_columns or copy.replaced_columns or copy.preserved_columns:
         unsupported.append("Single records: the values in a row are perturbed and mostly differ from the original's.")
         unsupported.append("Minimum, maximum, and the number of distinct values.")
     return tuple(supported), tuple(unsupported)
+
+
+def fidelity_root(copy: Copy) -> float:
+    """What is left of a rank correlation with a column that is not perturbed together with it, about `√f`."""
+    return math.sqrt(copy.manifest.fidelity)
 
 
 def _numeric_capabilities(copy: Copy, model: GaussianNoise, supported: list[str], unsupported: list[str]) -> None:

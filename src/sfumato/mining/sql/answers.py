@@ -21,6 +21,7 @@ from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.quantiles import Bins
 from sfumato.mining.features.contingency import perturbed_factors
 from sfumato.mining.sql.cells import Cells, NoisyRange, estimated_answer
+from sfumato.mining.sql.margin_answers import margin_answer
 from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, parse, quoted, run
 
 
@@ -34,7 +35,10 @@ def ask(copy: Any, query: str, *, confidence: float = 0.95) -> pa.Table:
     width, best = critical_value(confidence), Copy.of(copy)
     parsed = parse(query, best.column_names)
     _check(best, parsed)
-    answer = estimated_answer(_counted(best, parsed), parsed, width)
+    preserved = any(map(best.copula_model, parsed.columns))
+    answer = (
+        margin_answer(best, parsed, width) if preserved else estimated_answer(_counted(best, parsed), parsed, width)
+    )
     if parsed.ordering is None:
         return answer
     session = new_session()

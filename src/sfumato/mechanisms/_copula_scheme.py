@@ -1,0 +1,135 @@
+"""The fitted copula mechanism: normal scores of records, on the Brownian path of their correlations."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.kernels import Floats, Words
+from sfumato.kernels.cholesky import largest_variance_ratio
+from sfumato.kernels.scores import degrade
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree, Point, ancestry
+from sfumato.keys.stream import Stream
+from sfumato.levels import Level
+from sfumato.mechanisms import Scheme, path_name
+from sfumato.mechanisms._gaussian_scheme import walk
+from sfumato.mechanisms._score_sampler import SWEEPS, ScoreSampler
+from sfumato.models.gaussian_copula import GaussianCopula
+from sfumato.tables.margin import Cells, Margin
+
+_CHUNK = 1 << 14
+"""Rows that are worked on at once, within a processor's cache."""
+
+
+class CopulaScheme(Scheme):
+    """`Y = Q(Φ(√f·(z + L·W(t))))` with `L·Lᵀ` the correlations of the scores `z`."""
+
+    is_shaped = True
+
+    def __init__(self, columns: tuple[str, ...], state: dict[str, Any], tree: PathTree) -> None:
+        self.columns, self._state, self._tree = columns, state, tree
+        margins = tuple(Margin.decode(data) for data in state["margins"])
+        maps = tuple((tuple(before), tuple(after)) for before, after in state["maps"])
+        self.sampler = ScoreSampler(margins, _symmetric(state["correlation"]), maps)
+        if len(margins) != len(columns) or not self.sampler.size == len(maps) == len(self.sampler.correlation):
+            raise ValueError("each column must have a margin, and each score a line of correlations and a map")
+        if any(len(before) != len(after) or sorted(before) != list(before) for before, after in maps):
+            raise ValueError("a map must send scores in order to as many others")
+        self.root = np.linalg.cholesky(self.sampler.correlation)
+        self.path = path_name(*columns, state, SWEEPS, tree.declaration)
+
+    def fields(self, schema: pa.Schema) -> list[pa.Field]:
+        return [
+            pa.field(name, margin.result_type(schema.field(name).type))
+            for name, margin in zip(self.columns, self.sampler.margins, strict=True)
+        ]
+
+    def state(self) -> dict[str, Any]:
+        return self._state
+
+    def model(self, level: Level) -> GaussianCopula:
+        return GaussianCopula(
+            columns=self.columns,
+            margins=tuple(margin.encode() for margin in self.sampler.margins),
+            correlation=tuple(tuple(line) for line in self._state["correlation"]),
+            noise=self._locate(level).node.time,
+        )
+
+    def perturb_levels(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> list[list[pa.Array]]:
+        points = [self._locate(level) for level in levels]
+        cells = self._read(batch)
+        secret = key.derive("copula", self.path)
+        stream, paths = Stream(secret), [Stream(secret.derive("score", str(i))) for i in range(self.sampler.size)]
+        whole = [np.zeros((2, len(self.columns), len(rows)), np.int64) for _ in points]
+        for start in range(0, len(rows), _CHUNK):
+            part = slice(start, start + _CHUNK)
+            noisy = self._noisy_scores([one.take(part) for one in cells], rows[part], points, stream, paths)
+            for (codes, gone), scores in zip(whole, noisy, strict=True):
+                for i, margin in enumerate(self.sampler.margins):
+                    codes[i, part] = margin.from_scores(scores[i])
+                for i, score in zip(self.sampler.with_missing, scores[len(self.columns) :], strict=True):
+                    gone[i, part] = score <= self.sampler.margins[i].missing_end
+        kinds = [batch.column(name).type for name in self.columns]
+        return [
+            [
+                margin.array(code, absent.astype(np.bool_), kind)
+                for margin, code, absent, kind in zip(self.sampler.margins, codes, gone, kinds, strict=True)
+            ]
+            for codes, gone in whole
+        ]
+
+    def scores(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Floats:
+        """The normal scores of some records, one row per score; those of missing values come last."""
+        cells, stream = self._read(batch), Stream(key.derive("copula", self.path))
+        return self.sampler.draw(cells, self.sampler.addresses(cells, rows, stream), stream)
+
+    def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        stream = Stream(key.derive("copula", self.path))
+        return stream.bits("draws", self.sampler.addresses(self._read(batch), rows, stream))[::2]
+
+    def drift(self, later: Scheme) -> float:
+        if not isinstance(later, CopulaScheme) or later.columns != self.columns or later.root.shape != self.root.shape:
+            return math.inf
+        return largest_variance_ratio(self.root, later.root)
+
+    def _locate(self, level: Level) -> Point:
+        return self._tree.locate(level)
+
+    def _read(self, batch: pa.RecordBatch) -> list[Cells]:
+        """The values of each column in the terms of its margin."""
+        columns = zip(self.columns, self.sampler.margins, strict=True)
+        return [margin.cells(batch.column(name), name) for name, margin in columns]
+
+    def _noisy_scores(
+        self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, paths: Sequence[Stream]
+    ) -> list[Floats]:
+        """The scores of copies at some points of the path, one row per score."""
+        addresses = self.sampler.addresses(cells, rows, stream)
+        scores = self.sampler.draw(cells, addresses, stream)
+        nodes = ancestry(point.node for point in points)
+        walked = [walk(path, addresses, nodes) for path in paths]
+        noise = [np.stack([path[point.node.slot] for path in walked]) for point in points]
+        return [
+            degrade(self.root, one, scores, math.sqrt(point.level.fidelity))
+            for one, point in zip(noise, points, strict=True)
+        ]
+
+
+def _symmetric(lines: Sequence[Sequence[float]]) -> Floats:
+    """The matrix with this lower triangle; `ValueError` unless it is a correlation matrix."""
+    if [len(line) for line in lines] != list(range(1, len(lines) + 1)):
+        raise ValueError("a correlation matrix must be a lower triangle")
+    lower = np.zeros((len(lines), len(lines)))
+    for i, line in enumerate(lines):
+        lower[i, : i + 1] = line
+    whole: Floats = lower + np.tril(lower, -1).T
+    if not np.allclose(np.diag(whole), 1.0) or not np.linalg.eigvalsh(whole)[0] > 1e-6:
+        raise ValueError("correlations must be those of scores that vary")
+    return whole

@@ -1,0 +1,146 @@
+"""Normal scores of records: drawn by the copula within the intervals of the values, then brought to their margin.
+
+Where the copula does not fit a table exactly, scores that are drawn given each other are not quite normal within the
+interval of a value. A piecewise linear map of each score, which moves no score to another value, makes them so; only
+then does a copy have the margins of the original at every level.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from sfumato.kernels import NULL, Floats, Rows, Words
+from sfumato.kernels.bins import FURTHEST
+from sfumato.kernels.normal import lower_tail, quantile
+from sfumato.kernels.scores import DRAWS_PER_BLOCK, NARROW, conditional, first_scores, redraw_scores
+from sfumato.keys.stream import Stream
+from sfumato.tables.margin import Cells, Margin
+
+SWEEPS = 1
+"""How often each score is drawn anew given all others, after the first draw."""
+
+_CELLS = 8
+"""The number of cells into which the interval of a value is divided to find the distribution of scores in it."""
+
+_FEWEST = 64
+"""The fewest draws in an interval from which a map is made."""
+
+Knots = tuple[tuple[float, ...], tuple[float, ...]]
+"""Where the map of a score bends, and what it maps these scores to."""
+
+
+@dataclass(frozen=True, eq=False)
+class ScoreSampler:
+    """Draws the scores of records: those of all columns, then those of missing values, where there are any."""
+
+    margins: tuple[Margin, ...]
+    correlation: Floats
+    maps: tuple[Knots, ...] = field(default=())
+
+    @cached_property
+    def with_missing(self) -> list[int]:
+        """The columns that have a second score, for missing values."""
+        return [i for i, margin in enumerate(self.margins) if margin.missing is not None]
+
+    @property
+    def size(self) -> int:
+        """The number of scores."""
+        return len(self.margins) + len(self.with_missing)
+
+    def addresses(self, cells: Sequence[Cells], rows: Words, stream: Stream) -> Words:
+        """The addresses of records: a change in one column redraws all scores, since the others would show it."""
+        return stream.addresses(rows, [_word(one) for one in cells])
+
+    def draw(self, cells: Sequence[Cells], addresses: Words, stream: Stream) -> Floats:
+        """The scores of some records, one row per score."""
+        ends = [(one.lower, one.upper) for one in cells]
+        ends += [self.margins[i].missing_interval(cells[i].missing) for i in self.with_missing]
+        lower, upper = (np.column_stack([ends[i][side] for i in self._order]) for side in (0, 1))
+        drawn = np.empty_like(lower)
+        root, weights, deviations = self._conditionals
+        first_scores(lower, upper, _blocks(stream, "first", addresses, self.size), root, drawn)
+        wide = self._wide_scores
+        for sweep in range(SWEEPS if len(wide) else 0):
+            blocks = _blocks(stream, f"sweep/{sweep}", addresses, len(wide))
+            redraw_scores(lower, upper, blocks, wide, weights, deviations, drawn)
+        out = np.empty((self.size, len(drawn)))
+        for i, score in zip(self._order, drawn.T, strict=True):
+            out[i] = np.interp(score, *self.maps[i]) if self.maps and self.maps[i][0] else score
+        return out
+
+    def count(self, score: int, drawn: Floats) -> Rows:
+        """How many draws of one score fall into each cell of the wide intervals of its values."""
+        lower, upper = self._wide(score)
+        ends = np.array([_at_share(a, b, k / _CELLS) for a, b in zip(lower, upper, strict=True) for k in range(_CELLS)])
+        which = np.searchsorted(np.array(lower), drawn, side="right") - 1
+        inside = (which >= 0) & (drawn <= np.array([*upper, FURTHEST])[which])
+        cells = np.searchsorted(ends, drawn[inside], side="right") - 1
+        return np.bincount(cells, minlength=len(ends))
+
+    def mapped(self, score: int, counts: Rows) -> Knots:
+        """The map of one score that makes it normal, from the number of draws in each cell."""
+        if not len(counts):
+            return (), ()
+        before, after = [-FURTHEST], [-FURTHEST]
+        for low, high, held in zip(*self._wide(score), counts.reshape(-1, _CELLS), strict=True):
+            total = int(held.sum())
+            shares = np.cumsum(held) / total if total >= _FEWEST else np.arange(1, _CELLS + 1) / _CELLS
+            before += [low, *(_at_share(low, high, k / _CELLS) for k in range(1, _CELLS)), high]
+            after += [low, *(_at_share(low, high, float(share)) for share in shares[:-1]), high]
+        rising = [i for i in range(1, len(before)) if before[i - 1] < before[i] < FURTHEST]
+        first, last = ((-FURTHEST, *(ends[i] for i in rising), FURTHEST) for ends in (before, after))
+        return first, last
+
+    def _wide(self, score: int) -> tuple[list[float], list[float]]:
+        """The wide intervals of the values of a score; they may have gaps between them."""
+        if score >= len(self.margins):
+            end = self.margins[self.with_missing[score - len(self.margins)]].missing_end
+            return [-FURTHEST, end], [end, FURTHEST]
+        margin = self.margins[score]
+        few = [range(low, high + 1) for low, high in zip(margin.low, margin.high, strict=True) if high - low < _CELLS]
+        points = np.array([point for some in few for point in some], np.int64)
+        cells = margin.counted(points, np.zeros(len(points), np.bool_))
+        wide = cells.upper - cells.lower > NARROW
+        return cells.lower[wide].tolist(), cells.upper[wide].tolist()
+
+    @cached_property
+    def _order(self) -> list[int]:
+        """Scores that are known best are drawn first, and those that leave most to be drawn last."""
+        points = [sum(high - low + 1 for low, high in zip(m.low, m.high, strict=True)) for m in self.margins]
+        sizes = np.array([*points, *(1 for _ in self.with_missing)], np.float64)
+        order: list[int] = np.lexsort([np.arange(len(sizes)), -np.minimum(sizes, 1024)]).tolist()
+        return order
+
+    @cached_property
+    def _wide_scores(self) -> Rows:
+        """The scores that are drawn more than once, by their number in the order of drawing."""
+        return np.array([i for i, score in enumerate(self._order) if self._wide(score)[0]], np.int64)
+
+    @cached_property
+    def _conditionals(self) -> tuple[Floats, Floats, Floats]:
+        """The root of the correlations in the order of drawing, and the distribution of each score given all others."""
+        ordered = self.correlation[np.ix_(self._order, self._order)]
+        return np.linalg.cholesky(ordered), *conditional(ordered)
+
+
+def _at_share(low: float, high: float, share: float) -> float:
+    """The score up to which this share of a normal distribution between two scores lies."""
+    first, last = lower_tail(low), lower_tail(high)
+    inside = first + share * (last - first)
+    return float(min(max(quantile(inside), low), high)) if 0 < inside < 1 else low if inside <= 0 else high
+
+
+def _word(cells: Cells) -> Words:
+    """The values of a column as words to address them by."""
+    words = cells.integers.view(np.uint64)
+    return np.where(cells.missing, NULL, words) if cells.missing.any() else words
+
+
+def _blocks(stream: Stream, lane: str, addresses: Words, draws: int) -> Words:
+    """Blocks of random bits for so many draws of each record."""
+    count = -(-draws // DRAWS_PER_BLOCK)
+    return np.stack([stream.bits(f"{lane}/{block}", addresses) for block in range(count)])

@@ -1,0 +1,121 @@
+"""Gaussian copula: values of known margins, whose normal scores carry noise in the shape of their correlations."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Self
+
+from sfumato.levels import Level
+from sfumato.models import Amount, Limit, Model
+from sfumato.models.gaussian_noise import GaussianNoise
+
+_ATOM = 0.002
+"""Values with a larger share of the records are shown as such, whatever their scores are."""
+
+
+@dataclass(frozen=True)
+class GaussianCopula(Model):
+    """`Y = Q(Φ(√f·(z + Z)))` with `Z ~ N(0, noise·K)`, `z` the normal scores of a record and `Q` the columns' margins.
+
+    The scores of a copy have the distribution `N(0, K)` at every fidelity: a copy has the margins and rank correlations
+    of the original (Liew, Choi and Liew 1985; Muralidhar and Sarathy 2006; for ties, Hoff 2007).
+    """
+
+    kind = "gaussian-copula"
+    margins: tuple[dict[str, Any], ...]
+    """The bins of each column with their cumulative shares, and the share of missing values: `tables.margin`."""
+    correlation: tuple[tuple[float, ...], ...]
+    """`K`, its lower triangle: first the scores of all columns, then those of missing values, where there are any."""
+    noise: float
+    """`σ²`: the noise of a score, in units of its variance."""
+
+    @property
+    def with_missing(self) -> tuple[str, ...]:
+        """The columns in which some values are missing, and which therefore have a second score."""
+        return tuple(n for n, margin in zip(self.columns, self.margins, strict=True) if margin["missing"] is not None)
+
+    @property
+    def scores(self) -> tuple[str, ...]:
+        """The names of all scores: those of columns are called as these, and whether one is missing has a score too."""
+        return (*self.columns, *(f"{name} is missing" for name in self.with_missing))
+
+    @property
+    def coarsened_columns(self) -> tuple[str, ...]:
+        return tuple(name for name, margin in zip(self.columns, self.margins, strict=True) if _has_atoms(margin))
+
+    def score_noise(self) -> GaussianNoise:
+        """The model of the scores of a copy, divided by `√f`: those of the original with additive noise."""
+        size = len(self.scores)
+        return GaussianNoise(
+            columns=self.scores,
+            covariance=tuple(tuple(self.noise * entry for entry in line) for line in self.correlation),
+            noise=self.noise,
+            scale=(1.0,) * size,
+            step=(0.0,) * size,
+            clip=(None,) * size,
+            rounding=(0.0,) * size,
+            collusion_resistant=True,
+        )
+
+    def promises(self, level: Level) -> list[str]:
+        return [
+            f"Margin-preserving columns, fidelity {level.fidelity:.6g}: the copy has the margins of the original, and "
+            f"the best linear estimate of a record's scores has a residual error of {level.error:.4g} of their "
+            "variance."
+        ]
+
+    def limits(self) -> list[Limit]:
+        margins = Limit(
+            "The margins are public, coarse and rounded, and so are the correlations of scores",
+            self.columns,
+            "Every bin holds a minimum number of records; values beyond the outermost bins are moved into them.",
+        )
+        relations = Limit(
+            "Relations that rank correlations do not express fade as fidelity falls",
+            self.columns,
+            "A rule that follows exactly from other columns does not hold in a copy.",
+        )
+        return [margins, relations]
+
+    def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
+        bins = len(self.margins[self.columns.index(column)]["share"])
+        return f"margin preserved ({bins} bins), noise of {self.noise:.4g} times the variance in its score"
+
+    def narrowed(self, names: Sequence[str]) -> Self:
+        """The model of some of the columns: the scores of the others are left out."""
+        kept = self._kept(names)
+        if len(kept) == len(self.columns):
+            return self
+        missing = [i for i, name in enumerate(self.with_missing) if name in names]
+        scores = [*kept, *(len(self.columns) + i for i in missing)]
+        return dataclasses.replace(
+            self,
+            columns=tuple(self.columns[i] for i in kept),
+            margins=tuple(self.margins[i] for i in kept),
+            correlation=tuple(tuple(self.correlation[i][j] for j in scores if j <= i) for i in scores),
+        )
+
+    def validate(self) -> None:
+        if len(self.margins) != len(self.columns) or not all(map(_is_margin, self.margins)):
+            raise TypeError("each column has a margin: bins with cumulative shares, and the share of missing values")
+        if [len(line) for line in self.correlation] != list(range(1, len(self.scores) + 1)):
+            raise TypeError("a correlation matrix is a lower triangle")
+
+
+def _is_margin(margin: Any) -> bool:
+    """Whether this has the fields of a margin, with bins in order."""
+    if not isinstance(margin, dict) or not {"step", "low", "high", "share", "missing"} <= set(margin):
+        return False
+    low, high, share, missing = (margin[name] for name in ("low", "high", "share", "missing"))
+    whole = all(isinstance(end, int) for ends in (low, high) for end in ends)
+    numbers = all(isinstance(x, int | float) for x in (margin["step"], *share, *([] if missing is None else [missing])))
+    return bool(share) and whole and numbers and len(low) == len(high) == len(share)
+
+
+def _has_atoms(margin: dict[str, Any]) -> bool:
+    shares = (after - before for before, after in pairwise([0.0, *margin["share"]]))
+    points = (high - low + 1 for low, high in zip(margin["low"], margin["high"], strict=True))
+    return margin["missing"] is not None or any(s > _ATOM * count for s, count in zip(shares, points, strict=True))
