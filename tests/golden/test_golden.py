@@ -58,6 +58,7 @@ def computed() -> dict[str, Any]:
         "signature": [public_key(KEY), sign(KEY, b"golden")],
         "lock": unwrap(LOCK, "correct horse", "owner/1").fingerprint(),
         "copies": {str(level): _copy(level) for level in ("high", "middle", "low", 0.4, 0.9, 0.1)},
+        "margin-preserving copies": {str(level): _copy(level, COPULA) for level in ("high", "low", 0.4)},
     }
 
 
@@ -123,7 +124,20 @@ floor = { role = "uniform", domain = { min = 0, max = 9 }, joint = "home" }
 """
 
 
-def _copy(level: str | float) -> str:
+COPULA = f"""
+{POLICY.partition("[columns]")[0]}
+[columns]
+id = "id"
+height = "copula"
+weight = {{ role = "copula", bottom = 62, top = 100 }}
+count = "copula"
+colour = "copula"
+town = {{ role = "copula", order = ["A", "B", "C"], group = "home" }}
+floor = {{ role = "copula", group = "home" }}
+"""
+
+
+def _copy(level: str | float, policy: str = POLICY) -> str:
     i = np.arange(500)
     table = pa.table(
         {
@@ -136,7 +150,7 @@ def _copy(level: str | float) -> str:
             "floor": i * 13 % 10,
         }
     )
-    copy = sf.Policy.loads(POLICY).fit(table).release(table, level, KEY)
+    copy = sf.Policy.loads(policy).fit(table).release(table, level, KEY)
     return sf.Manifest.of(copy).digest
 
 

@@ -16,9 +16,10 @@ from scipy import stats
 
 from sfumato.audit.checks import Check
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.bivariate_normal import lower_quadrant
 from sfumato.models.gaussian_copula import GaussianCopula
-from sfumato.tables.margin import FURTHEST, Margin
+from sfumato.tables.margin import Margin
 
 MIN_EXPECTED = 20.0
 """Groups are merged until so many records are expected in each."""

@@ -211,7 +211,7 @@ class StoredIndex:
         self._connection.execute(statement.values(**values))
 
     def _rows(self, query: sa.Select[Any]) -> list[Any]:
-        return self._connection.execute(query).all()
+        return list(self._connection.execute(query))
 
 
 def rebuild(connection: Connection, index: MemoryIndex, token: Token) -> StoredIndex:

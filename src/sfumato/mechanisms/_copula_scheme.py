@@ -40,7 +40,7 @@ class CopulaScheme(Scheme):
             raise ValueError("each column must have a margin, and each score a line of correlations and a map")
         if any(len(before) != len(after) or sorted(before) != list(before) for before, after in maps):
             raise ValueError("a map must send scores in order to as many others")
-        self.root = np.linalg.cholesky(self.sampler.correlation)
+        self.root = np.linalg.cholesky(self.sampler.correlation).astype(np.float64)
         self.path = path_name(*columns, state, SWEEPS, tree.declaration)
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
@@ -66,7 +66,7 @@ class CopulaScheme(Scheme):
         points = [self._locate(level) for level in levels]
         cells = self._read(batch)
         secret = key.derive("copula", self.path)
-        stream, paths = Stream(secret), [Stream(secret.derive("score", str(i))) for i in range(self.sampler.size)]
+        stream, paths = Stream(secret), self._paths(secret)
         whole = [np.zeros((2, len(self.columns), len(rows)), np.int64) for _ in points]
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
@@ -85,10 +85,17 @@ class CopulaScheme(Scheme):
             for codes, gone in whole
         ]
 
-    def scores(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Floats:
-        """The normal scores of some records, one row per score; those of missing values come last."""
-        cells, stream = self._read(batch), Stream(key.derive("copula", self.path))
-        return self.sampler.draw(cells, self.sampler.addresses(cells, rows, stream), stream)
+    def scores(
+        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
+    ) -> tuple[Floats, list[Floats]]:
+        """The scores of some records, and those of their copies at some levels, one row per score.
+
+        Scores of missing values come last.
+        """
+        cells, secret = self._read(batch), key.derive("copula", self.path)
+        drawn = self.sampler.draw(cells, self.sampler.addresses(cells, rows, Stream(secret)), Stream(secret))
+        points = [self._locate(level) for level in levels]
+        return drawn, self._noisy_scores(cells, rows, points, Stream(secret), self._paths(secret))
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         stream = Stream(key.derive("copula", self.path))
@@ -106,6 +113,10 @@ class CopulaScheme(Scheme):
         """The values of each column in the terms of its margin."""
         columns = zip(self.columns, self.sampler.margins, strict=True)
         return [margin.cells(batch.column(name), name) for name, margin in columns]
+
+    def _paths(self, secret: Key) -> list[Stream]:
+        """The random bits of the path of each score."""
+        return [Stream(secret.derive("score", str(i))) for i in range(self.sampler.size)]
 
     def _noisy_scores(
         self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, paths: Sequence[Stream]

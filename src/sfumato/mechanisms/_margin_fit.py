@@ -123,7 +123,7 @@ def missing_share(missing: int, present: int, detail: Detail) -> float | None:
 
 def _rounded(share: float, rows: int) -> float:
     grid = 2 ** bits(rows)
-    return round(share * grid) / grid
+    return float(round(share * grid) / grid)
 
 
 def _step(precision: Precision, values: Floats, counts: Rows, detail: Detail) -> float:
@@ -143,7 +143,8 @@ def _segment(integers: Rows, counts: Rows, total: int, step: float, detail: Deta
     inside, least = int(counts.sum()), detail.min_count
     if inside < least:
         return []
-    values, beyond = integers * step, least // 4
+    values = integers.astype(np.float64) * step
+    beyond = least // 4
     wanted = max(1, min(round(inside / (total / detail.bins)), inside // (2 * least)))
     ranks = [(beyond, 2 * beyond)]
     for edge in range(1, wanted):

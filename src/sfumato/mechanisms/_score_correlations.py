@@ -57,7 +57,7 @@ def correlations(counts: Rows, parts: Sequence[slice], rows: int) -> Floats:
             table = counts[parts[i], parts[j]].astype(np.float64)
             matrix[i, j] = matrix[j, i] = score_correlation(table) if table.sum() >= _FEWEST else 0.0
     digits = bits(rows)
-    rounded = np.round(_nearest(matrix) * 2**digits) / 2**digits
+    rounded: Floats = np.round(_nearest(matrix) * 2**digits) / 2**digits
     np.fill_diagonal(rounded, 1.0)
     least = float(np.linalg.eigvalsh(rounded)[0])
     if least < _LEAST_EIGENVALUE:  # rounding may have taken something away

@@ -124,7 +124,7 @@ class ScoreSampler:
     def _conditionals(self) -> tuple[Floats, Floats, Floats]:
         """The root of the correlations in the order of drawing, and the distribution of each score given all others."""
         ordered = self.correlation[np.ix_(self._order, self._order)]
-        return np.linalg.cholesky(ordered), *conditional(ordered)
+        return np.linalg.cholesky(ordered).astype(np.float64), *conditional(ordered)
 
 
 def _at_share(low: float, high: float, share: float) -> float:

@@ -194,12 +194,13 @@ def _draw(mechanism: Copula, second: Burt, batch: pa.RecordBatch) -> Draws:
     """
     sampler = _sampler(mechanism, second)
     cells = [m.cells(batch.column(name), name) for m, name in zip(sampler.margins, mechanism.columns, strict=True)]
-    stream, counts = Stream(Key.from_bytes(bytes(32))), [0] * sampler.size
+    stream = Stream(Key.from_bytes(bytes(32)))
+    counts = [np.zeros(1, np.int64) for _ in range(sampler.size)]
     for repetition in range(_repetitions(second.first)):
         rows = np.full(batch.num_rows, repetition, np.uint64)
         drawn = sampler.draw(cells, sampler.addresses(cells, rows, stream), stream)
         counts = [before + sampler.count(i, score) for i, (before, score) in enumerate(zip(counts, drawn, strict=True))]
-    return Draws(second, tuple(np.asarray(one) for one in counts))
+    return Draws(second, tuple(counts))
 
 
 def _repetitions(first: Occurrences) -> int:

@@ -104,6 +104,8 @@ class Margin:
 
     def check(self) -> None:
         """Raise `ValueError` for bins that overlap, or shares that do not add up."""
+        if not len(self.low) == len(self.high) == len(self.share) > 0:
+            raise ValueError("a margin has as many shares as bins")
         ends = [end for pair in zip(self.low, self.high, strict=True) for end in pair]
         whole = all(isinstance(end, int) and abs(end) <= 1 << 62 for end in ends)
         sorted_ends = all(a <= b for a, b in pairwise(ends)) and all(
