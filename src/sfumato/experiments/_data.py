@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet
 
 from sfumato.errors import SourceError
@@ -77,6 +78,17 @@ def adult() -> Array:
         return _openml("adult", 2, names)[:32_561]
     table = pyarrow.parquet.read_table(path)
     return np.column_stack([table.column(name).to_numpy()[:32_561] for name in names]).astype(float)
+
+
+def adult_table() -> pa.Table:
+    """Adult (UCI): all 48,842 records with all attributes, numbers as integers and categories as text."""
+    path = _file("adult_48842.parquet")
+    if path is not None:
+        return pyarrow.parquet.read_table(path).drop_columns(["split"])
+    frame = _fetched("adult", 2).frame.rename(columns={"class": "income"})
+    numbers = [name for name in frame.columns if frame[name].dtype.kind in "if"]
+    columns = {name: frame[name].astype("int64" if name in numbers else str).to_numpy() for name in frame.columns}
+    return pa.table(columns)
 
 
 CENSUS = "CENSUS (IPUMS)"

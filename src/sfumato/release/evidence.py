@@ -95,11 +95,7 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     A clipped column is taken as clipped. Values outside are in no copy, and would dominate every mean.
     """
     models = list(models)
-    clips: dict[str, tuple[Any, Any] | None] = {}
-    for noise in of_type(models, GaussianNoise):
-        clips |= dict(zip(noise.columns, noise.clip, strict=True))
-    for mapped in of_type(models, Rotation):
-        clips |= dict(zip(mapped.sources, mapped.clip, strict=True))
+    clips = _clips(models)
     attributes = [model for model in of_type(models, UniformReplacement) if model.size]
     copulas = _distinct(of_type(models, GaussianCopula))
     needed = (*clips, *(name for model in (*attributes, *copulas) for name in model.columns))
@@ -115,6 +111,16 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     names = (*clips, *(name for model in copulas for name in model.scores))
     values = np.hstack([values, *(scores_of(table, model) for model in copulas)])
     return Records(names, values, {model.columns: codes_of(table, model) for model in attributes})
+
+
+def _clips(models: Sequence[Model]) -> dict[str, tuple[Any, Any] | None]:
+    """The clip of each number, or none."""
+    clips: dict[str, tuple[Any, Any] | None] = {}
+    for noise in of_type(models, GaussianNoise):
+        clips |= dict(zip(noise.columns, noise.clip, strict=True))
+    for mapped in of_type(models, Rotation):
+        clips |= dict(zip(mapped.sources, mapped.clip, strict=True))
+    return clips
 
 
 def _distinct(copulas: Sequence[GaussianCopula]) -> list[GaussianCopula]:

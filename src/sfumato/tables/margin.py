@@ -106,17 +106,20 @@ class Margin:
         """Raise `ValueError` for bins that overlap, or shares that do not add up."""
         if not len(self.low) == len(self.high) == len(self.share) > 0:
             raise ValueError("a margin has as many shares as bins")
+        if not self._has_bins_in_order() or not self._has_shares():
+            raise ValueError("a margin has bins that do not overlap, and shares that rise to 1")
+
+    def _has_bins_in_order(self) -> bool:
         ends = [end for pair in zip(self.low, self.high, strict=True) for end in pair]
         whole = all(isinstance(end, int) and abs(end) <= 1 << 62 for end in ends)
-        sorted_ends = all(a <= b for a, b in pairwise(ends)) and all(
+        rising = all(a <= b for a, b in pairwise(ends)) and all(
             high < low for high, low in zip(self.high, self.low[1:], strict=False)
         )
-        shares = [0.0, *self.share]
-        rising = all(a < b for a, b in pairwise(shares)) and self.share[-1:] == (1.0,)
-        missing = self.missing is None or 0 < self.missing <= 1
-        named = not self.values or 0 <= self.low[0] <= self.high[-1] < len(self.values)
-        if not (whole and sorted_ends and rising and missing and named and 0 < self.step < np.inf):
-            raise ValueError("a margin has bins that do not overlap, and shares that rise to 1")
+        return whole and rising and (not self.values or 0 <= ends[0] <= ends[-1] < len(self.values))
+
+    def _has_shares(self) -> bool:
+        rising = all(a < b for a, b in pairwise([0.0, *self.share])) and self.share[-1] == 1.0
+        return rising and (self.missing is None or 0 < self.missing <= 1) and 0 < self.step < np.inf
 
     def cells(self, array: pa.Array, name: str) -> Cells:
         """The integer of each value within the bins, and the interval of its score."""

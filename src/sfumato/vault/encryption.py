@@ -83,9 +83,7 @@ def _encrypt_dataset(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedSt
     """Replace the files of a dataset that are plain, or under an earlier key; the entry, if there are any."""
     with ledger.reading(keys) as reading:
         files = _Files.of(reading, dataset)
-    for folder in (store.folder(dataset), f"datasets/{dataset}"):  # the latter is that of an earlier version
-        for name in set(store.names(folder)) & set(files.replacements):  # an interruption left it
-            store.drop(name)
+    _drop_replaced(store, dataset, files)
     generation, current = store.keys.generation(), files.current()
     outdated = {
         file["name"]: file
@@ -112,6 +110,13 @@ def _encrypt_dataset(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedSt
     for name in outdated:
         store.drop(name)
     return entry
+
+
+def _drop_replaced(store: EncryptedStore, dataset: str, files: _Files) -> None:
+    """Delete replaced files that an interruption left."""
+    for folder in (store.folder(dataset), f"datasets/{dataset}"):  # the latter is that of an earlier version
+        for name in set(store.names(folder)) & set(files.replacements):
+            store.drop(name)
 
 
 def discard_files(
