@@ -47,6 +47,9 @@ POLICIES = {
         code='{ role = "uniform", domain = { min = 0, max = 9 }, joint = "pair" }',
         sick='{ role = "uniform", joint = "pair" }',
     ),
+    "copula": _policy(
+        age='"copula"', income='{ role = "copula", top = 90000 }', born='"copula"', ward='"copula"', sick='"copula"'
+    ),
     "independent": _policy(
         age='{ role = "independent", of = "gaussian" }',
         ward='{ role = "independent", of = "uniform", domain = ["A", "B", "C"] }',

@@ -15,6 +15,7 @@ from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.levels import Level
 from sfumato.models import Model, of_type
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
@@ -91,7 +92,7 @@ def of_models(copies: Sequence[Sequence[Model]], paths: Sequence[str] | None = N
         path = "" if paths is None else paths[i]
         numbers += [
             Numbers(model, _path(model, path, i), np.empty((0, len(model.columns))))
-            for model in of_type(models, GaussianNoise)
+            for model in (*of_type(models, GaussianNoise), *(m.score_noise() for m in of_type(models, GaussianCopula)))
         ]
         categories += [
             Categories(model, _path(model, path, i), np.empty(0, np.int64))

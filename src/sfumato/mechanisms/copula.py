@@ -85,6 +85,7 @@ class Copula(Mechanism):
         Example("numbers", keeps_nulls=False),
         Example("categories", 2, {"group": "both"}, keeps_nulls=False),
     )
+    measures = frozenset({"error"})
     adds_noise = True
     passes = 3
     specs: tuple[Column, ...]

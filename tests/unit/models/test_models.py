@@ -10,6 +10,7 @@ import sfumato as sf
 from sfumato import models
 from sfumato.errors import ManifestError, PolicyError
 from sfumato.models import Limit, Model, model_of, of_type, path_identity
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.projection import Projection
 from sfumato.models.rotation import Rotation
@@ -36,12 +37,35 @@ def test_a_model_comes_back_from_json(model: Model) -> None:
 
 
 def test_an_unknown_or_malformed_model_is_refused() -> None:
-    with pytest.raises(ManifestError, match="knows no model called 'mystery', only gaussian-noise"):
+    with pytest.raises(ManifestError, match="knows no model called 'mystery', only gaussian-copula, gaussian-noise"):
         models.decode({"kind": "mystery"})
     with pytest.raises(ManifestError, match="'gaussian-noise' model of the manifest is malformed"):
         models.decode({**models.encode(NOISE), "covariance": [[4.0], [1.0]]})
     with pytest.raises(ManifestError, match="malformed"):
         models.decode({**models.encode(IDS), "extra": 1})
+
+
+MARGIN = {"step": 1.0, "low": [0, 5], "high": [2, 5], "share": [0.7, 1.0], "missing": 0.25}
+COPULA = GaussianCopula(("x", "y"), (MARGIN, {**MARGIN, "missing": None}), ((1.0,), (0.5, 1.0), (0.25, 0.0, 1.0)), 3.0)
+
+
+def test_a_copula_describes_its_scores() -> None:
+    data = models.encode(COPULA)
+    assert models.decode(data).scores == ("x", "y", "x is missing")
+    assert COPULA.coarsened_columns == ("x", "y")
+    assert COPULA.narrowed(["y"]).correlation == ((1.0,),)
+    assert COPULA.narrowed(["x"]).correlation == ((1.0,), (0.25, 1.0))
+    assert COPULA.score_noise().covariance[1] == (1.5, 3.0)
+    fine = {**MARGIN, "low": [0], "high": [10_000], "share": [1.0], "missing": None}
+    assert GaussianCopula(("x",), (fine,), ((1.0,),), 3.0).coarsened_columns == ()
+    for name, value in (
+        ("margins", [MARGIN]),
+        ("margins", [MARGIN, {"share": [1.0]}]),
+        ("margins", [MARGIN, {**MARGIN, "low": [0.5, 5], "missing": None}]),
+        ("correlation", [[1.0], [0.5, 1.0]]),
+    ):
+        with pytest.raises(ManifestError, match="malformed"):
+            models.decode({**data, name: value})
 
 
 def test_a_model_states_its_properties() -> None:
