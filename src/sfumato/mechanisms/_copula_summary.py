@@ -21,7 +21,6 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.mechanisms import Summary
 from sfumato.mechanisms._gaussian_summary import finite, in_range
-from sfumato.tables.domain import observed
 from sfumato.tables.margin import is_number, read_numbers
 
 _MOST_VALUES = 1 << 16
@@ -135,9 +134,10 @@ class Categories:
     def of(cls, array: pa.Array, name: str) -> Categories:
         """The categories of some rows."""
         plain = array.dictionary_decode() if types.is_dictionary(array.type) else array
-        found: Counter[object] = Counter()
-        for value, count in zip(*pc.value_counts(plain.drop_null()).flatten(), strict=True):
-            found[observed(pa.array([value.as_py()], plain.type))[0]] = count.as_py()
+        values, counts = pc.value_counts(plain.drop_null()).flatten()
+        if not types.is_boolean(values.type):
+            values = values.cast(pa.string())
+        found: Counter[object] = Counter(dict(zip(values.to_pylist(), counts.to_pylist(), strict=True)))
         if len(found) > _MOST_CATEGORIES:
             raise SourceError(
                 f"the role copula needs at most {_MOST_CATEGORIES:,} categories, and column {name!r} has more; give it "

@@ -72,14 +72,17 @@ class ScoreSampler:
             out[i] = np.interp(score, *self.maps[i]) if self.maps and self.maps[i][0] else score
         return out
 
-    def count(self, score: int, drawn: Floats) -> Rows:
-        """How many draws of one score fall into each cell of the wide intervals of its values."""
+    def count(self, score: int, drawn: Floats, often: Rows) -> Rows:
+        """How many draws of one score fall into each cell of the wide intervals of its values.
+
+        `often` is how often each draw counts.
+        """
         lower, upper = self._wide(score)
         ends = np.array([_at_share(a, b, k / _CELLS) for a, b in zip(lower, upper, strict=True) for k in range(_CELLS)])
         which = np.searchsorted(np.array(lower), drawn, side="right") - 1
         inside = (which >= 0) & (drawn <= np.array([*upper, FURTHEST])[which])
         cells = np.searchsorted(ends, drawn[inside], side="right") - 1
-        return np.bincount(cells, minlength=len(ends))
+        return np.bincount(cells, often[inside], minlength=len(ends)).astype(np.int64)
 
     def mapped(self, score: int, counts: Rows) -> Knots:
         """The map of one score that makes it normal, from the number of draws in each cell."""

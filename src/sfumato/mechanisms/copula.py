@@ -193,14 +193,23 @@ def _draw(mechanism: Copula, second: Burt, batch: pa.RecordBatch) -> Draws:
 
     Equal rows get equal draws, whichever batch they are in; where there are few different rows, each is drawn often.
     """
-    sampler = _sampler(mechanism, second)
-    cells = [m.cells(batch.column(name), name) for m, name in zip(sampler.margins, mechanism.columns, strict=True)]
-    stream = Stream(Key.from_bytes(bytes(32)))
-    counts = [np.zeros(1, np.int64) for _ in range(sampler.size)]
-    for repetition in range(_repetitions(second.first)):
-        rows = np.full(batch.num_rows, repetition, np.uint64)
+    sampler, repetitions = _sampler(mechanism, second), _repetitions(second.first)
+    columns = zip(sampler.margins, mechanism.columns, strict=True)
+    cells, often = (
+        [margin.cells(batch.column(name), name) for margin, name in columns],
+        np.ones(batch.num_rows, np.int64),
+    )
+    if repetitions == _MOST_REPETITIONS:
+        words = np.column_stack([np.where(one.missing, -1 << 62, one.integers) for one in cells])
+        _, first, often = np.unique(words, axis=0, return_index=True, return_counts=True)
+        cells = [one.take(first) for one in cells]
+    stream, counts = Stream(Key.from_bytes(bytes(32))), [np.zeros(1, np.int64) for _ in range(sampler.size)]
+    for repetition in range(repetitions):
+        rows = np.full(len(often), repetition, np.uint64)
         drawn = sampler.draw(cells, sampler.addresses(cells, rows, stream), stream)
-        counts = [before + sampler.count(i, score) for i, (before, score) in enumerate(zip(counts, drawn, strict=True))]
+        counts = [
+            before + sampler.count(i, one, often) for i, (before, one) in enumerate(zip(counts, drawn, strict=True))
+        ]
     return Draws(second, tuple(counts))
 
 
@@ -208,7 +217,8 @@ def _repetitions(first: Occurrences) -> int:
     """How often each row is drawn, so that there are enough different draws."""
     different = math.prod(max(len(column.counts), 1) for column in first.columns)
     rows = max(column.present + column.missing for column in first.columns)
-    return min(max(_ENOUGH // max(min(different, rows), 1), 1), _MOST_REPETITIONS)
+    wanted = max(_ENOUGH // max(min(different, rows), 1), 1)
+    return _MOST_REPETITIONS if wanted >= _MOST_REPETITIONS else max(min(wanted, _ENOUGH // max(rows, 1)), 1)
 
 
 def _check_order(spec: Column, column: Categories) -> None:

@@ -66,7 +66,7 @@ class Cells:
         """What is computed of each value."""
         return self.integers, self.lower, self.upper
 
-    def take(self, rows: slice) -> Cells:
+    def take(self, rows: slice | Rows) -> Cells:
         """The cells of some rows."""
         return Cells(self.integers[rows], self.lower[rows], self.upper[rows], self.missing[rows])
 
