@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 import audits
+import copula
 import files
 import kernels
 import limits
@@ -33,6 +34,7 @@ ALL = [
     kernels.uniform,
     kernels.many_levels,
     kernels.algorithm_3,
+    copula.copies,
     limits.lower_bounds,
     peers.gaussian,
     peers.replacement,
