@@ -74,7 +74,8 @@ def test_any_two_levels_are_ordered_on_one_path(ladder: sf.Ladder, one: float, o
 
 TABLES = st.lists(
     st.tuples(
-        st.one_of(st.none(), st.floats(-1e6, 1e6, allow_subnormal=False)), st.one_of(st.none(), st.sampled_from("abcd"))
+        st.one_of(st.none(), st.floats(-1e6, 1e6).map(lambda number: number if abs(number) > 1e-90 else 0.0)),
+        st.one_of(st.none(), st.sampled_from("abcd")),
     ),
     min_size=0,
     max_size=30,

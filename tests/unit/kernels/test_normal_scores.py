@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -81,7 +83,8 @@ def test_bivariate_probabilities() -> None:
 
 @pytest.mark.parametrize("correlation", [-0.9, -0.4, 0.0, 0.3, 0.8])
 def test_the_correlation_behind_a_table_is_found(correlation: float) -> None:
-    cells = np.diff(np.diff(lower_quadrant(*[np.array([-9, -1, 0.2, 0.9, 9.0])] * 2, correlation), axis=0), axis=1)
+    ends = np.array([-9, -1, 0.2, 0.9, 9.0])
+    cells = np.diff(np.diff(lower_quadrant(ends, ends, correlation), axis=0), axis=1)
     assert score_correlation(1e6 * cells) == pytest.approx(correlation, abs=0.01)
     assert score_correlation(np.array([[5.0, 7.0]])) == 0.0
 
@@ -94,7 +97,7 @@ def test_scores_given_each_other_keep_the_correlation_that_independent_ones_lose
     positive = scores > 0
     lower, upper = np.where(positive, 0.0, -9.0), np.where(positive, 9.0, 0.0)
     lower[:, 0], upper[:, 0] = scores[:, 0] - 0.01, scores[:, 0] + 0.01  # a continuous column
-    found = {}
+    found: dict[str, Any] = {}
     for name, matrix in (("given each other", correlation), ("independent", np.eye(3))):
         drawn = np.empty((rows, 3))
         first_scores(lower, upper, _blocks(rng, rows, 1), np.linalg.cholesky(matrix), drawn)

@@ -38,10 +38,10 @@ def _values(margin: Margin) -> set[float]:
 def test_no_extreme_is_in_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
     """The largest values of the table lie beyond the last bin; a fault that shows them is found."""
 
-    def largest_shown(seed: int) -> float:
+    def largest_shown(seed: int) -> int:
         table = pa.table({"x": _heavy(seed=seed)})
         margin = Margin.decode(_model(_policy(x='"copula"').fit(table), table).margins[0])
-        return sum(value >= np.sort(table["x"].to_numpy())[-8] for value in _values(margin))
+        return sum(bool(value >= np.sort(table["x"].to_numpy())[-8]) for value in _values(margin))
 
     assert [largest_shown(seed) for seed in range(10)] == [0] * 10
     monkeypatch.setattr(_margin_fit, "roundest", lambda low, high: high)
@@ -54,7 +54,8 @@ def test_no_extreme_is_in_a_margin(monkeypatch: pytest.MonkeyPatch) -> None:
 def _share_below(margin: Margin, values: np.ndarray) -> np.ndarray:
     """The published distribution function."""
     ends = np.array([margin.low[0], *(high + 1 for high in margin.high)]) * margin.step
-    return np.interp(values, ends, [0.0, *margin.share])
+    below: np.ndarray = np.interp(values, ends, [0.0, *margin.share])
+    return below
 
 
 def test_one_record_changes_a_margin_by_no_more_than_its_rounding(monkeypatch: pytest.MonkeyPatch) -> None:

