@@ -98,3 +98,16 @@ def from_scores(  # pragma: no cover - compiled
         bin_ = _below(ends, counts, origin, scale, score)
         point = np.floor((score - starts[bin_]) * inverse[bin_])
         out[row] = np.int64(low[bin_] + min(max(point, 0.0), high[bin_] - low[bin_]))
+
+
+@njit(cache=True, nogil=True)
+def mapped(  # pragma: no cover - compiled
+    scores: Floats, before: Floats, after: Floats, table: Any, out: Floats
+) -> None:
+    """A piecewise linear map of scores; `table` is the guide to where it bends."""
+    counts, origin, scale = table
+    last = before.shape[0] - 2
+    for row in range(scores.shape[0]):
+        piece = min(max(_below(before, counts, origin, scale, scores[row]) - 1, 0), last)
+        slope = (after[piece + 1] - after[piece]) / (before[piece + 1] - before[piece])
+        out[row] = after[piece] + slope * (scores[row] - before[piece])

@@ -10,10 +10,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 
-from sfumato.kernels import NULL, Floats, Rows, Words
+from sfumato.kernels import NULL, Floats, Rows, Words, bins
 from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.normal import lower_tail, quantile
 from sfumato.kernels.scores import DRAWS_PER_BLOCK, NARROW, conditional, first_scores, redraw_scores
@@ -69,7 +70,10 @@ class ScoreSampler:
             redraw_scores(lower, upper, blocks, wide, weights, deviations, drawn)
         out = np.empty((self.size, len(drawn)))
         for i, score in zip(self._order, drawn.T, strict=True):
-            out[i] = np.interp(score, *self.maps[i]) if self.maps and self.maps[i][0] else score
+            if self._bends and self._bends[i] is not None:
+                bins.mapped(score, *self._bends[i], out[i])
+            else:
+                out[i] = score
         return out
 
     def count(self, score: int, drawn: Floats, often: Rows) -> Rows:
@@ -117,6 +121,12 @@ class ScoreSampler:
         sizes = np.array([*points, *(1 for _ in self.with_missing)], np.float64)
         order: list[int] = np.lexsort([np.arange(len(sizes)), -np.minimum(sizes, 1024)]).tolist()
         return order
+
+    @cached_property
+    def _bends(self) -> list[tuple[Floats, Floats, Any] | None]:
+        """The maps as arrays, with guides to where they bend."""
+        knots = [(np.array(before), np.array(after)) for before, after in self.maps]
+        return [(before, after, bins.guide(before)) if len(before) else None for before, after in knots]
 
     @cached_property
     def _wide_scores(self) -> Rows:
