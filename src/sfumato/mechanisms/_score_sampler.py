@@ -70,10 +70,11 @@ class ScoreSampler:
             redraw_scores(lower, upper, blocks, wide, weights, deviations, drawn)
         out = np.empty((self.size, len(drawn)))
         for i, score in zip(self._order, drawn.T, strict=True):
-            if self._bends and self._bends[i] is not None:
-                bins.mapped(score, *self._bends[i], out[i])
-            else:
+            bends = self._bends[i] if self._bends else None
+            if bends is None:
                 out[i] = score
+            else:
+                bins.mapped(score, *bends, out[i])
         return out
 
     def count(self, score: int, drawn: Floats, often: Rows) -> Rows:
