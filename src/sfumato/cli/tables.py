@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,6 +53,11 @@ def key_new(path: Path, as_json: bool) -> None:
     help='A limit on the success of all attacks, as in "income: rmse >= 5000"; repeatable. It sets the highest level.',
 )
 @click.option(
+    "--preserve-margins",
+    is_flag=True,
+    help="Copies look like the data: the role copula, not gaussian and uniform.",
+)
+@click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Calibrate this policy instead of a draft."
 )
 @as_json_option
@@ -60,6 +66,7 @@ def suggest(
     output: Path | None,
     dataset: str | None,
     targets: tuple[str, ...],
+    preserve_margins: bool,
     policy_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -75,10 +82,11 @@ def suggest(
         _print_levels(_calibrated(Policy.load(policy_path), table, targets, as_json), as_json)
         return
     name = dataset or table.stem
-    text, levels = draft(table, dataset=name), []
+    drafted = partial(draft, table, dataset=name, preserve_margins=preserve_margins)
+    text, levels = drafted(), []
     if targets:
         levels = _calibrated(Policy.loads(text), table, targets, as_json)
-        text = draft(table, dataset=name, calibrated=[(one.fidelity, one.result.target) for one in levels])
+        text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
     if output is None and not as_json:
         click.echo(text, nl=False)
         return

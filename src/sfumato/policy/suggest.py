@@ -54,7 +54,7 @@ public = {levels[2]:g}
 # Rows are released in a secret order. With order = "keep" above, neighbours that are alike can be averaged.
 
 # Roles: id (identifies a record), keep (released unchanged), drop (left out), gaussian (noise), uniform (random
-# replacement). Correlated categories should share a `joint` group.
+# replacement; correlated categories should share a `joint` group), copula (noise that preserves margins).
 [columns]
 """
 
@@ -68,13 +68,20 @@ Suggestion = tuple[str, dict[str, Any], str]
 """A role, its options, and the reason."""
 
 
-def draft(table: Any, *, dataset: str = "table", calibrated: Sequence[tuple[float, Target]] = ()) -> str:
+def draft(
+    table: Any,
+    *,
+    dataset: str = "table",
+    calibrated: Sequence[tuple[float, Target]] = (),
+    preserve_margins: bool = False,
+) -> str:
     """The draft in TOML, with a comment for each choice.
 
     Args:
         table: the table.
         dataset: the name of the dataset.
         calibrated: targets, each with the highest fidelity at which it holds.
+        preserve_margins: whether copies are to look like the data, with the role `copula` instead of noise.
 
     """
     source = Source.of(table)
@@ -89,6 +96,8 @@ def draft(table: Any, *, dataset: str = "table", calibrated: Sequence[tuple[floa
     for name in examined.column_names:
         role, options, why = _suggestion(name, examined.column(name), has_id=has_id)
         has_id = has_id or role == "id"
+        if preserve_margins and role in ("gaussian", "uniform"):
+            role, options, why = _margin_preserving(options, why)
         value = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {value}\n")
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
@@ -129,6 +138,15 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
     if distinct > max(LISTED, len(array) // 20):
         return "drop", {}, f"text with {distinct:,} values, too many to be categories; left out."
     return _categories(array, distinct, "categories")
+
+
+def _margin_preserving(options: dict[str, Any], why: str) -> Suggestion:
+    """The role copula instead of noise; outliers are moved to the ends of a clip, and else into the outermost bins."""
+    what = re.split(r"[;,.]", why, maxsplit=1)[0]
+    if "clip" not in options:
+        return "copula", {}, f"{what}; copies have its margin."
+    bottom, top = options["clip"]
+    return "copula", {"bottom": bottom, "top": top}, f"{what}; copies have its margin, without outliers."
 
 
 def _identifier(array: pa.Array, *, has_id: bool) -> Suggestion:

@@ -89,3 +89,13 @@ def test_the_draft_works_as_it_is_and_explains_itself(people: pa.Table, key: sf.
 @pytest.mark.parametrize("rows", [0, 1, 3])
 def test_small_tables_get_a_draft_too(people: pa.Table, rows: int) -> None:
     assert sf.Policy.suggest(people.slice(0, rows)).columns.keys() == set(people.column_names)
+
+
+def test_copies_that_look_like_the_data(people: pa.Table, key: sf.Key) -> None:
+    text = draft(people, preserve_margins=True)
+    roles = {column.role for column in sf.Policy.loads(text).columns.values()}
+    assert "copula" in roles
+    assert not roles & {"gaussian", "uniform"}
+    copy = sf.Policy.loads(text).fit(people).release(people, "public", key)
+    kept = [name for name in copy.column_names if name in people.column_names]
+    assert [copy.schema.field(name).type for name in kept] == [people.schema.field(name).type for name in kept]
