@@ -235,11 +235,21 @@ def _files(pattern: str) -> list[bytes]:
 
 
 def _manifests() -> list[bytes]:
-    return [*_files("*.manifest.json")[:8], sf.Manifest.of(_copy()).dumps().encode()]
+    table = wards.table(200)
+    copula = sf.Policy.loads(_COPULA).fit(table).release(table, "partner", sf.Key.from_bytes(bytes(32)))
+    own = [sf.Manifest.of(copy).dumps().encode() for copy in (_copy(), copula)]
+    return [*_files("*.manifest.json")[:8], *own]
 
 
 def _schemes() -> list[bytes]:
-    return [*_files("*.scheme.json"), wards.policy().fit(wards.table(60)).dumps().encode()]
+    copula = sf.Policy.loads(_COPULA).fit(wards.table(200)).dumps()
+    return [*_files("*.scheme.json"), wards.policy().fit(wards.table(60)).dumps().encode(), copula.encode()]
+
+
+_COPULA = wards.POLICY.replace('"gaussian"', '"copula"').replace(
+    'diagnosis = { role = "uniform", domain', 'diagnosis = { role = "copula", order'
+)
+"""A policy with margin-preserving columns."""
 
 
 def _policies() -> list[bytes]:
@@ -252,7 +262,7 @@ def _policies() -> list[bytes]:
 def _ward_policies() -> list[bytes]:
     options = ("scale = 2", "clip = [0, 90]", "integer = true", 'nulls = "perturb"', "publish = true")
     changed = [wards.POLICY.replace('age = "gaussian"', f'age = {{ role = "gaussian", {one} }}') for one in options[:3]]
-    return [text.encode() for text in (wards.POLICY, *changed, wards.POLICY.replace('"keep"', '"uniform"'))]
+    return [text.encode() for text in (wards.POLICY, *changed, wards.POLICY.replace('"keep"', '"uniform"'), _COPULA)]
 
 
 def _surveys() -> list[bytes]:

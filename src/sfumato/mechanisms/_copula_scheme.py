@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Words
+from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.cholesky import largest_variance_ratio
 from sfumato.kernels.scores import degrade
 from sfumato.keys.key import Key
@@ -38,8 +40,8 @@ class CopulaScheme(Scheme):
         self.sampler = ScoreSampler(margins, _symmetric(state["correlation"]), maps)
         if len(margins) != len(columns) or not self.sampler.size == len(maps) == len(self.sampler.correlation):
             raise ValueError("each column must have a margin, and each score a line of correlations and a map")
-        if any(len(before) != len(after) or sorted(before) != list(before) for before, after in maps):
-            raise ValueError("a map must send scores in order to as many others")
+        if not all(_is_map(before, after) for before, after in maps):
+            raise ValueError("a map must send rising scores to as many others that do not fall")
         self.root = np.linalg.cholesky(self.sampler.correlation).astype(np.float64)
         self.path = path_name(*columns, state, SWEEPS, tree.declaration)
 
@@ -55,7 +57,7 @@ class CopulaScheme(Scheme):
     def model(self, level: Level) -> GaussianCopula:
         return GaussianCopula(
             columns=self.columns,
-            margins=tuple(margin.encode() for margin in self.sampler.margins),
+            margins=tuple(margin.published() for margin in self.sampler.margins),
             correlation=tuple(tuple(line) for line in self._state["correlation"]),
             noise=self._locate(level).node.time,
         )
@@ -131,6 +133,14 @@ class CopulaScheme(Scheme):
             degrade(self.root, one, scores, math.sqrt(point.level.fidelity))
             for one, point in zip(noise, points, strict=True)
         ]
+
+
+def _is_map(before: Sequence[Any], after: Sequence[Any]) -> bool:
+    """Whether a piecewise linear map is given by these knots, or none."""
+    numbers = all(type(one) in (int, float) and abs(one) <= FURTHEST for one in (*before, *after))
+    if not numbers or len(before) != len(after) or len(before) == 1:
+        return False
+    return all(a < b for a, b in pairwise(before)) and all(a <= b for a, b in pairwise(after))
 
 
 def _symmetric(lines: Sequence[Sequence[float]]) -> Floats:

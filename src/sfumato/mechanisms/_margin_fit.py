@@ -98,18 +98,14 @@ def category_groups(column: Categories, detail: Detail) -> list[list[object]]:
 
 
 def ordered_groups(column: Categories, detail: Detail, order: Sequence[object]) -> list[list[object]]:
-    """The categories in a given order, in groups of neighbours with enough records each."""
+    """The categories in a given order, each in a group of its own; neighbours with few records share one."""
+    rare = [column.counts[name] < detail.min_count for name in order]
     groups: list[list[object]] = []
-    held = detail.min_count
-    for name in order:
-        if held >= detail.min_count:
-            groups.append([])
-            held = 0
-        groups[-1].append(name)
-        held += column.counts[name]
-    if held < detail.min_count and len(groups) > 1:
-        last = groups.pop()
-        groups[-1] += last
+    for i, name in enumerate(order):
+        if i and rare[i] and rare[i - 1]:
+            groups[-1].append(name)
+        else:
+            groups.append([name])
     return groups
 
 

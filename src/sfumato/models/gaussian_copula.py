@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,6 +12,9 @@ from typing import Any, Self
 from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
 from sfumato.models.gaussian_noise import GaussianNoise
+
+_LARGEST = 1 << 62
+"""The largest integer of a bin."""
 
 _ATOM = 0.002
 """Values with a larger share of the records are shown as such, whatever their scores are."""
@@ -78,7 +82,8 @@ class GaussianCopula(Model):
             self.columns,
             "A rule that follows exactly from other columns does not hold in a copy.",
         )
-        return [margins, relations]
+        named = tuple(n for n, margin in zip(self.columns, self.margins, strict=True) if margin.get("values"))
+        return [margins, relations, *([Limit("The list of possible values is public", named)] if named else [])]
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         bins = len(self.margins[self.columns.index(column)]["share"])
@@ -101,18 +106,30 @@ class GaussianCopula(Model):
     def validate(self) -> None:
         if len(self.margins) != len(self.columns) or not all(map(_is_margin, self.margins)):
             raise TypeError("each column has a margin: bins with cumulative shares, and the share of missing values")
-        if [len(line) for line in self.correlation] != list(range(1, len(self.scores) + 1)):
-            raise TypeError("a correlation matrix is a lower triangle")
+        triangle = [len(line) for line in self.correlation] == list(range(1, len(self.scores) + 1))
+        if not triangle or not _is_correlation(self.correlation) or not 0 < self.noise < math.inf:
+            raise TypeError("correlations are a lower triangle between -1 and 1, and noise is positive")
 
 
 def _is_margin(margin: Any) -> bool:
-    """Whether this has the fields of a margin, with bins in order."""
+    """Whether this is a margin: bins in order, shares that rise to 1, and a share of missing values, or none."""
     if not isinstance(margin, dict) or not {"step", "low", "high", "share", "missing"} <= set(margin):
         return False
     low, high, share, missing = (margin[name] for name in ("low", "high", "share", "missing"))
-    whole = all(isinstance(end, int) for ends in (low, high) for end in ends)
-    numbers = all(isinstance(x, int | float) for x in (margin["step"], *share, *([] if missing is None else [missing])))
-    return bool(share) and whole and numbers and len(low) == len(high) == len(share)
+    if not all(isinstance(one, list | tuple) for one in (low, high, share)) or not len(low) == len(high) == len(share):
+        return False
+    whole = all(type(end) is int and abs(end) <= _LARGEST for end in (*low, *high))
+    numbers = all(type(x) in (int, float) for x in (margin["step"], *share, *([] if missing is None else [missing])))
+    if not share or not whole or not numbers:
+        return False
+    ends = [end for pair in zip(low, high, strict=True) for end in pair]
+    in_order = all(a <= b for a, b in pairwise(ends)) and all(a < b for a, b in zip(high, low[1:], strict=False))
+    rising = all(a < b for a, b in pairwise([0.0, *share])) and share[-1] == 1.0
+    return in_order and rising and (missing is None or 0 < missing <= 1) and 0 < margin["step"] < math.inf
+
+
+def _is_correlation(lines: Sequence[Sequence[float]]) -> bool:
+    return all(all(-1 <= entry <= 1 for entry in line) and line[-1] == 1.0 for line in lines)
 
 
 def _has_atoms(margin: dict[str, Any]) -> bool:

@@ -7,13 +7,14 @@ nearest one. The score of a value is known up to the interval that the value has
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 from scipy.special import ndtr
 
@@ -101,6 +102,10 @@ class Margin:
         named = {"values": list(self.values)} if self.values else {}
         bins = {"low": list(self.low), "high": list(self.high), "share": list(self.share)}
         return {"step": self.step, **bins, "missing": self.missing, **named}
+
+    def published(self) -> dict[str, Any]:
+        """The margin as JSON, without categories that are in no bin: too few records have them."""
+        return replace(self, values=self.values[: self.high[-1] + 1]).encode()
 
     def check(self) -> None:
         """Raise `ValueError` for bins that overlap, or shares that do not add up."""
@@ -247,11 +252,22 @@ class Margin:
 def scores_of(table: pa.Table, model: GaussianCopula) -> Floats:
     """The mean scores of the values of a table, one row per record, first those of columns, then of missing values."""
     margins = [Margin.decode(data) for data in model.margins]
-    cells = [m.cells(contiguous(table.column(name)), name) for m, name in zip(margins, model.columns, strict=True)]
+    arrays = [contiguous(table.column(name)) for name in model.columns]
+    known = [_known(array, margin) for array, margin in zip(arrays, margins, strict=True)]
+    cells = [m.cells(array, name) for m, array, name in zip(margins, known, model.columns, strict=True)]
     pairs = list(zip(margins, cells, strict=True))
     scores = [margin.mean_scores(cell) for margin, cell in pairs]
     scores += [margin.mean_missing_scores(cell.missing) for margin, cell in pairs if margin.missing is not None]
     return np.column_stack(scores)
+
+
+def _known(array: pa.Array, margin: Margin) -> pa.Array:
+    """A column without categories that are not published: they count as missing."""
+    if not margin.values or types.is_null(array.type):
+        return array
+    plain = array.dictionary_decode() if types.is_dictionary(array.type) else array
+    listed = pa.array(margin.values).cast(plain.type)
+    return pc.if_else(pc.is_in(plain, value_set=listed), plain, pa.scalar(None, plain.type))
 
 
 def shown_scores(scores: Floats, model: GaussianCopula) -> Floats:

@@ -9,6 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import PolicyError, SourceError
 from sfumato.mechanisms import _margin_fit
+from sfumato.mechanisms._copula_scheme import CopulaScheme
 from sfumato.mechanisms._margin_fit import roundest
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
@@ -85,8 +86,9 @@ def test_every_bin_holds_the_minimum_and_shares_are_coarse() -> None:
         }
     )
     scheme = _policy(x='{ role = "copula", min_count = 50 }', town='"copula"').fit(table)
-    for name, data in zip(_model(scheme, table).columns, _model(scheme, table).margins, strict=True):
-        margin = Margin.decode(data)
+    [fitted] = scheme.schemes
+    assert isinstance(fitted, CopulaScheme)
+    for name, margin in zip(fitted.columns, fitted.sampler.margins, strict=True):
         integers = margin.cells(table[name].combine_chunks(), name).integers
         held = [int(((integers >= a) & (integers <= b)).sum()) for a, b in zip(margin.low, margin.high, strict=True)]
         assert min(held) >= (50 if name == "x" else 32)
@@ -120,8 +122,10 @@ def test_the_order_of_categories() -> None:
     stated = '{ role = "copula", order = ["tiny", "small", "medium", "large", "huge"] }'
     scheme = _policy(size=stated, x='"copula"').fit(table)
     margin = Margin.decode(_model(scheme, table).margins[0])
-    assert margin.values == ("tiny", "small", "medium", "large", "huge")
-    assert margin.low == (0, 1, 2, 3)  # nobody is huge
+    assert margin.values == ("tiny", "small", "medium", "large")  # nobody is huge
+    assert margin.low == (0, 1, 2, 3)
+    copied = scheme.release(table, "low", KEY)["size"].to_pylist()
+    assert abs(copied.count("large") - size.tolist().count("large")) < 150
     with pytest.raises(SourceError, match="must list all its categories"):
         _policy(size='{ role = "copula", order = ["tiny"] }', x='"copula"').fit(table)
 
@@ -190,3 +194,19 @@ def test_values_that_cannot_be_used() -> None:
 )
 def test_the_roundest_number(low: float, high: float, expected: float) -> None:
     assert roundest(low, high) == expected
+
+
+def test_a_category_that_few_records_have_is_not_published() -> None:
+    town = np.array(["Arles", "Brest"])[np.random.default_rng(1).integers(0, 2, 3000)].astype(object)
+    town[:5] = "Zermatt"
+    table = pa.table({"town": town, "x": _heavy()})
+    scheme = _policy(town='"copula"', x='"copula"').fit(table)
+    copy = scheme.release(table, "low", KEY)
+    assert "Zermatt" not in sf.Manifest.of(copy).dumps()
+    assert set(copy["town"].to_pylist()) == {"Arles", "Brest"}
+    assert sf.score(sf.attack("llse", [copy]), table).numbers
+    town[5:60] = "Zermatt"
+    table = pa.table({"town": town, "x": _heavy()})
+    shown = _policy(town='"copula"', x='"copula"').fit(table).release(table, "low", KEY)
+    assert "The list of possible values is public: town." in sf.Manifest.of(shown).limits
+    assert "Zermatt" in shown["town"].to_pylist()

@@ -63,7 +63,12 @@ def test_a_copula_describes_its_scores() -> None:
         ("margins", [MARGIN]),
         ("margins", [MARGIN, {"share": [1.0]}]),
         ("margins", [MARGIN, {**MARGIN, "low": [0.5, 5], "missing": None}]),
+        ("margins", [MARGIN, {**MARGIN, "share": [1.0, 0.7], "missing": None}]),
+        ("margins", [{**MARGIN, "high": [5, 5]}, {**MARGIN, "missing": None}]),
+        ("margins", [{**MARGIN, "step": float("nan")}, {**MARGIN, "missing": None}]),
         ("correlation", [[1.0], [0.5, 1.0]]),
+        ("correlation", [[1.0], [1.5, 1.0], [0.25, 0.0, 1.0]]),
+        ("noise", -1.0),
     ):
         with pytest.raises(ManifestError, match="malformed"):
             models.decode({**data, name: value})

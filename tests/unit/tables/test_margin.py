@@ -135,7 +135,11 @@ def test_a_malformed_margin_is_refused(change: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize(
     ("before", "after"),
-    [('"correlation": [[1.0]]', '"correlation": [[0.5]]'), ('"maps": [', '"maps": [[[1], [2, 3]],')],
+    [
+        ('"correlation": [[1.0]]', '"correlation": [[0.5]]'),
+        ('"maps": [', '"maps": [[[1], [2, 3]],'),
+        ('"maps": [[[]', '"maps": [[["a", "b"]'),
+    ],
 )
 def test_a_scheme_with_a_malformed_state_is_refused(before: str, after: str) -> None:
     policy = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nx = "copula"\n')
