@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -102,6 +103,18 @@ def serving(
             process.wait(15)
         process.kill()
         process.wait()
+
+
+def wait_until_free(port: int) -> None:
+    """Wait until nothing listens at a port: a killed process lets go of it a moment later on a busy machine."""
+    for _ in range(600):
+        with socket.socket() as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            with contextlib.suppress(OSError):
+                probe.bind(("127.0.0.1", port))
+                return
+        time.sleep(0.05)
+    raise RuntimeError(f"port {port} is still in use")
 
 
 def _wait_until_ready(service: Service) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
-from tests.serving import kill_process, process_tree, serving
+from tests.serving import kill_process, process_tree, serving, wait_until_free
 
 from sfumato.ledger.tables import ANSWERS, TICKETS
 from sfumato.survey.example import EXAMPLE
@@ -34,6 +34,7 @@ def under_load(site: Site, folder: Path, seconds: float, kills: int) -> dict[str
         time.sleep(seconds / (kills + 1))
         _kill(service.process.pid)
     for left in range(kills - 1, -1, -1):
+        wait_until_free(port)
         with serving(vault, folder, port=port) as service:
             if left:
                 time.sleep(seconds / (kills + 1))

@@ -14,8 +14,8 @@ from sklearn.metrics import roc_auc_score
 
 from sfumato.experiments import Claim, Experiment, Job, _data, claim, select, to_table
 from sfumato.experiments._plotting import COLOURS, MARKERS, legend
-from sfumato.keys.key import Key
 from sfumato.release.policy import Policy
+from sfumato.release.scheme import TableScheme
 
 LEVELS = (0.9, 0.7, 0.5, 0.3, 0.1)
 MECHANISMS = ("copula", "gaussian and uniform")
@@ -26,7 +26,7 @@ SYNTHETIC = 0.01
 RIVALS = ("shuffle", "synthesizer")
 """Data shuffling (Muralidhar and Sarathy 2006), and a Gaussian copula of average ranks with empirical margins."""
 
-TARGETS = ("age", "hours-per-week", "capital-gain")
+TARGETS = ("age", "capital-gain")
 """The columns that an attacker estimates."""
 
 
@@ -46,17 +46,18 @@ class Dial(Experiment):
 
     def run(self, job: Job) -> pa.Table:
         """Measure copies of both mechanisms at every level."""
-        rows = job.rng(0).permutation(48_842)[: job.size(48_842, 3_000)]
-        table = _data.adult_table().take(pa.array(rows))
-        out = [{"mechanism": "original", "level": 1.0, "measure": "auc", "value": _auc(table, table)}]
+        rows = job.rng(0).permutation(48_842)[: job.size(48_842, 2_000)]
+        table, iterations = _data.adult_table().take(pa.array(rows)), job.size(100, 8)
+        out = [{"mechanism": "original", "level": 1.0, "measure": "auc", "value": _auc(table, table, iterations)}]
+        schemes = {mechanism: _scheme(mechanism, table) for mechanism in MECHANISMS}
         for level, mechanism in job.track([(level, one) for level in LEVELS for one in MECHANISMS]):
-            copy = _copy(mechanism, level, table, job.key(0))
-            measured = dict(_measured(table, copy))
+            copy = schemes[mechanism].release(table, level, job.key(0))
+            measured = dict(_measured(table, copy, iterations))
             out += [{"mechanism": mechanism, "level": level, "measure": m, "value": v} for m, v in measured.items()]
-        synthetic = {"copula": _copy("copula", SYNTHETIC, table, job.key(0))}
+        synthetic = {"copula": schemes["copula"].release(table, SYNTHETIC, job.key(0))}
         synthetic |= {name: _rival(name, table, job.rng(1)) for name in RIVALS}
         for mechanism, copy in synthetic.items():
-            measured = {f"synthetic {measure}": value for measure, value in _measured(table, copy)}
+            measured = {f"synthetic {measure}": value for measure, value in _measured(table, copy, iterations)}
             out += [{"mechanism": mechanism, "level": SYNTHETIC, "measure": m, "value": v} for m, v in measured.items()]
         return to_table(out)
 
@@ -139,8 +140,8 @@ def _synthetic_claim(table: pa.Table) -> Claim:
     )
 
 
-def _copy(mechanism: str, level: float, table: pa.Table, key: Key) -> pa.Table:
-    """A copy at a level, in the order of the table."""
+def _scheme(mechanism: str, table: pa.Table) -> TableScheme:
+    """A scheme whose copies are in the order of the table."""
     roles = {
         field.name: "copula" if mechanism == "copula" else "gaussian" if pa.types.is_integer(field.type) else "uniform"
         for field in table.schema
@@ -148,7 +149,7 @@ def _copy(mechanism: str, level: float, table: pa.Table, key: Key) -> pa.Table:
     columns = "".join(f'"{name}" = "{role}"\n' for name, role in roles.items())
     ladder = "".join(f"l{i} = {one}\n" for i, one in enumerate(LEVELS))
     policy = Policy.loads(f'dataset = "adult"\norder = "keep"\n[levels]\n{ladder}[columns]\n{columns}')
-    return policy.fit(table).release(table, level, key)
+    return policy.fit(table)
 
 
 def _rival(name: str, table: pa.Table, rng: np.random.Generator) -> pa.Table:
@@ -165,27 +166,27 @@ def _rival(name: str, table: pa.Table, rng: np.random.Generator) -> pa.Table:
     return pa.table(made)
 
 
-def _measured(table: pa.Table, copy: pa.Table) -> Iterator[tuple[str, float]]:
+def _measured(table: pa.Table, copy: pa.Table, iterations: int) -> Iterator[tuple[str, float]]:
     """Utility and risk of a copy."""
     names = [field.name for field in table.schema if pa.types.is_integer(field.type)]
     one, two = (np.column_stack([part[name].to_numpy() for name in names]).astype(float) for part in (table, copy))
     threshold = 2.7 * np.sqrt(2 / len(one))  # two samples of one distribution differ by more once in a million
     yield "margin", max(stats.ks_2samp(a, b).statistic for a, b in zip(one.T, two.T, strict=True)) / threshold
     yield "spearman", float(np.abs(stats.spearmanr(one)[0] - stats.spearmanr(two)[0]).max())
-    yield "auc", _auc(table, copy)
+    yield "auc", _auc(table, copy, iterations)
     known = np.random.default_rng(0).random(len(one)) < 0.5
     for name in TARGETS:
-        truth, model = one[:, names.index(name)], HistGradientBoostingRegressor(random_state=0)
+        truth, model = one[:, names.index(name)], HistGradientBoostingRegressor(max_iter=iterations, random_state=0)
         estimate = model.fit(two[known], truth[known]).predict(two[~known])
         yield name, float(((estimate - truth[~known]) ** 2).mean() / truth[~known].var())
 
 
-def _auc(table: pa.Table, copy: pa.Table) -> float:
+def _auc(table: pa.Table, copy: pa.Table, iterations: int) -> float:
     """The AUC, on one half of the original, of a model that was trained on the other half of a copy."""
     (inputs, _), (training, labels) = (_encoded(part, table) for part in (table, copy))
     classes = table[CLASS].to_numpy(zero_copy_only=False)
     half = np.random.default_rng(1).random(len(classes)) < 0.5
-    model = HistGradientBoostingClassifier(random_state=0).fit(training[half], labels[half])
+    model = HistGradientBoostingClassifier(max_iter=iterations, random_state=0).fit(training[half], labels[half])
     return float(roc_auc_score(classes[~half] == model.classes_[1], model.predict_proba(inputs[~half])[:, 1]))
 
 

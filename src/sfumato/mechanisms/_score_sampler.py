@@ -27,6 +27,9 @@ SWEEPS = 1
 _CELLS = 8
 """The number of cells into which the interval of a value is divided to find the distribution of scores in it."""
 
+_LONG, _FEW = 0.6, 0.02
+"""Scores are drawn anew if a larger share of records than the second has intervals longer than the first."""
+
 _FEWEST = 64
 """The fewest draws in an interval from which a map is made."""
 
@@ -131,8 +134,16 @@ class ScoreSampler:
 
     @cached_property
     def _wide_scores(self) -> Rows:
-        """The scores that are drawn more than once, by their number in the order of drawing."""
-        return np.array([i for i, score in enumerate(self._order) if self._wide(score)[0]], np.int64)
+        """The scores that are drawn more than once, by their number in the order of drawing.
+
+        In shorter intervals than `_LONG`, those drawn after a score have next to no influence on it.
+        """
+        return np.array([i for i, score in enumerate(self._order) if self._long_share(score) > _FEW], np.int64)
+
+    def _long_share(self, score: int) -> float:
+        """The share of records whose value has a long interval of this score."""
+        ends = zip(*self._wide(score), strict=True)
+        return float(sum(lower_tail(high) - lower_tail(low) for low, high in ends if high - low > _LONG))
 
     @cached_property
     def _conditionals(self) -> tuple[Floats, Floats, Floats]:
