@@ -118,14 +118,25 @@ def _is_margin(margin: Any) -> bool:
     low, high, share, missing = (margin[name] for name in ("low", "high", "share", "missing"))
     if not all(isinstance(one, list | tuple) for one in (low, high, share)) or not len(low) == len(high) == len(share):
         return False
-    whole = all(type(end) is int and abs(end) <= _LARGEST for end in (*low, *high))
-    numbers = all(type(x) in (int, float) for x in (margin["step"], *share, *([] if missing is None else [missing])))
-    if not share or not whole or not numbers:
-        return False
+    return bool(share) and _are_bins(low, high) and _are_shares(share, missing) and _is_number(margin["step"])
+
+
+def _are_bins(low: Sequence[Any], high: Sequence[Any]) -> bool:
     ends = [end for pair in zip(low, high, strict=True) for end in pair]
-    in_order = all(a <= b for a, b in pairwise(ends)) and all(a < b for a, b in zip(high, low[1:], strict=False))
-    rising = all(a < b for a, b in pairwise([0.0, *share])) and share[-1] == 1.0
-    return in_order and rising and (missing is None or 0 < missing <= 1) and 0 < margin["step"] < math.inf
+    if not all(type(end) is int and abs(end) <= _LARGEST for end in ends):
+        return False
+    return all(a <= b for a, b in pairwise(ends)) and all(a < b for a, b in zip(high, low[1:], strict=False))
+
+
+def _are_shares(share: Sequence[Any], missing: Any) -> bool:
+    if not all(map(_is_number, share)) or (missing is not None and not _is_number(missing)):
+        return False
+    return all(a < b for a, b in pairwise(share)) and share[-1] == 1.0 and (missing is None or missing <= 1)
+
+
+def _is_number(value: Any) -> bool:
+    """Whether this is a positive finite number."""
+    return type(value) in (int, float) and 0 < value < math.inf
 
 
 def _is_correlation(lines: Sequence[Sequence[float]]) -> bool:

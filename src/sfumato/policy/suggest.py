@@ -92,14 +92,7 @@ def draft(
         if rows >= EXAMINED or size >= _MAX_BYTES:
             break
     examined = pa.Table.from_batches(batches, schema=source.schema)
-    lines, has_id = [], False
-    for name in examined.column_names:
-        role, options, why = _suggestion(name, examined.column(name), has_id=has_id)
-        has_id = has_id or role == "id"
-        if preserve_margins and role in ("gaussian", "uniform"):
-            role, options, why = _margin_preserving(options, why)
-        value = _value({"role": role, **options}) if options else _value(role)
-        lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {value}\n")
+    lines, has_id = _column_lines(examined, preserve_margins)
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
     highest = min((fidelity for fidelity, _ in calibrated), default=0.8)
     head = _HEAD.format(
@@ -112,6 +105,19 @@ def draft(
     targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in calibrated]
     audit = ["# What no attack may achieve; else no copy is made.\n[audit]", *targets] if calibrated else []
     return "\n".join([head, *lines, *audit])
+
+
+def _column_lines(examined: pa.Table, preserve_margins: bool) -> tuple[list[str], bool]:
+    """The line of each column with its comment, and whether one of them identifies records."""
+    lines, has_id = [], False
+    for name in examined.column_names:
+        role, options, why = _suggestion(name, examined.column(name), has_id=has_id)
+        has_id = has_id or role == "id"
+        if preserve_margins and role in ("gaussian", "uniform"):
+            role, options, why = _margin_preserving(options, why)
+        value = _value({"role": role, **options}) if options else _value(role)
+        lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {value}\n")
+    return lines, has_id
 
 
 def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggestion:
