@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from sfumato.kernels import Floats
+from sfumato.kernels.bins import FURTHEST
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 
@@ -17,9 +18,6 @@ _FINE = np.linspace(_GRID[0], _GRID[-1], 4001)
 _PENALTY = 0.02
 """How much of a rank correlation may be given up to avoid a correlation of 1: where two columns with one frequent value
 exclude each other, their rank correlation is next to nothing, and no correlation of scores explains it fully."""
-
-_FURTHEST = 9.0
-"""As good as infinity, in standard deviations."""
 
 
 def lower_quadrant(first: Floats, second: Floats, correlation: float) -> Floats:
@@ -55,6 +53,6 @@ def score_correlation(counts: Floats) -> float:
 def _ends_and_ranks(shares: Floats) -> tuple[Floats, Floats]:
     """The ends of intervals of scores with these probabilities, and their centred mean ranks."""
     cumulative = np.concatenate([[0.0], np.cumsum(shares)])
-    ends = np.clip(ndtri(np.minimum(cumulative, 1.0)), -_FURTHEST, _FURTHEST)
-    ends[-1] = _FURTHEST
+    ends = np.clip(ndtri(np.minimum(cumulative, 1.0)), -FURTHEST, FURTHEST)
+    ends[-1] = FURTHEST
     return ends, (cumulative[:-1] + cumulative[1:]) / 2 - 0.5

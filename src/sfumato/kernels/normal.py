@@ -7,6 +7,7 @@ The C library's exponential and logarithm differ in their last digits from one m
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -174,6 +175,13 @@ def quantile(p: float) -> Any:  # pragma: no cover - compiled
     return -above / below if q < 0 else above / below
 
 
+@cache
+def tables() -> tuple[Floats, Floats]:
+    """The tables of `truncated`, made when they are first needed: importing this module stays quick."""
+    made: tuple[Floats, Floats] = _tables()
+    return made
+
+
 @njit(cache=True, nogil=True)
 def _tables() -> tuple[Floats, Floats]:  # pragma: no cover - compiled
     """Values and slopes of `Φ` on a grid between -4 and 4, and of `Φ⁻¹` on one between 1/32 and 31/32."""
@@ -190,9 +198,6 @@ def _tables() -> tuple[Floats, Floats]:  # pragma: no cover - compiled
     return cdf, inverse
 
 
-_CDF, _INVERSE = _tables()
-
-
 @njit(cache=True, nogil=True, inline="always")
 def _interpolated(table: Floats, position: float) -> Any:  # pragma: no cover - compiled
     """The cubic with the values and slopes of the table at both ends of a cell (Hermite); its error is below 5e-9."""
@@ -206,16 +211,19 @@ def _interpolated(table: Floats, position: float) -> Any:  # pragma: no cover - 
 
 
 @njit(cache=True, nogil=True)
-def truncated(lower: float, upper: float, share: float) -> Any:  # pragma: no cover - compiled
+def truncated(  # pragma: no cover - compiled
+    lower: float, upper: float, share: float, known: tuple[Floats, Floats]
+) -> Any:
     """The standard normal truncated to `(lower, upper)` at its quantile `share`, which lies between 0 and 1.
 
-    By tables where they are good to six digits, which is nearly always.
+    By `tables` where they are good to six digits, which is nearly always.
     """
-    first = 0.0 if lower <= -_CENTRE else _interpolated(_CDF, (min(lower, _CENTRE) + _CENTRE) * _PER_UNIT)
-    last = 1.0 if upper >= _CENTRE else _interpolated(_CDF, (max(upper, -_CENTRE) + _CENTRE) * _PER_UNIT)
+    cdf, inverse = known
+    first = 0.0 if lower <= -_CENTRE else _interpolated(cdf, (min(lower, _CENTRE) + _CENTRE) * _PER_UNIT)
+    last = 1.0 if upper >= _CENTRE else _interpolated(cdf, (max(upper, -_CENTRE) + _CENTRE) * _PER_UNIT)
     p = first + share * (last - first)
     if last - first > _LEAST_MASS and 1.0 / 32 < p < 31.0 / 32:
-        return min(max(_interpolated(_INVERSE, p * _SHARES), lower), upper)
+        return min(max(_interpolated(inverse, p * _SHARES), lower), upper)
     if lower > 0.0:  # in the upper tail, precision is in the mirror image
         return -_truncated_below(-upper, -lower, 1.0 - share)
     return _truncated_below(lower, upper, share)

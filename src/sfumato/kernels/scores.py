@@ -37,20 +37,20 @@ def _share(blocks: Words, draw: int, row: int) -> Any:  # pragma: no cover - com
 
 @njit(cache=True, nogil=True, inline="always")
 def _drawn(  # pragma: no cover - compiled
-    low: float, high: float, mean: float, deviation: float, inverse: float, share: float
+    low: float, high: float, mean: float, deviation: float, inverse: float, share: float, known: Any
 ) -> Any:
     """A normal number in an interval; in a short one its density is linear, up to a few thousandths."""
     width = high - low
     steep = ((low + high) * 0.5 - mean) * inverse * inverse * width
     if width < deviation and abs(steep) < _STEEPEST:
         return low + width * share * (1.0 - 0.5 * steep * (1.0 - share))
-    inside = truncated((low - mean) * inverse, (high - mean) * inverse, share)
+    inside = truncated((low - mean) * inverse, (high - mean) * inverse, share, known)
     return min(max(mean + deviation * inside, low), high)
 
 
 @njit(cache=True, nogil=True)
 def first_scores(  # pragma: no cover - compiled
-    lower: Floats, upper: Floats, blocks: Words, root: Floats, out: Floats
+    lower: Floats, upper: Floats, blocks: Words, root: Floats, known: Any, out: Floats
 ) -> None:
     """Draw scores one after the other, each given those before it (Geweke 1991; Hajivassiliou and Keane).
 
@@ -59,6 +59,7 @@ def first_scores(  # pragma: no cover - compiled
         upper: the upper ends.
         blocks: random bits, `DRAWS_PER_BLOCK` draws in each block of a record.
         root: lower triangular; its product with its transpose is the correlation matrix.
+        known: the tables of the normal distribution.
         out: the scores.
 
     """
@@ -71,14 +72,14 @@ def first_scores(  # pragma: no cover - compiled
             for k in range(j):
                 mean += root[j, k] * innovations[k]
             share = _share(blocks, j, row)
-            score = _drawn(lower[row, j], upper[row, j], mean, root[j, j], inverse[j], share)
+            score = _drawn(lower[row, j], upper[row, j], mean, root[j, j], inverse[j], share, known)
             innovations[j] = (score - mean) * inverse[j]
             out[row, j] = score
 
 
 @njit(cache=True, nogil=True)
 def redraw_scores(  # pragma: no cover - compiled
-    lower: Floats, upper: Floats, blocks: Words, wide: Rows, weights: Floats, deviations: Floats, out: Floats
+    lower: Floats, upper: Floats, blocks: Words, wide: Rows, conditionals: Any, known: Any, out: Floats
 ) -> None:
     """Draw some scores anew given all others: one sweep of Gibbs sampling.
 
@@ -87,12 +88,14 @@ def redraw_scores(  # pragma: no cover - compiled
         upper: the upper ends.
         blocks: random bits, `DRAWS_PER_BLOCK` draws in each block of a record.
         wide: the scores that are drawn.
-        weights: the conditional mean of score `j` is the product of row `j` with the scores; its diagonal is zero.
-        deviations: the conditional standard deviations.
+        conditionals: the mean of score `j` given the others is the product of row `j` of the first, whose diagonal is
+            zero, with the scores; the second are the standard deviations.
+        known: the tables of the normal distribution.
         out: the scores, which are replaced.
 
     """
     rows, scores = lower.shape
+    weights, deviations = conditionals
     inverse = 1.0 / deviations
     for row in range(rows):
         for draw in range(wide.shape[0]):
@@ -103,7 +106,7 @@ def redraw_scores(  # pragma: no cover - compiled
             mean = 0.0
             for k in range(scores):
                 mean += weights[j, k] * out[row, k]
-            out[row, j] = _drawn(low, high, mean, deviations[j], inverse[j], _share(blocks, draw, row))
+            out[row, j] = _drawn(low, high, mean, deviations[j], inverse[j], _share(blocks, draw, row), known)
 
 
 def conditional(correlation: Floats) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from sfumato.kernels import NULL, Floats, Rows, Words, bins
 from sfumato.kernels.bins import FURTHEST
-from sfumato.kernels.normal import lower_tail, quantile
+from sfumato.kernels.normal import lower_tail, quantile, tables
 from sfumato.kernels.scores import DRAWS_PER_BLOCK, NARROW, conditional, first_scores, redraw_scores
 from sfumato.keys.stream import Stream
 from sfumato.tables.margin import Cells, Margin
@@ -65,12 +65,12 @@ class ScoreSampler:
         ends += [self.margins[i].missing_interval(cells[i].missing) for i in self.with_missing]
         lower, upper = (np.column_stack([ends[i][side] for i in self._order]) for side in (0, 1))
         drawn = np.empty_like(lower)
-        root, weights, deviations = self._conditionals
-        first_scores(lower, upper, _blocks(stream, "first", addresses, self.size), root, drawn)
+        root, *conditionals = self._conditionals
+        first_scores(lower, upper, _blocks(stream, "first", addresses, self.size), root, tables(), drawn)
         wide = self._wide_scores
         for sweep in range(SWEEPS if len(wide) else 0):
             blocks = _blocks(stream, f"sweep/{sweep}", addresses, len(wide))
-            redraw_scores(lower, upper, blocks, wide, weights, deviations, drawn)
+            redraw_scores(lower, upper, blocks, wide, tuple(conditionals), tables(), drawn)
         out = np.empty((self.size, len(drawn)))
         for i, score in zip(self._order, drawn.T, strict=True):
             bends = self._bends[i] if self._bends else None

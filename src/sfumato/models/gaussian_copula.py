@@ -104,21 +104,25 @@ class GaussianCopula(Model):
         )
 
     def validate(self) -> None:
-        if len(self.margins) != len(self.columns) or not all(map(_is_margin, self.margins)):
+        if len(self.margins) != len(self.columns) or not all(map(is_margin, self.margins)):
             raise TypeError("each column has a margin: bins with cumulative shares, and the share of missing values")
         triangle = [len(line) for line in self.correlation] == list(range(1, len(self.scores) + 1))
         if not triangle or not _is_correlation(self.correlation) or not 0 < self.noise < math.inf:
             raise TypeError("correlations are a lower triangle between -1 and 1, and noise is positive")
 
 
-def _is_margin(margin: Any) -> bool:
+def is_margin(margin: Any) -> bool:
     """Whether this is a margin: bins in order, shares that rise to 1, and a share of missing values, or none."""
     if not isinstance(margin, dict) or not {"step", "low", "high", "share", "missing"} <= set(margin):
         return False
     low, high, share, missing = (margin[name] for name in ("low", "high", "share", "missing"))
-    if not all(isinstance(one, list | tuple) for one in (low, high, share)) or not len(low) == len(high) == len(share):
+    values = margin.get("values", [])
+    if not all(isinstance(one, list | tuple) for one in (low, high, share, values)):
         return False
-    return bool(share) and _are_bins(low, high) and _are_shares(share, missing) and _is_number(margin["step"])
+    if not len(low) == len(high) == len(share) > 0 or not _are_bins(low, high):
+        return False
+    listed = not values or 0 <= low[0] <= high[-1] < len(values)
+    return listed and _are_shares(share, missing) and _is_number(margin["step"])
 
 
 def _are_bins(low: Sequence[Any], high: Sequence[Any]) -> bool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,7 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask, Rows, bins
 from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.normal import quantile
-from sfumato.models.gaussian_copula import GaussianCopula
+from sfumato.models.gaussian_copula import GaussianCopula, is_margin
 from sfumato.tables import numeric
 from sfumato.tables.columns import contiguous
 from sfumato.tables.domain import Domain
@@ -91,11 +90,11 @@ class Margin:
 
     @classmethod
     def decode(cls, data: dict[str, Any]) -> Margin:
-        """The inverse of `encode`; `ValueError` or `KeyError` for what is no margin."""
+        """The inverse of `encode`; `ValueError` for what is no margin."""
+        if not is_margin(data):
+            raise ValueError("a margin has bins that do not overlap, as many shares, which rise to 1, and a step")
         low, high, share = (tuple(data[name]) for name in ("low", "high", "share"))
-        margin = cls(float(data["step"]), low, high, share, data["missing"], tuple(data.get("values", ())))
-        margin.check()
-        return margin
+        return cls(float(data["step"]), low, high, share, data["missing"], tuple(data.get("values", ())))
 
     def encode(self) -> dict[str, Any]:
         """The margin as JSON."""
@@ -106,25 +105,6 @@ class Margin:
     def published(self) -> dict[str, Any]:
         """The margin as JSON, without categories that are in no bin: too few records have them."""
         return replace(self, values=self.values[: self.high[-1] + 1]).encode()
-
-    def check(self) -> None:
-        """Raise `ValueError` for bins that overlap, or shares that do not add up."""
-        if not len(self.low) == len(self.high) == len(self.share) > 0:
-            raise ValueError("a margin has as many shares as bins")
-        if not self._has_bins_in_order() or not self._has_shares():
-            raise ValueError("a margin has bins that do not overlap, and shares that rise to 1")
-
-    def _has_bins_in_order(self) -> bool:
-        ends = [end for pair in zip(self.low, self.high, strict=True) for end in pair]
-        whole = all(isinstance(end, int) and abs(end) <= 1 << 62 for end in ends)
-        rising = all(a <= b for a, b in pairwise(ends)) and all(
-            high < low for high, low in zip(self.high, self.low[1:], strict=False)
-        )
-        return whole and rising and (not self.values or 0 <= ends[0] <= ends[-1] < len(self.values))
-
-    def _has_shares(self) -> bool:
-        rising = all(a < b for a, b in pairwise([0.0, *self.share])) and self.share[-1] == 1.0
-        return rising and (self.missing is None or 0 < self.missing <= 1) and 0 < self.step < np.inf
 
     def cells(self, array: pa.Array, name: str) -> Cells:
         """The integer of each value within the bins, and the interval of its score."""

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from sfumato.kernels import bins
 from sfumato.kernels.bivariate_normal import lower_quadrant, score_correlation
-from sfumato.kernels.normal import exponential, logarithm, lower_tail, quantile, truncated
+from sfumato.kernels.normal import exponential, logarithm, lower_tail, quantile, tables, truncated
 from sfumato.kernels.scores import conditional, first_scores, redraw_scores
 
 
@@ -33,7 +33,7 @@ def test_functions_agree_with_scipy() -> None:
 )
 def test_truncated_draws_are_quantiles(low: float, high: float) -> None:
     shares = (np.arange(200) + 0.5) / 200
-    drawn = np.array([truncated(low, high, share) for share in shares])
+    drawn = np.array([truncated(low, high, share, tables()) for share in shares])
     assert (drawn >= low).all()
     assert (drawn <= high).all()
     assert (np.diff(drawn) >= -1e-8).all()
@@ -100,8 +100,8 @@ def test_scores_given_each_other_keep_the_correlation_that_independent_ones_lose
     found: dict[str, Any] = {}
     for name, matrix in (("given each other", correlation), ("independent", np.eye(3))):
         drawn = np.empty((rows, 3))
-        first_scores(lower, upper, _blocks(rng, rows, 1), np.linalg.cholesky(matrix), drawn)
-        redraw_scores(lower, upper, _blocks(rng, rows, 1), np.array([1, 2]), *conditional(matrix), drawn)
+        first_scores(lower, upper, _blocks(rng, rows, 1), np.linalg.cholesky(matrix), tables(), drawn)
+        redraw_scores(lower, upper, _blocks(rng, rows, 1), np.array([1, 2]), conditional(matrix), tables(), drawn)
         assert (drawn >= lower).all()
         assert (drawn <= upper).all()
         found[name] = np.corrcoef(drawn.T)

@@ -72,14 +72,14 @@ def capabilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
         )
         supported.append("Rank correlations between them, and models that rest on these: as they stand.")
         unsupported.append("Other relations between them: what rank correlations do not express fades with fidelity.")
-        unsupported.append(f"Relations between them and other columns: they fade to {fidelity_root(copy):.0%}.")
+        unsupported.append(f"Relations between them and other columns: they fade to {_fidelity_root(copy):.0%}.")
     if copy.noisy_columns or copy.replaced_columns or copy.preserved_columns:
         unsupported.append("Single records: the values in a row are perturbed and mostly differ from the original's.")
         unsupported.append("Minimum, maximum, and the number of distinct values.")
     return tuple(supported), tuple(unsupported)
 
 
-def fidelity_root(copy: Copy) -> float:
+def _fidelity_root(copy: Copy) -> float:
     """What is left of a rank correlation with a column that is not perturbed together with it, about `√f`."""
     return math.sqrt(copy.manifest.fidelity)
 
