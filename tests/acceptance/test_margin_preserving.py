@@ -37,7 +37,8 @@ def test_thirty_copies_tell_no_more_than_the_best_level() -> None:
     [fitted] = scheme.schemes
     assert isinstance(fitted, CopulaScheme)
     [batch] = table.combine_chunks().to_batches()
-    _, [scores] = fitted.scores(batch, np.arange(ROWS, dtype=np.uint64), [sf.Level(0.5)], KEY)
+    originals, [noise] = fitted.paths(batch, np.arange(ROWS, dtype=np.uint64), [sf.Level(0.5)], KEY)
+    scores = originals + noise
     known = np.random.default_rng(0).random(ROWS) < 0.5
     inputs = {"best copy": copies[0], "all copies": np.hstack(copies), "scores": scores.T}
     age = {name: _error(one, table["age"].to_numpy().astype(float), known) for name, one in inputs.items()}

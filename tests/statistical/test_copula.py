@@ -49,7 +49,9 @@ def _world() -> tuple[pa.Table, CopulaScheme]:
 
 def _scores(scheme: CopulaScheme) -> tuple[Any, list[Any]]:
     [batch] = _world()[0].combine_chunks().to_batches()
-    return scheme.scores(batch, np.arange(ROWS, dtype=np.uint64), [sf.Level(level) for level in LEVELS], KEY)
+    levels = [sf.Level(level) for level in LEVELS]
+    scores, noise = scheme.paths(batch, np.arange(ROWS, dtype=np.uint64), levels, KEY)
+    return scores, [np.sqrt(level) * (scores + one) for level, one in zip(LEVELS, noise, strict=True)]
 
 
 @pytest.mark.statistical(checks=30)

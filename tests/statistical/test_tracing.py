@@ -12,12 +12,12 @@ import pytest
 from tests.leaks import DAMAGES, damaged
 
 import sfumato as sf
-from sfumato.experiments._leaked_copies import POLICY, patients, two_significant_digits, vault_with_recipients
+from sfumato.experiments._leaked_copies import NUMBERS, POLICY, patients, two_significant_digits, vault_with_recipients
 from sfumato.tables.source import Source
-from sfumato.vault.datasets import gaussian_scheme
 from sfumato.vault.leak_alignment import Leak, alignments, close_alignments
 from sfumato.vault.likelihood_ratio import score
 from sfumato.vault.suspects import release_groups
+from sfumato.vault.traced_columns import traced_columns
 from sfumato.vault.tracing import _Scores
 
 from . import pvalues as p
@@ -26,6 +26,16 @@ from .pvalues import Array
 
 TIMES = [0.0, *(1 + np.arange(1, 31) / 1024)]
 APART = range(2, 30, 3)  # copies that are not neighbours: given the others, their scores are independent
+MARGINS = POLICY.replace("gaussian", "copula") + 'ward = "copula"\n'
+
+
+def _with_ties(rows: int, rng: np.random.Generator) -> pa.Table:
+    """Patients with whole ages, some of them missing, weights in fives, and wards that depend on the income."""
+    table = patients(rows, rng)
+    age, weight = np.round(table["age"].to_numpy()), 5 * np.round(table["weight"].to_numpy() / 5)
+    ward = np.array(["east", "north", "west"])[np.digitize(table["income"].to_numpy(), [24_000, 32_000])]
+    table = table.set_column(1, "age", pa.array(age.astype(np.int64), mask=rng.random(rows) < 0.1))
+    return table.set_column(4, "weight", pa.array(weight)).append_column("ward", pa.array(ward))
 
 
 def _noise(rng: np.random.Generator, rows: int, factor: Array) -> Array:
@@ -70,22 +80,29 @@ def test_an_innocent_score_is_standard_normal(verdict: Verdict, rng: np.random.G
 
 
 @pytest.mark.statistical(checks=2)
-def test_matching_by_values_accuses_nobody(verdict: Verdict, rng: np.random.Generator, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("policy", "made"), [(POLICY, patients), (MARGINS, _with_ties)], ids=["gaussian", "copula"])
+def test_matching_by_values_accuses_nobody(
+    verdict: Verdict,
+    rng: np.random.Generator,
+    tmp_path: Path,
+    policy: str,
+    made: Callable[[int, np.random.Generator], pa.Table],
+) -> None:
     """Without ids, each row of an unrelated file is matched to the nearest one, which must not count as evidence.
 
     Files are scored by the two searches in turn, since the scores of one file in both are not independent.
     """
-    vault = vault_with_recipients(str(tmp_path), patients(1500, rng), 24)
+    vault = vault_with_recipients(str(tmp_path), made(1500, rng), 24, policy)
     with vault.ledger.reading(vault.keys()) as reading:
         [group], _ = release_groups(reading, "clinic", vault.store, vault.keys())
-    scheme, sample = gaussian_scheme(group.dataset.scheme), []
-    assert scheme is not None
-    assert vault.trace("clinic", patients(1400, rng).drop(["id"])).accused == ()
+    traced, sample = traced_columns(group.dataset.scheme, [*NUMBERS, "ward"]), []
+    assert traced is not None
+    assert vault.trace("clinic", made(1400, rng).drop(["id"])).accused == ()
     for turn in range(8):
-        leak = Leak.of(Source.of(patients(1400, rng).drop(["id"])), 10_000, scheme.columns)
+        leak = Leak.of(Source.of(made(1400, rng).drop(["id"])), 10_000, traced.columns)
         found: dict[float, float] = {}
-        for match in (alignments, close_alignments)[turn % 2](group, scheme, leak, scheme.columns):
-            found |= {copy.fidelity: one.z for copy, one in _Scores(group, match, scheme.columns).of_all().items()}
+        for match in (alignments, close_alignments)[turn % 2](group, traced, leak):
+            found |= {copy.fidelity: one.z for copy, one in _Scores(group, match, traced).of_all().items()}
         assert len(found) == 24
         sample += [found[fidelity] for fidelity in sorted(found)[1::3]]
     verdict.accept(p.normal_p(np.array(sample)), "scores after matching are standard normal")
@@ -104,6 +121,28 @@ def test_the_source_of_a_leak_is_identified(rng: np.random.Generator, tmp_path: 
         if not found.accused and not ids and len(damages) == len(DAMAGES):
             continue  # 3,000 rows without ids may not be enough after everything; nobody may be accused wrongly
         assert [suspect.recipients for suspect in found.accused] == [(thief,)], (damages, found.suspects[:2])
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        (["id", "age", "income", "systolic", "weight", "ward"], 3000),
+        (["age", "income", "systolic", "weight", "ward"], 3000),
+        (["id", "age", "weight", "ward"], 12_000),  # nothing but values that repeat
+    ],
+)
+def test_a_margin_preserving_copy_is_traced(
+    rng: np.random.Generator, tmp_path: Path, columns: list[str], rows: int
+) -> None:
+    table = _with_ties(rows, rng)
+    vault = vault_with_recipients(str(tmp_path), table, 8, MARGINS)
+    copy = sf.read_copy(Path(vault.location) / "copies/clinic/r3.v1.parquet").select(columns)
+    found = vault.trace("clinic", copy.take(rng.permutation(rows)[: 3 * rows // 4]))
+    assert [suspect.recipients for suspect in found.accused] == [("r3",)], found.suspects[:3]
+    assert found.original_share < 0.02
+    original = vault.trace("clinic", table.select(columns))
+    assert original.accused == ()
+    assert original.original_share > 0.9 or not {"id", "income"} <= set(columns)
 
 
 def test_both_sources_of_a_mixture_are_identified(rng: np.random.Generator, tmp_path: Path) -> None:

@@ -41,10 +41,10 @@ def patients(rows: int, rng: np.random.Generator) -> pa.Table:
     )
 
 
-def vault_with_recipients(folder: str, table: pa.Table, recipients: int) -> Vault:
+def vault_with_recipients(folder: str, table: pa.Table, recipients: int, policy: str = POLICY) -> Vault:
     """A vault in which recipients `r0`, `r1`, ... hold the level `partner` of one traced dataset."""
     vault = Vault.create(f"{folder}/vault")
-    vault.add(Policy.loads(POLICY), table, traced=True)
+    vault.add(Policy.loads(policy), table, traced=True)
     for number in range(recipients):
         vault.recipient(f"r{number}")
         vault.grant(f"r{number}", "clinic", "partner")

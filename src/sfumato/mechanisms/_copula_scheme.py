@@ -87,17 +87,15 @@ class CopulaScheme(Scheme):
             for codes, gone in whole
         ]
 
-    def scores(
-        self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
-    ) -> tuple[Floats, list[Floats]]:
-        """The scores of some records, and those of their copies at some levels, one row per score.
+    def paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
+        """The scores of some records, `(score, row)`, and their noise at some levels, `(level, score, row)`.
 
-        Scores of missing values come last.
+        Scores of missing values come last. The scores of a copy are `√f` times the sum.
         """
         cells, secret = self._read(batch), key.derive("copula", self.path)
-        drawn = self.sampler.draw(cells, self.sampler.addresses(cells, rows, Stream(secret)), Stream(secret))
         points = [self._locate(level) for level in levels]
-        return drawn, self._noisy_scores(cells, rows, points, Stream(secret), self._paths(secret))
+        scores, paths = self._walked(cells, rows, points, Stream(secret), self._paths(secret))
+        return scores, np.einsum("ab,jbr->jar", self.root, np.stack(paths))
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         stream = Stream(key.derive("copula", self.path))
@@ -124,15 +122,21 @@ class CopulaScheme(Scheme):
         self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, paths: Sequence[Stream]
     ) -> list[Floats]:
         """The scores of copies at some points of the path, one row per score."""
-        addresses = self.sampler.addresses(cells, rows, stream)
-        scores = self.sampler.draw(cells, addresses, stream)
-        nodes = ancestry(point.node for point in points)
-        walked = [walk(path, addresses, nodes) for path in paths]
-        noise = [np.stack([path[point.node.slot] for path in walked]) for point in points]
+        scores, walked = self._walked(cells, rows, points, stream, paths)
         return [
             degrade(self.root, one, scores, math.sqrt(point.level.fidelity))
-            for one, point in zip(noise, points, strict=True)
+            for one, point in zip(walked, points, strict=True)
         ]
+
+    def _walked(
+        self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, paths: Sequence[Stream]
+    ) -> tuple[Floats, list[Floats]]:
+        """The scores of records, and the Brownian paths of their noise at some points, one row per score."""
+        addresses = self.sampler.addresses(cells, rows, stream)
+        nodes = ancestry(point.node for point in points)
+        walked = [walk(path, addresses, nodes) for path in paths]
+        scores = self.sampler.draw(cells, addresses, stream)
+        return scores, [np.stack([path[point.node.slot] for path in walked]) for point in points]
 
 
 def _is_map(before: Sequence[Any], after: Sequence[Any]) -> bool:

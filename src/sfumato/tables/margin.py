@@ -233,7 +233,7 @@ def scores_of(table: pa.Table, model: GaussianCopula) -> Floats:
     """The mean scores of the values of a table, one row per record, first those of columns, then of missing values."""
     margins = [Margin.decode(data) for data in model.margins]
     arrays = [contiguous(table.column(name)) for name in model.columns]
-    known = [_known(array, margin) for array, margin in zip(arrays, margins, strict=True)]
+    known = [known_values(array, margin) for array, margin in zip(arrays, margins, strict=True)]
     cells = [m.cells(array, name) for m, array, name in zip(margins, known, model.columns, strict=True)]
     pairs = list(zip(margins, cells, strict=True))
     scores = [margin.mean_scores(cell) for margin, cell in pairs]
@@ -241,7 +241,7 @@ def scores_of(table: pa.Table, model: GaussianCopula) -> Floats:
     return np.column_stack(scores)
 
 
-def _known(array: pa.Array, margin: Margin) -> pa.Array:
+def known_values(array: pa.Array, margin: Margin) -> pa.Array:
     """A column without categories that are not published: they count as missing."""
     if not margin.values or types.is_null(array.type):
         return array

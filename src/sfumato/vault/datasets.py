@@ -20,6 +20,7 @@ from sfumato.levels import Level
 from sfumato.mechanisms import MECHANISMS
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.models import of_type
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.document import Column, PolicyDocument
 from sfumato.policy.roles import DROP
@@ -224,7 +225,7 @@ def is_linear_map(role: str) -> bool:
 
 
 def gaussian_scheme(scheme: TableScheme) -> GaussianScheme | None:
-    """The part of a scheme that adds Gaussian noise, by which leaks are traced; `None` if there is none."""
+    """The part of a scheme that adds Gaussian noise; `None` if there is none."""
     return next((part for part in scheme.schemes if isinstance(part, GaussianScheme)), None)
 
 
@@ -271,8 +272,10 @@ def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
             "copies from a vault must resist collusion, and the policy asks for noise that is independent between "
             "copies; use the role gaussian or uniform"
         )
-    if traced and not of_type(models, GaussianNoise):
-        raise PolicyError("tracing needs a column with the role gaussian, and the policy has none; leave out --trace")
+    if traced and not of_type(models, GaussianNoise) and not of_type(models, GaussianCopula):
+        raise PolicyError(
+            "tracing needs a column with the role copula or gaussian, and the policy has none; leave out --trace"
+        )
 
 
 def _check_columns(found: pa.Schema, first: pa.Schema) -> None:

@@ -9,25 +9,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types
 
 from sfumato.errors import VaultError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.release.perturbation import identified_rows
-from sfumato.tables import numeric
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.row_order import sort_keys
 from sfumato.tables.source import Source
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.fingerprints import BAND
+from sfumato.vault.traced_columns import TracedColumns, typed
 
 _MAX_SEARCHES = 128
 """The most searches for nearest rows."""
@@ -82,7 +80,7 @@ class Match:
     controls: tuple[Level, ...]
     """Levels that nobody received, whose noise was used to find the match."""
     cells: Floats
-    """The file's numbers, `(column, row)`."""
+    """What the file shows, `(column, row)`."""
     batch: pa.RecordBatch
     """The matched rows of the table."""
     rows: Words
@@ -113,28 +111,21 @@ class Leak:
         return cls(head.rename_columns(renamed) if len(set(renamed)) == len(renamed) else head, rows)
 
 
-def alignments(group: ReleaseGroup, scheme: GaussianScheme, leak: Leak, columns: Sequence[str]) -> Iterator[Match]:
+def alignments(group: ReleaseGroup, traced: TracedColumns, leak: Leak) -> Iterator[Match]:
     """The matches of a file's rows with the table's, the most reliable one first."""
-    cells = _cells(group, leak, columns)
+    cells = traced.read(leak.head, group.dataset.schema)
     yield from _match_by_ids(group, leak, cells)
     yield from _match_by_order(group, leak, cells)
-    yield from _match_by_values(MatchMethod.VALUES, group, scheme, columns, cells)
+    yield from _match_by_values(MatchMethod.VALUES, group, traced, cells)
 
 
-def close_alignments(
-    group: ReleaseGroup, scheme: GaussianScheme, leak: Leak, columns: Sequence[str]
-) -> Iterator[Match]:
+def close_alignments(group: ReleaseGroup, traced: TracedColumns, leak: Leak) -> Iterator[Match]:
     """The matches with noise that is very close to that of a copy, as a file of few columns needs it.
 
     Where rounding has moved the numbers further than that, the other matches show more.
     """
-    yield from _match_by_values(MatchMethod.CLOSE_VALUES, group, scheme, columns, _cells(group, leak, columns))
-
-
-def _cells(group: ReleaseGroup, leak: Leak, columns: Sequence[str]) -> Floats:
-    """The file's numbers, `(column, row)`, NaN where there is none."""
-    kinds = {name: group.dataset.schema.field(name).type for name in columns}
-    return np.array([_numbers(leak.head.column(name), kind) for name, kind in kinds.items()])
+    cells = traced.read(leak.head, group.dataset.schema)
+    yield from _match_by_values(MatchMethod.CLOSE_VALUES, group, traced, cells)
 
 
 def _match_by_ids(group: ReleaseGroup, leak: Leak, cells: Floats) -> Iterator[Match]:
@@ -142,11 +133,11 @@ def _match_by_ids(group: ReleaseGroup, leak: Leak, cells: Floats) -> Iterator[Ma
     ids = group.dataset.scheme.ids
     if not ids or any(name not in leak.head.column_names for name in ids):
         return
-    typed = _typed(leak.head.select(list(ids)), {name: group.dataset.schema.field(name).type for name in ids})
-    usable = np.flatnonzero(~np.logical_or.reduce([np.asarray(column.is_null()) for column in typed.columns]))
+    ids_of_leak = typed(leak.head.select(list(ids)), {name: group.dataset.schema.field(name).type for name in ids})
+    usable = np.flatnonzero(~np.logical_or.reduce([np.asarray(column.is_null()) for column in ids_of_leak.columns]))
     if not usable.size:
         return
-    leaked = record_ids(typed.take(pa.array(usable)), ids, usable.astype(np.uint64), group.dataset_key)
+    leaked = record_ids(ids_of_leak.take(pa.array(usable)), ids, usable.astype(np.uint64), group.dataset_key)
     order = np.argsort(leaked, kind="stable")
     indices, batches, matched = [], [], []
     with group.dataset.source() as source:
@@ -171,16 +162,14 @@ def _match_by_order(group: ReleaseGroup, leak: Leak, cells: Floats) -> Iterator[
             yield Match(MatchMethod.ROW_ORDER, copies, (), cells[:, : len(rows)], batch, rows)
 
 
-def _match_by_values(
-    method: MatchMethod, group: ReleaseGroup, scheme: GaussianScheme, columns: Sequence[str], cells: Floats
-) -> Iterator[Match]:
+def _match_by_values(method: MatchMethod, group: ReleaseGroup, traced: TracedColumns, cells: Floats) -> Iterator[Match]:
     """The matches of each row of the file with the row of the table that has the nearest numbers."""
-    if len(columns) < 2 or not 0 < group.dataset.rows <= _MAX_ROWS:
+    if len(traced.columns) < 2 or not 0 < group.dataset.rows <= _MAX_ROWS:
         return
     batch, rows, _ = _rows_of_view(group, None, None)
     for fidelities in _neighbours(sorted({copy.fidelity for copy in group.holders})):
         control = _control_level(group, fidelities, _CLOSE if method == MatchMethod.CLOSE_VALUES else 1.0)
-        leaked, original = _nearest(group, scheme, columns, cells, (batch, rows), fidelities, control)
+        leaked, original = _nearest(group, traced, cells, (batch, rows), fidelities, control)
         copies = frozenset(copy for copy in group.holders if copy.fidelity in fidelities)
         found = batch.take(pa.array(original))
         yield Match(method, copies, (control,), cells[:, leaked], found, rows[original])
@@ -231,8 +220,7 @@ def _control_level(group: ReleaseGroup, fidelities: list[float], closeness: floa
 
 def _nearest(
     group: ReleaseGroup,
-    scheme: GaussianScheme,
-    columns: Sequence[str],
+    traced: TracedColumns,
     cells: Floats,
     table: tuple[pa.RecordBatch, Words],
     fidelities: list[float],
@@ -241,56 +229,12 @@ def _nearest(
     """The complete rows of the file, and for each the row of the table that is nearest after control noise."""
     from scipy.spatial import KDTree  # noqa: PLC0415 - it is slow to import
 
-    original, noise = scheme.paths(*table, [control], group.dataset_key)
-    indices = [scheme.columns.index(name) for name in columns]
-    variance = (scheme.factor[indices] ** 2).sum(axis=1) * (control.noise - Level(fidelities[0]).noise)
-    size = np.sqrt(variance + [_grain(line) ** 2 / 12 for line in cells])[:, None]
+    original, noise = traced.paths(*table, [control], group.dataset_key)
+    best = Level(fidelities[0])
+    variance = np.diag(traced.shape) * (control.noise - best.noise) + traced.resolution(cells)
+    size, shown = np.sqrt(variance)[:, None], traced.at_level(cells, best)
     complete = np.flatnonzero(np.isfinite(cells).all(axis=0))
-    distance, nearest = KDTree(((original + noise[0])[indices] / size).T).query((cells / size).T[complete], workers=-1)
+    distance, nearest = KDTree(((original + noise[0]) / size).T).query((shown / size).T[complete], workers=-1)
     order = np.argsort(distance, kind="stable")
     first = order[np.unique(nearest[order], return_index=True)[1]]  # each row of the table is matched once
     return complete[first], nearest[first]
-
-
-def _grain(numbers: Floats) -> float:
-    """The power of ten to which most of a column's numbers were rounded; 0 if they were not."""
-    nonzero = numbers[np.isfinite(numbers) & (numbers != 0)]
-    grain = np.zeros_like(nonzero)
-    for power in range(-9, 10):
-        steps = nonzero / 10.0**power
-        exact = np.abs(steps - np.rint(steps)) <= 1e-13 * np.abs(steps)
-        grain[exact & (np.abs(steps) > 0.5)] = 10.0**power
-    return float(np.median(grain)) if grain.size else 0.0
-
-
-def _typed(table: pa.Table, column_types: Mapping[str, pa.DataType]) -> pa.RecordBatch:
-    """The columns cast to the types of the original, null where a cell cannot be cast."""
-    arrays = []
-    for name in table.column_names:
-        array = table.column(name).combine_chunks()
-        arrays.append(_cast(array, column_types[name]))
-    return pa.RecordBatch.from_arrays(arrays, names=table.column_names)
-
-
-def _cast(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """A column cast to another type, null where a cell cannot be cast."""
-    try:
-        return array.cast(kind, safe=False)
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
-        return pa.array([_cell(value, kind) for value in array], kind)
-
-
-def _cell(value: pa.Scalar, kind: pa.DataType) -> Any:
-    try:
-        return value.cast(kind, safe=False).as_py()
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, OverflowError):
-        return None
-
-
-def _numbers(column: pa.ChunkedArray, kind: pa.DataType) -> Floats:
-    """The numbers of a column, NaN where a cell is not a number."""
-    array = column.combine_chunks()
-    wanted = kind if types.is_temporal(kind) else pa.float64()
-    cast = _cast(array, wanted) if not numeric.is_number(array.type) or types.is_temporal(kind) else array
-    values, null = numeric.read(cast)
-    return np.where(null, np.nan, values) if len(null) else values

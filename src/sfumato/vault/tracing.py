@@ -10,13 +10,10 @@ import numpy as np
 
 from sfumato.errors import VaultError
 from sfumato.kernels import Floats
-from sfumato.kernels.cholesky import gram
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.tables.source import Source
 from sfumato.tables.view import View
-from sfumato.vault.datasets import gaussian_scheme
 from sfumato.vault.leak_alignment import (
     METHODS,
     Leak,
@@ -28,6 +25,7 @@ from sfumato.vault.leak_alignment import (
     close_alignments,
 )
 from sfumato.vault.likelihood_ratio import Score, score
+from sfumato.vault.traced_columns import TracedColumns, traced_columns
 
 MAX_FALSE_ACCUSATION = 1e-6
 """The false-alarm rate: the probability per file that any innocent recipient is accused."""
@@ -176,9 +174,9 @@ def trace(
     tests = METHODS * (1 + CONTROLS) * sum(len(group.holders) for group in groups)
     evidence: list[_Evidence] = []
     matched, matched_by, original_share = 0, "", 0.0
-    columns = tuple(name for name in _gaussian(groups[0]).columns if name in leak.head.column_names)
+    columns = _traced(groups[0], leak).columns
     for group in groups if columns else ():
-        for found in _compare(group, leak, columns, MAX_FALSE_ACCUSATION / tests):
+        for found in _compare(group, leak, MAX_FALSE_ACCUSATION / tests):
             evidence += found.evidence
             if found.match.cells.shape[1] > matched:
                 matched, matched_by = found.match.cells.shape[1], found.match.method.value
@@ -189,12 +187,12 @@ def trace(
     return Trace(leak.rows, matched, matched_by, columns, original_share, untraceable, suspects)
 
 
-def _compare(group: ReleaseGroup, leak: Leak, columns: Sequence[str], rate: float) -> Iterator[_Comparison]:
+def _compare(group: ReleaseGroup, leak: Leak, rate: float) -> Iterator[_Comparison]:
     """Score the copies of a group in each match, until one is significant at `rate`; a search by values is complete."""
-    significant = False
+    significant, traced = False, _traced(group, leak)
     for find in (alignments, close_alignments):
-        for match in find(group, _gaussian(group), leak, columns):
-            scores = _Scores(group, match, columns)
+        for match in find(group, traced, leak):
+            scores = _Scores(group, match, traced)
             evidence = [
                 _Evidence(group, copy, one, one.p_value < rate and scores.is_unrecorded(copy, rate))
                 for copy, one in scores.of_all().items()
@@ -224,46 +222,46 @@ def _suspects(evidence: list[_Evidence], tests: int) -> list[Suspect]:
     return out
 
 
-def _gaussian(group: ReleaseGroup) -> GaussianScheme:
-    scheme = gaussian_scheme(group.dataset.scheme)
-    if scheme is None:
-        raise VaultError("tracing needs a column with the role gaussian, and this dataset has none")
-    return scheme
+def _traced(group: ReleaseGroup, leak: Leak) -> TracedColumns:
+    found = traced_columns(group.dataset.scheme, leak.head.column_names)
+    if found is None:
+        raise VaultError("tracing needs a column with the role copula or gaussian, and this dataset has none")
+    return found
 
 
 class _Scores:
     """The scores of the copies that a match can distinguish."""
 
-    def __init__(self, group: ReleaseGroup, match: Match, columns: Sequence[str]) -> None:
-        self._group, self._match, self._columns, self._scheme = group, match, columns, _gaussian(group)
-        self._indices = [self._scheme.columns.index(name) for name in columns]
-        self._shape = gram(self._scheme.factor)[np.ix_(self._indices, self._indices)]
+    def __init__(self, group: ReleaseGroup, match: Match, traced: TracedColumns) -> None:
+        self._group, self._match, self._traced = group, match, traced
         self._levels = sorted([*map(Level, group.levels), *match.controls], reverse=True)
         self._near = _with_neighbours(self._levels, {copy.fidelity for copy in match.copies})
-        rows = max(2000, _MAX_NUMBERS // ((len(self._near) + 1) * len(self._scheme.columns)))
+        rows = max(2000, _MAX_NUMBERS // ((len(self._near) + 1) * len(traced.columns)))
         self._cells, self._rows, self._batch = match.cells[:, :rows], match.rows[:rows], match.batch.slice(0, rows)
         self._original, self._noise = self._paths(self._near)
 
     def _paths(self, levels: list[Level]) -> tuple[Floats, Floats]:
         """The original numbers, and the noise of some levels after that of the original, which is 0."""
-        original, noise = self._scheme.paths(self._batch, self._rows, levels, self._group.dataset_key)
-        return original[self._indices], np.concatenate([np.zeros_like(noise[:1]), noise])[:, self._indices]
+        original, noise = self._traced.paths(self._batch, self._rows, levels, self._group.dataset_key)
+        return original, np.concatenate([np.zeros_like(noise[:1]), noise])
 
     def of_all(self) -> dict[ReleasedCopy, Score]:
         """The score of each copy, by the cells that it contains."""
         times = [0.0, *(level.noise for level in self._near)]
         index = {level.fidelity: j for j, level in enumerate(self._near, 1)}
         cells = {copy.view: self._visible(copy.view) for copy in self._match.copies}
-        return {
-            copy: score(cells[copy.view], self._original, self._noise, times, index[copy.fidelity], self._shape)
-            for copy in self._match.copies
-        }
+        out = {}
+        for copy in self._match.copies:
+            shown = self._traced.at_level(cells[copy.view], Level(copy.fidelity))
+            position = index[copy.fidelity]
+            out[copy] = score(shown, self._original, self._noise, times, position, self._traced.shape)
+        return out
 
     def _visible(self, view: View) -> Floats:
         """The file's cells that a copy with this view contains, NaN elsewhere."""
         cells = self._cells.copy()
         if view.columns is not None:
-            cells[[i for i, name in enumerate(self._columns) if name not in view.columns]] = np.nan
+            cells[[i for i, name in enumerate(self._traced.columns) if name not in view.columns]] = np.nan
         cells[:, ~view.holds(self._batch)] = np.nan
         return cells
 
@@ -290,12 +288,12 @@ class _Scores:
         near = _with_neighbours(sorted({*self._levels, control}, reverse=True), {control.fidelity})
         original, noise = self._paths(near)
         times = [0.0, *(level.noise for level in near)]
-        return score(cells, original, noise, times, 1 + near.index(control), self._shape)
+        shown = self._traced.at_level(cells, control)
+        return score(shown, original, noise, times, 1 + near.index(control), self._traced.shape)
 
     def original_share(self) -> float:
         """The share of the file's numbers that equal those of the original table."""
-        step = self._scheme.step[self._indices][:, None]
-        same = np.isclose(self._cells, self._original, rtol=1e-9, atol=0.51 * step)[np.isfinite(self._cells)]
+        same = self._traced.is_original(self._cells, self._batch)
         return float(same.mean()) if same.size else 0.0
 
 
