@@ -106,8 +106,7 @@ def mapped(  # pragma: no cover - compiled
 ) -> None:
     """A piecewise linear map of scores; `table` is the guide to where it bends."""
     counts, origin, scale = table
-    last = before.shape[0] - 2
+    last, slopes = before.shape[0] - 2, np.diff(after) / np.diff(before)
     for row in range(scores.shape[0]):
         piece = min(max(_below(before, counts, origin, scale, scores[row]) - 1, 0), last)
-        slope = (after[piece + 1] - after[piece]) / (before[piece + 1] - before[piece])
-        out[row] = after[piece] + slope * (scores[row] - before[piece])
+        out[row] = after[piece] + slopes[piece] * (scores[row] - before[piece])

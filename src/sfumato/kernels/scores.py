@@ -54,8 +54,10 @@ def first_scores(  # pragma: no cover - compiled
 ) -> None:
     """Draw scores one after the other, each given those before it (Geweke 1991; Hajivassiliou and Keane).
 
+    Records are independent of each other, so a processor works on several at once if they are in the inner loop.
+
     Args:
-        lower: the lower ends of the scores, one row per record.
+        lower: the lower ends of the scores, one row per score.
         upper: the upper ends.
         blocks: random bits, `DRAWS_PER_BLOCK` draws in each block of a record.
         root: lower triangular; its product with its transpose is the correlation matrix.
@@ -63,18 +65,25 @@ def first_scores(  # pragma: no cover - compiled
         out: the scores.
 
     """
-    rows, scores = lower.shape
-    innovations = np.empty(scores)
-    inverse = 1.0 / np.diag(root)
-    for row in range(rows):
-        for j in range(scores):
-            mean = 0.0
-            for k in range(j):
-                mean += root[j, k] * innovations[k]
+    scores, rows = lower.shape
+    innovations = np.empty((scores, rows))
+    for j in range(scores):
+        means, deviation = _weighted(root[j, :j], innovations, rows), root[j, j]
+        inverse = 1.0 / deviation
+        for row in range(rows):
             share = _share(blocks, j, row)
-            score = _drawn(lower[row, j], upper[row, j], mean, root[j, j], inverse[j], share, known)
-            innovations[j] = (score - mean) * inverse[j]
-            out[row, j] = score
+            out[j, row] = _drawn(lower[j, row], upper[j, row], means[row], deviation, inverse, share, known)
+            innovations[j, row] = (out[j, row] - means[row]) * inverse
+
+
+@njit(cache=True, nogil=True)
+def _weighted(weights: Floats, lines: Floats, rows: int) -> Floats:  # pragma: no cover - compiled
+    """The sum of some lines with weights, in their order, so that it is the same on every machine."""
+    total = np.zeros(rows)
+    for k in range(weights.shape[0]):
+        for row in range(rows):
+            total[row] += weights[k] * lines[k, row]
+    return total
 
 
 @njit(cache=True, nogil=True)
@@ -84,7 +93,7 @@ def redraw_scores(  # pragma: no cover - compiled
     """Draw some scores anew given all others: one sweep of Gibbs sampling.
 
     Args:
-        lower: the lower ends of the scores, one row per record.
+        lower: the lower ends of the scores, one row per score.
         upper: the upper ends.
         blocks: random bits, `DRAWS_PER_BLOCK` draws in each block of a record.
         wide: the scores that are drawn.
@@ -94,19 +103,17 @@ def redraw_scores(  # pragma: no cover - compiled
         out: the scores, which are replaced.
 
     """
-    rows, scores = lower.shape
+    rows = lower.shape[1]
     weights, deviations = conditionals
     inverse = 1.0 / deviations
-    for row in range(rows):
-        for draw in range(wide.shape[0]):
-            j = wide[draw]
-            low, high = lower[row, j], upper[row, j]
-            if high - low <= NARROW:
-                continue
-            mean = 0.0
-            for k in range(scores):
-                mean += weights[j, k] * out[row, k]
-            out[row, j] = _drawn(low, high, mean, deviations[j], inverse[j], _share(blocks, draw, row), known)
+    for draw in range(wide.shape[0]):
+        j = wide[draw]
+        means = _weighted(weights[j], out, rows)
+        for row in range(rows):
+            low, high = lower[j, row], upper[j, row]
+            if high - low > NARROW:
+                share = _share(blocks, draw, row)
+                out[j, row] = _drawn(low, high, means[row], deviations[j], inverse[j], share, known)
 
 
 def conditional(correlation: Floats) -> tuple[Floats, Floats]:

@@ -35,6 +35,13 @@ _FINENESS = 12
 """Numbers without a precision of their own have at least `2^12` steps in a bin of average width."""
 
 
+_TAILS = tuple(2 ** (half / 2) for half in range(-10, -1))
+"""The parts of the outer bins that may lie at their ends: half powers of two, so that few records change none."""
+
+_VARIANCE = 1.01
+"""The largest variance of the scores of a column: what noise is made for, and a little."""
+
+
 @dataclass(frozen=True)
 class Detail:
     """What the policy says about the margin of a column."""
@@ -182,7 +189,7 @@ def _with_shares(
     total = int(counts.sum())
     while True:
         low, high = zip(*bins, strict=True)
-        unchecked = Margin(step, low, high, tuple((i + 1) / len(bins) for i in range(len(bins))), missing)
+        unchecked = Margin(step, low, high, tuple((i + 1) / len(bins) for i in range(len(bins))), _TAILS[0], missing)
         which = (
             np.searchsorted(
                 np.array(low), unchecked.counted(integers, np.zeros(len(integers), np.bool_)).integers, side="right"
@@ -196,8 +203,17 @@ def _with_shares(
     shares = [_rounded(share, total) for share in np.cumsum(held) / max(total, 1)]
     shares[-1] = 1.0
     rising = [i for i, share in enumerate(shares) if share > (shares[i - 1] if i else 0.0)]
-    kept = [bins[i] for i in rising]
-    return Margin(step, tuple(b[0] for b in kept), tuple(b[1] for b in kept), tuple(shares[i] for i in rising), missing)
+    low, high = zip(*(bins[i] for i in rising), strict=True)
+    return _with_tail(Margin(step, low, high, tuple(shares[i] for i in rising), _TAILS[0], missing), integers, counts)
+
+
+def _with_tail(margin: Margin, integers: Rows, counts: Rows) -> Margin:
+    """The margin with the shortest tails with which scores vary no more than the noise was made for.
+
+    In a small table, bins are wide, and a good part of the first and the last one lies at its outer end.
+    """
+    made = (replace(margin, tail=tail) for tail in _TAILS)
+    return next((one for one in made if one.variance(integers, counts) <= _VARIANCE), replace(margin, tail=_TAILS[-1]))
 
 
 def _unknown(values: Floats, precision: Precision, detail: Detail, missing: float | None) -> Margin:
@@ -209,7 +225,7 @@ def _unknown(values: Floats, precision: Precision, detail: Detail, missing: floa
     finest = precision.steps[-1]
     step = finest if finest >= 1 else math.ldexp(1.0, math.frexp(end)[1] - 1 - 2 * _FINENESS)
     first, last = math.floor(low / step), math.ceil(high / step)
-    return Margin(step, (first,), (max(first, last),), (1.0,), missing)
+    return Margin(step, (first,), (max(first, last),), (1.0,), _TAILS[-1], missing)
 
 
 def _summed(integers: Rows, counts: Rows) -> tuple[Rows, Rows]:

@@ -63,7 +63,7 @@ class ScoreSampler:
         """The scores of some records, one row per score."""
         ends = [(one.lower, one.upper) for one in cells]
         ends += [self.margins[i].missing_interval(cells[i].missing) for i in self.with_missing]
-        lower, upper = (np.column_stack([ends[i][side] for i in self._order]) for side in (0, 1))
+        lower, upper = (np.stack([ends[i][side] for i in self._order]) for side in (0, 1))
         drawn = np.empty_like(lower)
         root, *conditionals = self._conditionals
         first_scores(lower, upper, _blocks(stream, "first", addresses, self.size), root, tables(), drawn)
@@ -71,8 +71,8 @@ class ScoreSampler:
         for sweep in range(SWEEPS if len(wide) else 0):
             blocks = _blocks(stream, f"sweep/{sweep}", addresses, len(wide))
             redraw_scores(lower, upper, blocks, wide, tuple(conditionals), tables(), drawn)
-        out = np.empty((self.size, len(drawn)))
-        for i, score in zip(self._order, drawn.T, strict=True):
+        out = np.empty_like(drawn)
+        for i, score in zip(self._order, drawn, strict=True):
             bends = self._bends[i] if self._bends else None
             if bends is None:
                 out[i] = score

@@ -113,7 +113,7 @@ class GaussianCopula(Model):
 
 def is_margin(margin: Any) -> bool:
     """Whether this is a margin: bins in order, shares that rise to 1, and a share of missing values, or none."""
-    if not isinstance(margin, dict) or not {"step", "low", "high", "share", "missing"} <= set(margin):
+    if not isinstance(margin, dict) or not {"step", "low", "high", "share", "tail", "missing"} <= set(margin):
         return False
     low, high, share, missing = (margin[name] for name in ("low", "high", "share", "missing"))
     values = margin.get("values", [])
@@ -122,7 +122,8 @@ def is_margin(margin: Any) -> bool:
     if not len(low) == len(high) == len(share) > 0 or not _are_bins(low, high):
         return False
     listed = not values or 0 <= low[0] <= high[-1] < len(values)
-    return listed and _are_shares(share, missing) and _is_number(margin["step"])
+    positive = _is_number(margin["step"]) and _is_number(margin["tail"]) and margin["tail"] < 1
+    return listed and positive and _are_shares(share, missing)
 
 
 def _are_bins(low: Sequence[Any], high: Sequence[Any]) -> bool:

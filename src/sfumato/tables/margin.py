@@ -29,9 +29,6 @@ from sfumato.tables.domain import Domain
 _NARROW = 1e-3
 """The mean of a score in an interval up to this width is its middle."""
 
-_TAIL = 32.0
-"""The share of the first and of the last bin, and of the outermost value in it, is divided by this for its end."""
-
 
 def is_number(kind: pa.DataType) -> bool:
     """Whether a column of this type has numbers rather than categories."""
@@ -83,6 +80,8 @@ class Margin:
     """The last integer of each bin."""
     share: tuple[float, ...]
     """The share of values up to the end of each bin, of those that are not missing."""
+    tail: float
+    """Which part of the first and of the last bin lies at its outer end, where further values are moved to."""
     missing: float | None
     """The share of missing values, or none if there are so few that they are replaced."""
     values: tuple[Any, ...] = ()
@@ -94,13 +93,14 @@ class Margin:
         if not is_margin(data):
             raise ValueError("a margin has bins that do not overlap, as many shares, which rise to 1, and a step")
         low, high, share = (tuple(data[name]) for name in ("low", "high", "share"))
-        return cls(float(data["step"]), low, high, share, data["missing"], tuple(data.get("values", ())))
+        names = tuple(data.get("values", ()))
+        return cls(float(data["step"]), low, high, share, float(data["tail"]), data["missing"], names)
 
     def encode(self) -> dict[str, Any]:
         """The margin as JSON."""
         named = {"values": list(self.values)} if self.values else {}
         bins = {"low": list(self.low), "high": list(self.high), "share": list(self.share)}
-        return {"step": self.step, **bins, "missing": self.missing, **named}
+        return {"step": self.step, **bins, "tail": self.tail, "missing": self.missing, **named}
 
     def published(self) -> dict[str, Any]:
         """The margin as JSON, without categories that are in no bin: too few records have them."""
@@ -139,6 +139,13 @@ class Margin:
         """The lower and upper end of the score that says whether a value is missing."""
         end = self.missing_end
         return np.where(missing, -FURTHEST, end), np.where(missing, end, FURTHEST)
+
+    def variance(self, integers: Rows, counts: Rows) -> float:
+        """The variance of the scores of integers that occur so often."""
+        cells = self.counted(integers, np.zeros(len(integers), np.bool_))
+        means, squares = _means(cells.lower, cells.upper), _squares(cells.lower, cells.upper)
+        total = max(int(counts.sum()), 1)
+        return float(squares @ counts / total - (means @ counts / total) ** 2)
 
     @property
     def missing_end(self) -> float:
@@ -218,14 +225,13 @@ class Margin:
     @cached_property
     def _starts(self) -> Floats:
         """The score at which each bin starts; the first starts where its outermost values are rare."""
-        first = quantile(self.share[0] / _TAIL) if self.share[0] < 1 else quantile(1 / _TAIL)
-        return np.array([first, *self._ends])
+        return np.array([quantile(self.share[0] * self.tail), *self._ends])
 
     @cached_property
     def _widths(self) -> Floats:
         """The width in the score of each integer of a bin."""
         rest = 1 - (self.share[-2] if len(self.share) > 1 else 0.0)
-        ends = np.array([*self._ends, -quantile(rest / _TAIL)])
+        ends = np.array([*self._ends, -quantile(rest * self.tail)])
         return (ends - self._starts) / (self._high - self._low + 1)
 
 
@@ -265,9 +271,23 @@ def shown_scores(scores: Floats, model: GaussianCopula) -> Floats:
 
 def _means(lower: Floats, upper: Floats) -> Floats:
     """The mean of a standard normal number in each interval."""
-    mass = ndtr(upper) - ndtr(lower)
-    mirrored = lower > 0  # in the upper tail, precision is in the mirror image
-    mass = np.where(mirrored, ndtr(-lower) - ndtr(-upper), mass)
-    density = (np.exp(-(lower**2) / 2) - np.exp(-(upper**2) / 2)) / np.sqrt(2 * np.pi)
     narrow = upper - lower < _NARROW
-    return np.where(narrow, (lower + upper) / 2, density / np.where(narrow, 1.0, np.maximum(mass, 1e-300)))
+    return np.where(narrow, (lower + upper) / 2, (_density(lower) - _density(upper)) / _mass(lower, upper, narrow))
+
+
+def _squares(lower: Floats, upper: Floats) -> Floats:
+    """The mean square of a standard normal number in each interval."""
+    narrow = upper - lower < _NARROW
+    inside = (lower * _density(lower) - upper * _density(upper)) / _mass(lower, upper, narrow)
+    return np.where(narrow, ((lower + upper) / 2) ** 2, 1 + inside)
+
+
+def _density(x: Floats) -> Floats:
+    return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+
+
+def _mass(lower: Floats, upper: Floats, narrow: Mask) -> Floats:
+    """The probability of each interval; 1 for narrow ones, whose mean is their middle."""
+    # in the upper tail, precision is in the mirror image
+    mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
+    return np.where(narrow, 1.0, np.maximum(mass, 1e-300))

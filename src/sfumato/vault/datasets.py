@@ -18,6 +18,7 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.levels import Level
 from sfumato.mechanisms import MECHANISMS
+from sfumato.mechanisms._copula_scheme import CopulaScheme
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
@@ -191,13 +192,23 @@ def _sets_noise_size(policy: Policy) -> bool:
 
 
 def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
-    """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to."""
+    """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to.
+
+    For margin-preserving columns it is that of their scores.
+    """
+    copulas = [part for part in scheme.schemes if isinstance(part, CopulaScheme)]
+    of_scores = [part.largest_variance(source.batches(list(part.columns))) for part in copulas]
+    return min(max([_number_ratio(scheme, source, progress), *of_scores]), _MAX_RATIO)
+
+
+def _number_ratio(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
+    """The variance ratio of columns with additive noise."""
     gaussian, noisy = gaussian_scheme(scheme), _noisy_maps(scheme)
     if any(noisy):
         columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
         later = fit(replace(scheme.policy, columns=columns), source, progress=progress).schemes
         ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
-        return min(max(1.0, *ratios), _MAX_RATIO)
+        return max(1.0, *ratios)
     if gaussian is None:
         return 1.0
     role = next(mechanism.role for mechanism, part in scheme.fitted if part is gaussian)
@@ -206,7 +217,7 @@ def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | No
         name: Column(role, _any_clip({"clip": one["clip"]} if "clip" in one else {})) for name, one in options.items()
     }
     policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)
-    return min(gaussian.drift(fit(policy, source, progress=progress).schemes[0]), _MAX_RATIO)
+    return gaussian.drift(fit(policy, source, progress=progress).schemes[0])
 
 
 def _any_clip(options: Mapping[str, Any]) -> dict[str, Any]:

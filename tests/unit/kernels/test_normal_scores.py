@@ -93,18 +93,18 @@ def test_scores_given_each_other_keep_the_correlation_that_independent_ones_lose
     rng, rows = np.random.default_rng(1), 40_000
     correlation = np.array([[1, 0.7, 0.5], [0.7, 1, 0.6], [0.5, 0.6, 1]])
     root = np.linalg.cholesky(correlation)
-    scores = rng.normal(size=(rows, 3)) @ root.T
+    scores = root @ rng.normal(size=(3, rows))
     positive = scores > 0
     lower, upper = np.where(positive, 0.0, -9.0), np.where(positive, 9.0, 0.0)
-    lower[:, 0], upper[:, 0] = scores[:, 0] - 0.01, scores[:, 0] + 0.01  # a continuous column
+    lower[0], upper[0] = scores[0] - 0.01, scores[0] + 0.01  # a continuous column
     found: dict[str, Any] = {}
     for name, matrix in (("given each other", correlation), ("independent", np.eye(3))):
-        drawn = np.empty((rows, 3))
+        drawn = np.empty((3, rows))
         first_scores(lower, upper, _blocks(rng, rows, 1), np.linalg.cholesky(matrix), tables(), drawn)
         redraw_scores(lower, upper, _blocks(rng, rows, 1), np.array([1, 2]), conditional(matrix), tables(), drawn)
         assert (drawn >= lower).all()
         assert (drawn <= upper).all()
-        found[name] = np.corrcoef(drawn.T)
+        found[name] = np.corrcoef(drawn)
     assert np.abs(found["given each other"] - correlation).max() < 0.03
     assert correlation[0, 1] - found["independent"][0, 1] > 0.1
 

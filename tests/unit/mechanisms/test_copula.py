@@ -95,6 +95,24 @@ def test_every_bin_holds_the_minimum_and_shares_are_coarse() -> None:
         assert all(share * 2**7 == round(share * 2**7) for share in margin.share)  # 3,000 rows: steps of 1/128
 
 
+@pytest.mark.parametrize("rows", [150, 300, 1000, 3000])
+def test_scores_of_a_small_table_vary_no_more_than_the_noise_was_made_for(
+    rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its bins are wide, and a good part of the outermost ones lies at their ends."""
+    x = np.random.default_rng(rows).normal(size=(rows, 3))
+    table = pa.table({"x": x[:, 0], "heavy": np.exp(2 * x[:, 1]), "whole": np.round(40 + 12 * x[:, 2])})
+
+    def largest() -> float:
+        [scheme] = _policy(x='"copula"', heavy='"copula"', whole='"copula"').fit(table).schemes
+        assert isinstance(scheme, CopulaScheme)
+        return scheme.largest_variance(table.to_batches())
+
+    assert 0.8 < largest() < 1.1
+    monkeypatch.setattr(_margin_fit, "_VARIANCE", np.inf)
+    assert largest() > (1.4 if rows <= 300 else 1.05)
+
+
 def test_top_and_bottom_coding() -> None:
     table = pa.table({"x": _heavy()})
     scheme = _policy(x='{ role = "copula", bottom = 1000, top = 20000 }').fit(table)

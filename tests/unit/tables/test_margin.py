@@ -108,7 +108,7 @@ def test_missing_values_are_perturbed_and_few_are_replaced() -> None:
             assert copy.is_null().to_pylist() != array.is_null().to_pylist()
 
 
-GOOD = {"step": 1.0, "low": [0, 5], "high": [2, 9], "share": [0.5, 1.0], "missing": None}
+GOOD = {"step": 1.0, "low": [0, 5], "high": [2, 9], "share": [0.5, 1.0], "tail": 0.25, "missing": None}
 
 
 @pytest.mark.parametrize(
@@ -121,6 +121,8 @@ GOOD = {"step": 1.0, "low": [0, 5], "high": [2, 9], "share": [0.5, 1.0], "missin
         {"share": [1.0]},
         {"missing": 0.0},
         {"missing": 1.5},
+        {"tail": 1.0},
+        {"tail": None},
         {"step": 0.0},
         {"step": float("inf")},
         {"low": [0.5, 5]},
