@@ -15,6 +15,7 @@ from sfumato.audit.comparison import collusion_curves, column_risks, error_distr
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.result import AttackRun, Audit, HeldCopy
 from sfumato.audit.soundness import soundness
+from sfumato.audit.survival import survival
 from sfumato.policy.targets import Target
 from sfumato.risk.thresholds import ThresholdResult, best_results, is_measured
 
@@ -73,6 +74,7 @@ def audit(
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
         coarsened_columns=_coarsened_columns(released),
+        survival=survival(released),
         software=f"sfumato {version('sfumato')}",
     )
 

@@ -10,12 +10,16 @@ import numpy as np
 
 from sfumato.audit.outliers import MIN_NEIGHBOURS, ColumnOutliers
 from sfumato.audit.result import RECOVERED, Audit, ColumnRisk
+from sfumato.audit.survival import Survival
 
 _NAMED = 5
 """The most disclosed columns that a verdict names."""
 
 MEASURES = {"error": "residual error", "success": "accuracy"}
 """The measures of a column's risk, as a reader knows them."""
+
+_SINGLED_OUT = 0.5
+"""Values that a copy shows for records that have them, with a larger share of these, are named."""
 
 TEXT_COLUMNS = 3
 """The number of columns of the table of risks, from the left, that hold text."""
@@ -151,6 +155,7 @@ def notes(audit: Audit) -> list[str]:
         out.append(f"Only some attacks were run: {', '.join(score.attack for score in audit.all_copies.scores)}.")
     if audit.singling_out is not None:
         out += [_outlier_note(column) for column in audit.singling_out.columns if column.records]
+    out += [_survival_note(one) for one in audit.survival if one.expected > _SINGLED_OUT]
     out += [f"An attack failed: {skipped.reason}." for skipped in audit.all_copies.skipped if skipped.failed]
     if audit.audited_rows < audit.rows:
         out.append(
@@ -167,6 +172,15 @@ def _outlier_note(column: ColumnOutliers) -> str:
     return (
         f"{column.column}: {count} at risk of singling out, with fewer than {MIN_NEIGHBOURS} others within two noise "
         f"standard deviations{advice}."
+    )
+
+
+def _survival_note(found: Survival) -> str:
+    """A rare or extreme value that a copy shows mostly for records that have it."""
+    counted = found.expected if math.isnan(found.measured) else found.measured
+    return (
+        f"{found.column}: {counted:.0%} of the records that the best copy shows with {found.values} have it, and it is "
+        f"rare ({found.share:.1%}); at fidelity {found.protective_fidelity:.2f} and below, most do not."
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import math
 from collections.abc import Sequence
 from datetime import UTC, datetime
 
@@ -26,6 +27,7 @@ def page(audit: Audit) -> str:
         _collusion(audit),
         _attacks(audit),
         _outliers(audit),
+        _survival(audit),
         _method(audit),
     ]
     return pages.page(
@@ -35,6 +37,30 @@ def page(audit: Audit) -> str:
         failed=not audit.passed,
         body="\n".join(section for section in sections if section),
         footer=f"Made by {audit.software}. This page names outliers: it is for the data owner and the auditors only.",
+    )
+
+
+def _survival(audit: Audit) -> str:
+    if not audit.survival:
+        return ""
+    rows = [
+        [
+            one.column,
+            one.values,
+            f"{one.share:.2%}",
+            "-" if math.isnan(one.measured) else f"{one.measured:.0%}",
+            f"{one.expected:.0%}",
+            f"{one.protective_fidelity:.2f}",
+        ]
+        for one in audit.survival
+    ]
+    names = ["column", "value", "records", "shown rightly", "by its level", "most are wrong at fidelity"]
+    return (
+        "<h2>Rare and extreme values</h2>"
+        "<p>In margin-preserving columns, as many records show a value in a copy as in the original, but not the same "
+        "ones. <em>Shown rightly</em> is the share of the records showing the value in the best copy that have it, "
+        "counted; <em>by its level</em> is the same by calculation. At the fidelity in the last column and below, most "
+        "records that show the value do not have it.</p>" + _table(names, rows, texts=2)
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from sfumato.attacks import Score
 from sfumato.audit.checks import Soundness
 from sfumato.audit.outliers import SinglingOutRisk
+from sfumato.audit.survival import Survival
 from sfumato.risk.thresholds import ThresholdResult
 
 RECOVERED = 0.9
@@ -143,6 +144,8 @@ class Audit:
     """Whether only some attacks were run."""
     coarsened_columns: tuple[str, ...] = ()
     """Columns of which a copy shows less than its level allows, so that other copies may show some of the rest."""
+    survival: tuple[Survival, ...] = ()
+    """Rare and extreme values of margin-preserving columns in the best copy."""
 
     @property
     def collusion_gains(self) -> bool:

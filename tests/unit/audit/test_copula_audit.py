@@ -11,7 +11,8 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.audit import audit
-from sfumato.audit.messages import verdict
+from sfumato.audit.messages import notes, verdict
+from sfumato.audit.report import page
 from sfumato.release.manifest import attach
 from sfumato.release.scheme import TableScheme
 
@@ -103,3 +104,27 @@ def test_a_part_of_the_columns_is_audited_once() -> None:
     found = audit(table, {"a": copies["a"], "b": attach(part, narrowed)}, attacks=ATTACKS)
     assert len(found.column_risks) == 5
     assert found.soundness.sound
+
+
+@pytest.mark.parametrize("level", [0.95, 0.8, 0.5])
+def test_rare_and_extreme_values_survive_as_often_as_the_level_says(level: float) -> None:
+    """One in fifty lives in Dijon; the records that a copy shows there are the same ones only at a high level."""
+    rng = np.random.default_rng(3)
+    z = rng.normal(size=(40_000, 2))
+    town = np.array(["Arles", "Brest", "Calais", "Dijon"])[np.digitize(z[:, 0], [-0.5, 1, 2.05])]
+    table = pa.table({"town": town, "size": np.exp(z[:, 1] * 2)})
+    policy = f'dataset = "d"\norder = "keep"\n[levels]\na = {level}\n[columns]\ntown = "copula"\nsize = "copula"\n'
+    copy = sf.Policy.loads(policy).fit(table).release(table, "a", KEY)
+    found = audit(table, {"a": copy}, attacks=ATTACKS)
+    largest, rarest = sorted(found.survival, key=lambda one: one.column)
+    assert (largest.column, rarest.column, rarest.values) == ("size", "town", "Dijon")
+    for one in (largest, rarest):
+        deviation = np.sqrt(one.expected * (1 - one.expected) / (one.share * table.num_rows))
+        assert abs(one.measured - one.expected) < 5 * deviation
+        assert 0.6 < one.protective_fidelity < 0.95
+        assert (one.expected > 0.5) == (level > one.protective_fidelity)
+    named = [note for note in notes(found) if "Dijon" in note]
+    assert bool(named) == (level > rarest.protective_fidelity)
+    assert "Rare and extreme values" in page(found)
+    shown = np.array(copy["town"].to_pylist()) == "Dijon"
+    assert rarest.measured == pytest.approx((town == "Dijon")[shown].mean(), abs=0.03)
