@@ -189,7 +189,8 @@ def _with_shares(
     total = int(counts.sum())
     while True:
         low, high = zip(*bins, strict=True)
-        unchecked = Margin(step, low, high, tuple((i + 1) / len(bins) for i in range(len(bins))), _TAILS[0], missing)
+        even = tuple((i + 1) / len(bins) for i in range(len(bins)))
+        unchecked = Margin(step, low, high, even, _TAILS[0], detail.min_count, missing)
         which = (
             np.searchsorted(
                 np.array(low), unchecked.counted(integers, np.zeros(len(integers), np.bool_)).integers, side="right"
@@ -204,7 +205,8 @@ def _with_shares(
     shares[-1] = 1.0
     rising = [i for i, share in enumerate(shares) if share > (shares[i - 1] if i else 0.0)]
     low, high = zip(*(bins[i] for i in rising), strict=True)
-    return _with_tail(Margin(step, low, high, tuple(shares[i] for i in rising), _TAILS[0], missing), integers, counts)
+    made = Margin(step, low, high, tuple(shares[i] for i in rising), _TAILS[0], detail.min_count, missing)
+    return _with_tail(made, integers, counts)
 
 
 def _with_tail(margin: Margin, integers: Rows, counts: Rows) -> Margin:
@@ -225,7 +227,7 @@ def _unknown(values: Floats, precision: Precision, detail: Detail, missing: floa
     finest = precision.steps[-1]
     step = finest if finest >= 1 else math.ldexp(1.0, math.frexp(end)[1] - 1 - 2 * _FINENESS)
     first, last = math.floor(low / step), math.ceil(high / step)
-    return Margin(step, (first,), (max(first, last),), (1.0,), _TAILS[-1], missing)
+    return Margin(step, (first,), (max(first, last),), (1.0,), _TAILS[-1], detail.min_count, missing)
 
 
 def _summed(integers: Rows, counts: Rows) -> tuple[Rows, Rows]:

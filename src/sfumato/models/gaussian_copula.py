@@ -16,6 +16,9 @@ from sfumato.models.gaussian_noise import GaussianNoise
 _LARGEST = 1 << 62
 """The largest integer of a bin."""
 
+_MARGIN = {"step", "low", "high", "share", "tail", "min_count", "missing"}
+"""What a margin states; categories are listed too."""
+
 _ATOM = 0.002
 """Values with a larger share of the records are shown as such, whatever their scores are."""
 
@@ -113,7 +116,7 @@ class GaussianCopula(Model):
 
 def is_margin(margin: Any) -> bool:
     """Whether this is a margin: bins in order, shares that rise to 1, and a share of missing values, or none."""
-    if not isinstance(margin, dict) or not {"step", "low", "high", "share", "tail", "missing"} <= set(margin):
+    if not isinstance(margin, dict) or not set(margin) >= _MARGIN:
         return False
     low, high, share, missing = (margin[name] for name in ("low", "high", "share", "missing"))
     values = margin.get("values", [])
@@ -122,7 +125,8 @@ def is_margin(margin: Any) -> bool:
     if not len(low) == len(high) == len(share) > 0 or not _are_bins(low, high):
         return False
     listed = not values or 0 <= low[0] <= high[-1] < len(values)
-    positive = _is_number(margin["step"]) and _is_number(margin["tail"]) and margin["tail"] < 1
+    positive = all(_is_number(margin[name]) for name in ("step", "tail", "min_count"))
+    positive = positive and margin["tail"] < 1 and type(margin["min_count"]) is int
     return listed and positive and _are_shares(share, missing)
 
 

@@ -82,6 +82,8 @@ class Margin:
     """The share of values up to the end of each bin, of those that are not missing."""
     tail: float
     """Which part of the first and of the last bin lies at its outer end, where further values are moved to."""
+    min_count: int
+    """Every bin has at least so many records; values of fewer are moved to the nearest one."""
     missing: float | None
     """The share of missing values, or none if there are so few that they are replaced."""
     values: tuple[Any, ...] = ()
@@ -94,13 +96,21 @@ class Margin:
             raise ValueError("a margin has bins that do not overlap, as many shares, which rise to 1, and a step")
         low, high, share = (tuple(data[name]) for name in ("low", "high", "share"))
         names = tuple(data.get("values", ()))
-        return cls(float(data["step"]), low, high, share, float(data["tail"]), data["missing"], names)
+        tail, least = float(data["tail"]), data["min_count"]
+        return cls(float(data["step"]), low, high, share, tail, least, data["missing"], names)
 
     def encode(self) -> dict[str, Any]:
         """The margin as JSON."""
         named = {"values": list(self.values)} if self.values else {}
         bins = {"low": list(self.low), "high": list(self.high), "share": list(self.share)}
-        return {"step": self.step, **bins, "tail": self.tail, "missing": self.missing, **named}
+        return {
+            "step": self.step,
+            **bins,
+            "tail": self.tail,
+            "min_count": self.min_count,
+            "missing": self.missing,
+            **named,
+        }
 
     def published(self) -> dict[str, Any]:
         """The margin as JSON, without categories that are in no bin: too few records have them."""
@@ -245,6 +255,16 @@ def scores_of(table: pa.Table, model: GaussianCopula) -> Floats:
     scores = [margin.mean_scores(cell) for margin, cell in pairs]
     scores += [margin.mean_missing_scores(cell.missing) for margin, cell in pairs if margin.missing is not None]
     return np.column_stack(scores)
+
+
+def values_of(scores: Floats, model: GaussianCopula, schema: pa.Schema) -> pa.Table:
+    """The values that scores lead to, `(score, row)`, first those of columns, then of missing values."""
+    margins, absent = [Margin.decode(data) for data in model.margins], iter(scores[len(model.margins) :])
+    arrays = []
+    for name, margin, line in zip(model.columns, margins, scores, strict=False):
+        gone = np.zeros(len(line), np.bool_) if margin.missing is None else next(absent) <= margin.missing_end
+        arrays.append(margin.array(margin.from_scores(line), gone, schema.field(name).type))
+    return pa.table(arrays, names=list(model.columns))
 
 
 def known_values(array: pa.Array, margin: Margin) -> pa.Array:

@@ -45,7 +45,15 @@ def test_an_unknown_or_malformed_model_is_refused() -> None:
         models.decode({**models.encode(IDS), "extra": 1})
 
 
-MARGIN = {"step": 1.0, "low": [0, 5], "high": [2, 5], "share": [0.7, 1.0], "tail": 0.25, "missing": 0.25}
+MARGIN = {
+    "step": 1.0,
+    "low": [0, 5],
+    "high": [2, 5],
+    "share": [0.7, 1.0],
+    "tail": 0.25,
+    "min_count": 32,
+    "missing": 0.25,
+}
 COPULA = GaussianCopula(("x", "y"), (MARGIN, {**MARGIN, "missing": None}), ((1.0,), (0.5, 1.0), (0.25, 0.0, 1.0)), 3.0)
 
 

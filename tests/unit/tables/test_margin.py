@@ -108,7 +108,7 @@ def test_missing_values_are_perturbed_and_few_are_replaced() -> None:
             assert copy.is_null().to_pylist() != array.is_null().to_pylist()
 
 
-GOOD = {"step": 1.0, "low": [0, 5], "high": [2, 9], "share": [0.5, 1.0], "tail": 0.25, "missing": None}
+GOOD = {"step": 1.0, "low": [0, 5], "high": [2, 9], "share": [0.5, 1.0], "tail": 0.25, "min_count": 32, "missing": None}
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,8 @@ GOOD = {"step": 1.0, "low": [0, 5], "high": [2, 9], "share": [0.5, 1.0], "tail":
         {"missing": 1.5},
         {"tail": 1.0},
         {"tail": None},
+        {"min_count": 0},
+        {"min_count": 1.5},
         {"step": 0.0},
         {"step": float("inf")},
         {"low": [0.5, 5]},

@@ -71,6 +71,10 @@ def capabilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
             f"Frequencies, means, quantiles and counts of one of {listed}: as they stand, with any software."
         )
         supported.append("Rank correlations between them, and models that rest on these: as they stand.")
+        unsupported.append(
+            "Values of few records, and those beyond the outermost bins: they are moved to the nearest one, so that "
+            "means of heavy-tailed columns leave out the largest values."
+        )
         unsupported.append("Other relations between them: what rank correlations do not express fades with fidelity.")
         unsupported.append(f"Relations between them and other columns: they fade to {_fidelity_root(copy):.0%}.")
     if copy.noisy_columns or copy.replaced_columns or copy.preserved_columns:

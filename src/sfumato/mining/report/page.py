@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from sfumato import pages
 from sfumato.kernels.intervals import Interval
 from sfumato.mining.report.figures import density_figure, frequency_figure
-from sfumato.mining.report.profile import QUANTILES, Category, Number, Profile
+from sfumato.mining.report.profile import QUANTILES, Category, Number, Pair, Profile
 
 TITLE = "Statistical profile of"
 """The beginning of a page's title, by which an earlier page is recognised."""
@@ -21,6 +21,7 @@ _UNSUPPORTED = "What it does not support"
 _FOOTER = (
     "All figures estimate statistics of the original, corrected for the noise of the copy; none is about a record."
 )
+_PRESERVED = "Its margin is preserved: the copy's own statistics are the estimates, with any software."
 _CAPTION = (
     "The length of the black bar is the standard deviation of the noise: narrower features are not resolved, and next "
     "to a discontinuity the curve may overshoot."
@@ -46,7 +47,7 @@ def text(profile: Profile) -> str:
         lines += ["", *_category_lines(category)]
     if profile.pairs:
         lines += ["", "correlations"]
-        lines += [f"  {p.one} and {p.other}: {_number(p.correlation)}" for p in profile.pairs]
+        lines += [f"  {_pair(p)}: {_number(p.correlation)}" for p in profile.pairs]
     lines += ["", f"{_SUPPORTED}:", *(f"  {sentence}" for sentence in profile.supported or ("nothing",))]
     lines += [f"{_UNSUPPORTED}:", *(f"  {sentence}" for sentence in profile.unsupported or ("no restrictions",))]
     return "\n".join(lines)
@@ -86,6 +87,7 @@ def _number_section(number: Number) -> str:
     rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(headers, cells, strict=True))
     quantiles = "" if number.quantiles else "<p class=secondary>Quantiles cannot be estimated at this trust level.</p>"
     unchanged = "" if number.noisy else "<p class=secondary>Released unchanged.</p>"
+    unchanged = f"<p class=secondary>{_PRESERVED}</p>" if number.preserved else unchanged
     return _section(number.name, f"<table>{rows}</table>{quantiles}{unchanged}", density_figure(number), _CAPTION)
 
 
@@ -104,10 +106,13 @@ def _category_section(category: Category) -> str:
 
 def _correlations(profile: Profile) -> str:
     rows = "".join(
-        f"<tr><th scope=row>{html.escape(p.one)} and {html.escape(p.other)}</th><td>{_number(p.correlation)}</td></tr>"
-        for p in profile.pairs
+        f"<tr><th scope=row>{html.escape(_pair(p))}</th><td>{_number(p.correlation)}</td></tr>" for p in profile.pairs
     )
     return f"<h2>Correlations</h2><table>{rows}</table>" if rows else ""
+
+
+def _pair(pair: Pair) -> str:
+    return f"{pair.one} and {pair.other}{', by ranks' if pair.of_ranks else ''}"
 
 
 def _section(title: str, table: str, picture: str, caption: str = "") -> str:

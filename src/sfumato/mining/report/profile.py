@@ -12,12 +12,19 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels.intervals import Interval
+from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.density import Density
 from sfumato.mining.features.contingency import MAX_CELLS, factors_of
 from sfumato.mining.frequencies import Frequencies
 from sfumato.mining.moments import Moments
 from sfumato.mining.report.capabilities import capabilities, rows_for_count
+from sfumato.mining.report.preserved import (
+    preserved_frequencies,
+    preserved_moments,
+    preserved_quantiles,
+    rank_correlations,
+)
 from sfumato.release.manifest import Manifest
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -35,11 +42,13 @@ class Number:
     standard_deviation: Interval
     quantiles: tuple[Interval, ...]
     """The quantiles at `QUANTILES`; none where the trust level does not support them."""
-    noise: float
+    noise: float = 0.0
     """The standard deviation of the noise."""
     unit: str = ""
     """The unit of a column of dates or times."""
     density: Density | None = None
+    preserved: bool = False
+    """Whether its margin is preserved, so that the copy's own statistics are the estimates."""
 
 
 @dataclass(frozen=True)
@@ -57,11 +66,13 @@ class Category:
 
 @dataclass(frozen=True)
 class Pair:
-    """The correlation of two numeric columns."""
+    """The correlation of two numeric columns, or of their ranks."""
 
     one: str
     other: str
     correlation: Interval
+    of_ranks: bool = False
+    """Whether it is that of the columns' ranks."""
 
 
 @dataclass(frozen=True)
@@ -90,7 +101,9 @@ class Profile:
             "confidence": self.confidence,
             "numbers": [_number_dict(number) for number in self.numbers],
             "categories": [_category_dict(category) for category in self.categories],
-            "correlations": [{"one": p.one, "other": p.other, **vars(p.correlation)} for p in self.pairs],
+            "correlations": [
+                {"one": p.one, "other": p.other, "of_ranks": p.of_ranks, **vars(p.correlation)} for p in self.pairs
+            ],
             "unchanged_columns": list(self.unchanged_columns),
             "supported": list(self.supported),
             "unsupported": list(self.unsupported),
@@ -134,13 +147,15 @@ def profile(
     numbers, pairs = _numbers(best, confidence, densities, stage)
     stage("counting categories")
     categories = [_category(best, name, confidence) for name in best.replaced_columns]
+    preserved, ranked = _preserved_numbers(best, confidence)
+    categories += [_preserved_category(best, n, confidence) for n in best.preserved_columns if not best.is_numeric(n)]
     supported, unsupported = capabilities(best)
     return Profile(
         best.manifest,
         best.rows,
-        numbers,
+        (*numbers, *preserved),
         tuple(category for category in categories if category is not None),
-        pairs,
+        (*pairs, *ranked),
         supported,
         unsupported,
         confidence,
@@ -166,6 +181,20 @@ def _numbers(
     return tuple(numbers), _pairs(moments)
 
 
+def _preserved_numbers(copy: Copy, confidence: float) -> tuple[tuple[Number, ...], tuple[Pair, ...]]:
+    """Estimates for columns of numbers whose margins are preserved, and their rank correlations."""
+    names = [name for name in copy.preserved_columns if copy.is_numeric(name)]
+    numbers = []
+    for name in names:
+        moments = preserved_moments(copy, name, confidence)
+        if moments is not None:
+            quantiles = preserved_quantiles(copy, name, QUANTILES, confidence)
+            unit = _time_unit(copy, name)
+            numbers.append(Number(name, True, *moments, quantiles, unit=unit, preserved=True))
+    pairs = [Pair(*pair, of_ranks=True) for pair in rank_correlations(copy, names, confidence)] if names else []
+    return tuple(numbers), _strongest(pairs)
+
+
 def _number(copy: Copy, moments: Moments, index: int, density: Density | None) -> Number:
     name = moments.columns_[index]
     variance, ends = moments.covariance_[index, index], np.maximum(moments.covariance_interval_[index, index], 0)
@@ -189,15 +218,19 @@ def _quantiles(moments: Moments, name: str) -> tuple[Interval, ...]:
 
 
 def _pairs(moments: Moments) -> tuple[Pair, ...]:
-    """The strongest correlations whose interval excludes zero."""
-    names = moments.columns_
+    names, ends = moments.columns_, moments.correlation_interval_
     pairs = [
-        Pair(names[i], names[j], Interval(float(moments.correlation_[i, j]), *map(float, ends)))
+        Pair(names[i], names[j], Interval(float(moments.correlation_[i, j]), *map(float, ends[i, j])))
         for i in range(len(names))
         for j in range(i)
-        if (ends := moments.correlation_interval_[i, j])[0] > 0 or ends[1] < 0
     ]
-    return tuple(sorted(pairs, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
+    return _strongest(pairs)
+
+
+def _strongest(pairs: list[Pair]) -> tuple[Pair, ...]:
+    """The strongest correlations whose interval excludes zero."""
+    sure = [pair for pair in pairs if pair.correlation.low > 0 or pair.correlation.high < 0]
+    return tuple(sorted(sure, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
 
 
 def _density(copy: Copy, name: str, confidence: float) -> Density | None:
@@ -214,6 +247,16 @@ def _time_unit(copy: Copy, name: str) -> str:
     if pa.types.is_timestamp(kind):
         return {"s": "second", "ms": "millisecond", "us": "microsecond", "ns": "nanosecond"}[kind.unit]
     return ""
+
+
+def _preserved_category(copy: Copy, name: str, confidence: float) -> Category:
+    """The categories of a column whose margin is preserved."""
+    found = preserved_frequencies(copy, name, confidence)
+    listed = found[:_LISTED]
+    need = math.ceil(2 * (critical_value(confidence) / 0.1) ** 2)
+    return Category(
+        name, tuple(n for n, _ in listed), tuple(i for _, i in listed), len(found) - len(listed), min(need, copy.rows)
+    )
 
 
 def _category(copy: Copy, name: str, confidence: float) -> Category | None:
