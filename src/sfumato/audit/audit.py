@@ -16,6 +16,7 @@ from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.result import AttackRun, Audit, HeldCopy
 from sfumato.audit.soundness import soundness
 from sfumato.audit.survival import survival
+from sfumato.audit.value_risk import value_risks
 from sfumato.policy.targets import Target
 from sfumato.risk.thresholds import ThresholdResult, best_results, is_measured
 
@@ -74,6 +75,7 @@ def audit(
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
         coarsened_columns=_coarsened_columns(released),
+        value_risks=value_risks(released, independent),
         survival=survival(released),
         software=f"sfumato {version('sfumato')}",
     )

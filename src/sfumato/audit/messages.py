@@ -137,9 +137,9 @@ def risk_headings() -> list[str]:
     ]
 
 
-def risk_rows(audit: Audit) -> list[list[str]]:
-    """The table of risks, one row per column of the dataset, the worst first."""
-    return [_risk_row(risk) for risk in audit.worst_columns]
+def risk_rows(risks: Sequence[ColumnRisk]) -> list[list[str]]:
+    """The table of some risks, the worst first."""
+    return [_risk_row(risk) for risk in sorted(risks, key=lambda risk: -risk.recovered)]
 
 
 def _risk_row(risk: ColumnRisk) -> list[str]:
@@ -189,8 +189,11 @@ def text(audit: Audit) -> str:
     copies = ", ".join(f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies)
     parts = [f"{audit.dataset}: {copies}", "", verdict(audit)]
     if audit.column_risks:
-        title = "Disclosure risk by the best attack"
-        parts += ["", table(title, risk_headings(), risk_rows(audit), texts=TEXT_COLUMNS)]
+        title = f"Disclosure risk by the best attack{', of normal scores' if audit.value_risks else ''}"
+        parts += ["", table(title, risk_headings(), risk_rows(audit.column_risks), texts=TEXT_COLUMNS)]
+    if audit.value_risks:
+        title = "The same of the values themselves"
+        parts += ["", table(title, risk_headings(), risk_rows(audit.value_risks), texts=TEXT_COLUMNS)]
     parts += [f"- {note}" for note in notes(audit)]
     return "\n".join(parts)
 

@@ -95,7 +95,19 @@ def _column_risks(audit: Audit) -> str:
         "an attack on all copies, compared with an attacker without a copy. <em>Independent noise</em> is the risk of "
         "as many copies of the same levels, if each had been perturbed independently. A clipped column is compared "
         "with its clipped original.</p>"
-        + _table(messages.risk_headings(), messages.risk_rows(audit), texts=messages.TEXT_COLUMNS)
+        + _table(messages.risk_headings(), messages.risk_rows(audit.column_risks), texts=messages.TEXT_COLUMNS)
+        + _value_risks(audit)
+    )
+
+
+def _value_risks(audit: Audit) -> str:
+    """The risks of margin-preserving columns in their own values."""
+    if not audit.value_risks:
+        return ""
+    return (
+        "<p>Of margin-preserving columns, the table above measures the normal <em>scores</em> that their noise is in, "
+        "which is what the level is about. Read off the published margins, the same attacks tell of the values:</p>"
+        + _table(messages.risk_headings(), messages.risk_rows(audit.value_risks), texts=messages.TEXT_COLUMNS)
     )
 
 

@@ -144,6 +144,8 @@ class Audit:
     """Whether only some attacks were run."""
     coarsened_columns: tuple[str, ...] = ()
     """Columns of which a copy shows less than its level allows, so that other copies may show some of the rest."""
+    value_risks: tuple[ColumnRisk, ...] = ()
+    """The risks of margin-preserving columns in their own values; those above are in their scores."""
     survival: tuple[Survival, ...] = ()
     """Rare and extreme values of margin-preserving columns in the best copy."""
 
@@ -160,7 +162,9 @@ class Audit:
     @property
     def disclosed_columns(self) -> tuple[ColumnRisk, ...]:
         """The columns of which an attack recovers nearly everything, the worst first."""
-        return tuple(risk for risk in self.worst_columns if risk.recovered > RECOVERED)
+        risks = sorted((*self.column_risks, *self.value_risks), key=lambda risk: -risk.recovered)
+        worst = {risk.column: risk for risk in reversed(risks) if risk.recovered > RECOVERED}
+        return tuple(reversed(worst.values()))
 
     @property
     def passed(self) -> bool:
@@ -185,6 +189,7 @@ class Audit:
                 "unchecked": self.soundness.unchecked,
             },
             "column_risks": [{**asdict(risk), "recovered": risk.recovered} for risk in self.column_risks],
+            "value_risks": [{**asdict(risk), "recovered": risk.recovered} for risk in self.value_risks],
             "disclosed_columns": [risk.column for risk in self.disclosed_columns],
             "thresholds": [
                 {**asdict(result), "target": str(result.target), "met": result.met} for result in self.thresholds

@@ -25,7 +25,7 @@ EXTREME = 0.01
 """The share of records that count as the largest of a column."""
 
 _RARE = 0.05
-"""A value with a larger share of the records is not rare."""
+"""A category with a larger share of the records is not rare."""
 
 
 @dataclass(frozen=True)
@@ -60,16 +60,14 @@ def survival(audited: AuditInput) -> tuple[Survival, ...]:
 
 
 def _watched(model: GaussianCopula, index: int) -> Iterator[tuple[str, float, float]]:
-    """The rarest single value of a column with its interval of scores, and the largest values of numbers."""
+    """The rarest category with its interval of scores, or the largest numbers."""
     margin = Margin.decode(model.margins[index])
     ends = [-FURTHEST, *(float(quantile(share)) for share in margin.share[:-1]), FURTHEST]
     shares = [after - before for before, after in pairwise([0.0, *margin.share])]
-    single = [i for i in range(len(shares)) if margin.low[i] == margin.high[i] and shares[i] <= _RARE]
-    if single:
-        rarest = min(single, key=lambda i: shares[i])
-        point = margin.low[rarest]
-        name = str(margin.values[point]) if margin.values else f"{point * margin.step:g}"
-        yield name, ends[rarest], ends[rarest + 1]
+    rare = [i for i in range(len(shares)) if margin.low[i] == margin.high[i] and shares[i] <= _RARE]
+    if margin.values and rare:
+        rarest = min(rare, key=lambda i: shares[i])
+        yield str(margin.values[margin.low[rarest]]), ends[rarest], ends[rarest + 1]
     last = margin.share[-2] if len(margin.share) > 1 else 0.0
     if not margin.values and last < 1 - EXTREME / 4 and shares[-1] < 4 * EXTREME:
         yield f"the largest {1 - last:.1%}", ends[-2], FURTHEST

@@ -53,9 +53,9 @@ def key_new(path: Path, as_json: bool) -> None:
     help='A limit on the success of all attacks, as in "income: rmse >= 5000"; repeatable. It sets the highest level.',
 )
 @click.option(
-    "--preserve-margins",
+    "--plain-noise",
     is_flag=True,
-    help="Copies look like the data: the role copula, not gaussian and uniform.",
+    help="Noise in the values themselves, the roles gaussian and uniform; else copies look like the data.",
 )
 @click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Calibrate this policy instead of a draft."
@@ -66,7 +66,7 @@ def suggest(
     output: Path | None,
     dataset: str | None,
     targets: tuple[str, ...],
-    preserve_margins: bool,
+    plain_noise: bool,
     policy_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -82,7 +82,7 @@ def suggest(
         _print_levels(_calibrated(Policy.load(policy_path), table, targets, as_json), as_json)
         return
     name = dataset or table.stem
-    drafted = partial(draft, table, dataset=name, preserve_margins=preserve_margins)
+    drafted = partial(draft, table, dataset=name, plain_noise=plain_noise or _plain_columns(targets))
     text, levels = drafted(), []
     if targets:
         levels = _calibrated(Policy.loads(text), table, targets, as_json)
@@ -91,6 +91,15 @@ def suggest(
         click.echo(text, nl=False)
         return
     _print_draft(table, text, output, levels, as_json)
+
+
+def _plain_columns(targets: tuple[str, ...]) -> set[str]:
+    """The columns whose targets cannot be measured where margins are preserved."""
+    from sfumato.mechanisms import MECHANISMS
+    from sfumato.policy.targets import Target
+
+    parsed = map(Target.parse, targets)
+    return {target.column for target in parsed if target.measure not in MECHANISMS["copula"].measures}
 
 
 def _print_draft(table: Path, text: str, output: Path | None, levels: list[CalibratedLevel], as_json: bool) -> None:

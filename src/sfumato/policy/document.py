@@ -147,9 +147,9 @@ class PolicyDocument:
         )
 
     @classmethod
-    def suggest(cls, table: Any, *, dataset: str = "table") -> Self:
+    def suggest(cls, table: Any, *, dataset: str = "table", plain_noise: bool = False) -> Self:
         """Draft a policy from a table; `sfumato suggest` writes the same draft with comments."""
-        return cls.loads(draft(table, dataset=dataset))
+        return cls.loads(draft(table, dataset=dataset, plain_noise=plain_noise))
 
     def dumps(self) -> str:
         """The policy in TOML; `loads` reads it back."""

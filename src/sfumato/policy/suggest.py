@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,9 +43,9 @@ _HEAD = """\
 
 dataset = {dataset}
 
-# Trust levels, from the most to the least trusted. At a fidelity of 0.8 the best linear attacker has a residual error
-# of 20 % of a numeric column's variance, and a category is retained with probability 0.8. The ladder is fixed for the
-# dataset's life; any level between, above or below can be requested on demand. `sfumato level 0.8` shows more.
+# Trust levels, from the most to the least trusted: fidelity 1 would be the original, and near 0 a copy is synthetic
+# data. At 0.8 the best linear attacker has a residual error of 20 % of a column's variance. The ladder is fixed for
+# the dataset's life; any level between, above or below can be requested on demand. `sfumato level 0.8` shows more.
 {attacked}[levels]
 internal = {levels[0]:g}
 partner = {levels[1]:g}
@@ -53,10 +53,14 @@ public = {levels[2]:g}
 
 # Rows are released in a secret order. With order = "keep" above, neighbours that are alike can be averaged.
 
-# Roles: id (identifies a record), keep (released unchanged), drop (left out), gaussian (noise), uniform (random
-# replacement; correlated categories should share a `joint` group), copula (noise that preserves margins).
+# Roles: id (identifies a record), keep (released unchanged), drop (left out), copula (copies look like the data: same
+# values, margins and rank correlations, other people), gaussian (noise in the numbers themselves, which mining can
+# correct for), uniform (random replacement; correlated categories should share a `joint` group).
 [columns]
 """
+
+_FEWEST_ROWS = 500
+"""In a smaller table a margin would have few bins, and rare values would be lost."""
 
 _NO_ID = (
     "\n# No column seems to identify a record, so its row number does: add an id if rows may move between versions."
@@ -73,7 +77,7 @@ def draft(
     *,
     dataset: str = "table",
     calibrated: Sequence[tuple[float, Target]] = (),
-    preserve_margins: bool = False,
+    plain_noise: bool | Collection[str] = False,
 ) -> str:
     """The draft in TOML, with a comment for each choice.
 
@@ -81,7 +85,8 @@ def draft(
         table: the table.
         dataset: the name of the dataset.
         calibrated: targets, each with the highest fidelity at which it holds.
-        preserve_margins: whether copies are to look like the data, with the role `copula` instead of noise.
+        plain_noise: whether all columns, or which of them, are to have the roles `gaussian` and `uniform` rather than
+            `copula`; in a small table all have.
 
     """
     source = Source.of(table)
@@ -92,7 +97,8 @@ def draft(
         if rows >= EXAMINED or size >= _MAX_BYTES:
             break
     examined = pa.Table.from_batches(batches, schema=source.schema)
-    lines, has_id = _column_lines(examined, preserve_margins)
+    plain = examined.column_names if plain_noise is True or rows < _FEWEST_ROWS else plain_noise or ()
+    lines, has_id = _column_lines(examined, plain)
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
     highest = min((fidelity for fidelity, _ in calibrated), default=0.8)
     head = _HEAD.format(
@@ -107,13 +113,13 @@ def draft(
     return "\n".join([head, *lines, *audit])
 
 
-def _column_lines(examined: pa.Table, preserve_margins: bool) -> tuple[list[str], bool]:
+def _column_lines(examined: pa.Table, plain: Collection[str]) -> tuple[list[str], bool]:
     """The line of each column with its comment, and whether one of them identifies records."""
     lines, has_id = [], False
     for name in examined.column_names:
         role, options, why = _suggestion(name, examined.column(name), has_id=has_id)
         has_id = has_id or role == "id"
-        if preserve_margins and role in ("gaussian", "uniform"):
+        if name not in plain and role in ("gaussian", "uniform"):
             role, options, why = _margin_preserving(options, why)
         value = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {value}\n")

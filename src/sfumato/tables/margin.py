@@ -303,7 +303,8 @@ def _squares(lower: Floats, upper: Floats) -> Floats:
 
 
 def _density(x: Floats) -> Floats:
-    return np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    height: Floats = np.exp(-(x**2) / 2) / np.sqrt(2 * np.pi)
+    return height
 
 
 def _mass(lower: Floats, upper: Floats, narrow: Mask) -> Floats:

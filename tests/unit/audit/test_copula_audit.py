@@ -11,7 +11,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.audit import audit
-from sfumato.audit.messages import notes, verdict
+from sfumato.audit.messages import notes, text, verdict
 from sfumato.audit.report import page
 from sfumato.release.manifest import attach
 from sfumato.release.scheme import TableScheme
@@ -58,6 +58,13 @@ def test_sound_copies_pass_and_the_promise_is_that_of_their_level() -> None:
     assert risks["size"].all_copies == pytest.approx(0.2, abs=0.02)
     assert risks["size"].independent_noise < 0.19
     assert all(risk.all_copies > 0.18 for risk in risks.values())
+    values = {risk.column: risk for risk in found.value_risks}
+    assert set(values) == {"count", "gain", "size", "town"}
+    assert values["town"].measure == "success"
+    assert values["town"].baseline < values["town"].all_copies < values["town"].independent_noise < 0.95
+    assert 0.2 < values["count"].all_copies < 0.4  # a heavy tail and whole numbers leave more than their scores
+    assert values["size"].independent_noise < values["size"].all_copies < 0.5
+    assert "of the values themselves" in text(found)
 
 
 def _independent(copies: dict[str, pa.Table]) -> dict[str, pa.Table]:

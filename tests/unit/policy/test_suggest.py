@@ -35,7 +35,7 @@ def people() -> pa.Table:
 
 
 def test_each_column_gets_a_sensible_role(people: pa.Table) -> None:
-    policy = sf.Policy.suggest(people, dataset="people")
+    policy = sf.Policy.suggest(people, dataset="people", plain_noise=True)
     roles = {name: column.role for name, column in policy.columns.items()}
     assert roles == {
         "patient_id": "id",
@@ -79,7 +79,7 @@ def test_a_clip_is_drafted_only_where_it_moves_something() -> None:
 
 
 def test_the_draft_works_as_it_is_and_explains_itself(people: pa.Table, key: sf.Key) -> None:
-    text = draft(people, dataset="people")
+    text = draft(people, dataset="people", plain_noise=True)
     assert text.count("# ") > len(people.column_names)
     assert "which noise would not hide" in text
     copy = sf.Policy.loads(text).fit(people).release(people, "public", key)
@@ -92,7 +92,7 @@ def test_small_tables_get_a_draft_too(people: pa.Table, rows: int) -> None:
 
 
 def test_copies_that_look_like_the_data(people: pa.Table, key: sf.Key) -> None:
-    text = draft(people, preserve_margins=True)
+    text = draft(people)
     roles = {column.role for column in sf.Policy.loads(text).columns.values()}
     assert "copula" in roles
     assert not roles & {"gaussian", "uniform"}

@@ -73,8 +73,7 @@ def _root(model: GaussianCopula) -> Floats:
     lower = np.zeros((len(model.correlation), len(model.correlation)))
     for i, line in enumerate(model.correlation):
         lower[i, : i + 1] = line
-    root: Floats = np.linalg.cholesky(lower + np.tril(lower, -1).T)
-    return root
+    return np.linalg.cholesky(lower + np.tril(lower, -1).T).astype(np.float64)
 
 
 def _beside(tables: Sequence[pa.Table]) -> pa.Table:

@@ -100,7 +100,8 @@ def _every(copy: Copy, names: list[str], every: int) -> pa.Table:
 def _values(copy: Copy, name: str) -> Floats:
     """The values of a column of numbers that are there."""
     values = np.concatenate([copy.values(part, [name])[:, 0] for part in copy.tables([name])])
-    return values[np.isfinite(values)]
+    there: Floats = values[np.isfinite(values)]
+    return there
 
 
 def _ranks(values: Floats) -> Floats:

@@ -1,0 +1,98 @@
+"""Risk of margin-preserving columns in their own values: an estimated score and its error, read off the margin.
+
+Attacks estimate normal scores. What they tell about the values depends on the margin: a category is that of the most
+probable interval, and a number is the mean of the values that are possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from scipy.special import ndtr
+
+from sfumato.attacks import ATTACKS, Evidence
+from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.result import ColumnRisk
+from sfumato.kernels import Floats, Rows
+from sfumato.models import of_type
+from sfumato.models.gaussian_copula import GaussianCopula
+from sfumato.tables.columns import contiguous
+from sfumato.tables.margin import Margin, known_values
+
+ATTACK = "posterior"
+
+_LINEAR = ("llse", "regression")
+"""The attacks whose scores are read off the margin: the one believes the manifests, the other learns from records."""
+
+_NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
+
+_RECORDS = 20_000
+"""The most records whose values are estimated."""
+
+
+def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRisk, ...]:
+    """The risk of each margin-preserving column in its own values: by the best copy, all copies, independent ones."""
+    models = [model for manifest in released.manifests for model in of_type(manifest.models, GaussianCopula)]
+    columns = {name: Margin.decode(m.margins[i]) for m in models for i, name in enumerate(m.columns)}
+    if not columns:
+        return ()
+    unknown = np.delete(np.arange(len(released.truth)), released.known_rows())[:_RECORDS]
+    best = max(range(len(released.copies)), key=lambda i: released.manifests[i].fidelity)
+    evidence = [released.single(best, known_records=True), released.combined(), independent.combined()]
+    found = [dict(_estimates(one, released, columns, unknown)) for one in evidence]
+    return tuple(_risk(name, margin, released, unknown, found) for name, margin in columns.items())
+
+
+def value_estimates(scores: Floats, error: float, margin: Margin) -> Floats:
+    """The integers of a margin that scores with a normal error lead to: their mean, or the most probable category."""
+    deviation = float(np.sqrt(error))
+    if not margin.values:
+        nodes = np.stack([margin.from_scores(scores + deviation * node) for node in _NODES]).astype(np.float64)
+        means: Floats = _WEIGHTS @ nodes / _WEIGHTS.sum()
+        return means
+    _, ends = margin.groups(len(margin.share))
+    mass = np.diff(ndtr((ends[None, :] - scores[:, None]) / max(deviation, 1e-6)), axis=1)
+    likeliest: Floats = np.array(margin.low, np.float64)[mass.argmax(axis=1)]
+    return likeliest
+
+
+def _estimates(
+    evidence: Evidence, released: AuditInput, columns: dict[str, Margin], rows: Rows
+) -> Iterator[tuple[str, list[Floats]]]:
+    """The values that each linear attack estimates for some records."""
+    made: dict[str, list[Floats]] = {name: [] for name in columns}
+    for attack in _LINEAR:
+        estimate = ATTACKS[attack]().estimate(evidence).take(rows)
+        truth = released.truth.take(rows).numbers(estimate.columns)
+        for name, margin in columns.items():
+            if name in estimate.columns:
+                i = estimate.columns.index(name)
+                known = truth[:, i][np.isfinite(truth[:, i])]
+                within = max(1.0 - float(known.var()), 0.0) if len(known) else 0.0
+                error = float(np.nanmean((estimate.values[:, i] - truth[:, i]) ** 2)) + within
+                made[name].append(value_estimates(np.nan_to_num(estimate.values[:, i]), error, margin))
+    yield from made.items()
+
+
+def _risk(
+    name: str, margin: Margin, released: AuditInput, rows: Rows, found: list[dict[str, list[Floats]]]
+) -> ColumnRisk:
+    """The best of the attacks by each adversary, in records that have a value."""
+    array = known_values(contiguous(released.original.column(name)), margin)
+    cells = margin.cells(array, name).take(rows)
+    truth = cells.integers[~cells.missing].astype(np.float64)
+    values = [[one[~cells.missing] for one in estimates[name]] for estimates in found]
+    if margin.values:
+        shares = np.bincount(truth.astype(np.int64)) / max(len(truth), 1)
+        results = [max((float((one == truth).mean()) for one in some), default=np.nan) for some in values]
+        return ColumnRisk((name,), "success", float(shares.max(initial=0.0)), *_ordered(results, max), ATTACK)
+    variance = float(truth.var()) or 1.0
+    results = [min((float(((one - truth) ** 2).mean()) / variance for one in some), default=np.nan) for some in values]
+    return ColumnRisk((name,), "error", 1.0, *_ordered(results, min), ATTACK)
+
+
+def _ordered(results: list[float], best: Callable[[float, float], float]) -> tuple[float, float, float]:
+    """One copy, all copies, and independent ones; a coalition may also attack only one copy."""
+    single, combined, independent = results
+    return single, best(single, combined), independent
