@@ -34,25 +34,13 @@ insurer = 0.4
 
 [columns]
 patient = "id"                  # identifies a record; released unchanged
-visit = "gaussian"              # a perturbed date is a date
-age = "gaussian"
-systolic = "gaussian"
-diastolic = "gaussian"
-
-[columns.income]
-role = "gaussian"
-clip = [0, 400_000]             # outliers would be at risk of singling out
-
-[columns.diagnosis]
-role = "uniform"
-domain = [
-  "asthma", "back pain", "cancer", "depression", "diabetes", "fracture",
-  "healthy", "heart failure", "HIV", "hypertension", "pneumonia", "stroke",
-]
-
-[columns.region]
-role = "uniform"
-domain = ["coast", "hills", "lakes", "north", "plains", "port", "south", "valley"]
+visit = "copula"                # copies look like the data: same values, margins and rank correlations, other people
+age = "copula"
+income = "copula"
+systolic = "copula"
+diastolic = "copula"
+diagnosis = "copula"
+region = "copula"
 """
 
 

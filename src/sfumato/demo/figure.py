@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +17,16 @@ from sfumato.pages.svg import BLUE, INK, ORANGE, PALE, figure_class
 PLOTTED = 1500
 """The number of patients in each scatter plot."""
 
+PLOTTED_COLUMN = "systolic"
+"""The column whose estimates are shown."""
+
+_FOLLOWED = 4
+"""The number of patients who are marked in all scatter plots."""
+
 
 @dataclass(frozen=True)
 class ColumnErrors:
-    """The residual errors of one column: a share of its variance, or for categories the misclassification rate."""
+    """The residual errors of one column, as a share of the variance of its scores."""
 
     column: str
     single_copy: tuple[float, ...]
@@ -39,7 +46,7 @@ class FigureData:
     """The copy of each recipient, from the most to the least trusted."""
     errors: Sequence[ColumnErrors]
     estimates: dict[str, Floats]
-    """The joint estimate of all numeric columns from the copies (`all_copies`), and from independent ones."""
+    """The estimated blood pressures from the copies (`all_copies`), and from independent ones."""
 
 
 def draw(path: Path, data: FigureData) -> None:
@@ -51,8 +58,8 @@ def draw(path: Path, data: FigureData) -> None:
     with mpl.rc_context(style):
         figure = figure_of(figsize=(13, 8.6), layout="constrained")
         figure.suptitle(
-            "One table, three trust levels: each copy is as perturbed as its recipient's trust demands,\n"
-            "and collusion adds no information to the best copy",
+            "One table, three trust levels: every copy looks like the data, with other people in it,\n"
+            "and recipients who collude learn no more than the best level allows",
             fontsize=14,
             fontweight="bold",
             y=1.07,
@@ -67,16 +74,37 @@ def draw(path: Path, data: FigureData) -> None:
 
 
 def _scatter_plots(figure: Any, data: FigureData) -> None:
-    """Plot age against blood pressure of the same patients, in the original and in each copy."""
+    """Plot age against blood pressure of the same patients, in the original and in each copy; a few are followed."""
     axes = figure.subplots(1, len(data.copies) + 1, sharex=True, sharey=True)
     titles = ["original", *(f"copy of the {name}" for name in data.copies)]
-    tables = [data.table, *data.copies.values()]
-    for i, (axis, title, table) in enumerate(zip(axes, titles, tables, strict=True)):
-        age, pressure = (table.column(c).to_numpy()[:PLOTTED] for c in ("age", "systolic"))
-        axis.scatter(age, pressure, s=4, alpha=0.35, color=BLUE if i else INK, linewidths=0)
+    followed = _followed(data.table)
+    for i, (axis, title, table) in enumerate(zip(axes, titles, (data.table, *data.copies.values()), strict=True)):
+        age, pressure = (table.column(c).to_numpy() for c in ("age", PLOTTED_COLUMN))
+        axis.scatter(age[:PLOTTED], pressure[:PLOTTED], s=4, alpha=0.35, color=BLUE if i else INK, linewidths=0)
+        patients = table.column("patient").to_numpy()
+        rows = [int(np.flatnonzero(patients == one)[0]) for one in followed]
+        axis.scatter(age[rows], pressure[rows], s=90, color=ORANGE, edgecolors="white", zorder=3)
+        for letter, row in zip("ABCD", rows, strict=True):
+            place = (age[row], pressure[row])
+            axis.annotate(
+                letter, place, color="white", fontsize=8, fontweight="bold", ha="center", va="center_baseline", zorder=4
+            )
         axis.set_title(title)
         axis.set_xlabel("age (years)")
     axes[0].set_ylabel("systolic pressure (mmHg)")
+    figure.supxlabel("Patients A to D are the same in all four: the crowd stays, people move.", fontsize=9, color=INK)
+
+
+def _followed(table: pa.Table) -> list[int]:
+    """Patients far apart in age, whose blood pressure is unusual for it."""
+    age, pressure, patients = (table.column(c).to_numpy() for c in ("age", PLOTTED_COLUMN, "patient"))
+    residual = pressure - np.polyval(np.polyfit(age, pressure, 1), age)
+    found = []
+    for i, (low, high) in enumerate(pairwise(np.linspace(25, 85, _FOLLOWED + 1))):
+        inside = np.flatnonzero((age >= low) & (age < high))
+        wanted = np.quantile(residual[inside], 0.9 if i % 2 else 0.1)
+        found.append(int(patients[inside[np.abs(residual[inside] - wanted).argmin()]]))
+    return found
 
 
 def _residual_errors(axis: Any, data: FigureData) -> None:
@@ -99,8 +127,8 @@ def _residual_errors(axis: Any, data: FigureData) -> None:
     axis.text(
         0,
         -0.13,
-        "numbers: mean square error as a share of the variance; categories: misclassification rate;\n"
-        "each by the best of all attacks (audit.html)",
+        "mean square error as a share of the variance of a column's normal scores, which the noise is in;\n"
+        "each by the best of all attacks (audit.html has it for the values themselves)",
         transform=axis.transAxes,
         fontsize=8.5,
         va="top",
@@ -109,11 +137,10 @@ def _residual_errors(axis: Any, data: FigureData) -> None:
 
 def _error_distribution(axis: Any, data: FigureData) -> None:
     """Plot the distribution of the error of the joint estimate of a patient's blood pressure."""
-    truth = data.table.column("systolic").to_numpy()
-    column = [errors.column for errors in data.errors].index("systolic")
+    truth = data.table.column(PLOTTED_COLUMN).to_numpy()
     bins = np.linspace(-40, 40, 81)
     for key, name, colour in (("independent_noise", "independent noise", ORANGE), ("all_copies", "Sfumato", BLUE)):
-        error = data.estimates[key][:, column] - truth
+        error = data.estimates[key] - truth
         label = f"{name}: {(np.abs(error) <= 5).mean():.0%} within 5 mmHg"
         axis.hist(error, bins, density=True, color=colour, alpha=0.3, histtype="stepfilled")
         axis.hist(error, bins, density=True, color=colour, histtype="step", linewidth=1.6, label=label)

@@ -16,17 +16,22 @@ import pyarrow.parquet
 from sfumato.audit.attack import attack
 from sfumato.audit.messages import table as text_table
 from sfumato.audit.report import page
-from sfumato.audit.result import Audit
+from sfumato.audit.result import Audit, ColumnRisk
+from sfumato.audit.value_risk import value_estimates
 from sfumato.demo.clinic import POLICY, clinic
-from sfumato.demo.figure import ColumnErrors, FigureData, draw
+from sfumato.demo.figure import PLOTTED_COLUMN, ColumnErrors, FigureData, draw
 from sfumato.errors import ReleaseError
 from sfumato.kernels import Floats
 from sfumato.keys.key import Key
+from sfumato.models import of_type
+from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.pages.svg import figure_class
 from sfumato.release.files import release_file
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
 from sfumato.tables.atomic import write_text
+from sfumato.tables.columns import contiguous
+from sfumato.tables.margin import Margin
 from sfumato.vault import Vault
 from sfumato.vault.messages import trace_text
 from sfumato.vault.tracing import Trace
@@ -51,14 +56,14 @@ _README = """\
 
 ## Residual error
 
-The residual error is that of the best attack. For numbers it is the mean square error of the estimate as a share of the
-column's variance; for categories it is the misclassification rate. A higher error is a lower disclosure risk.
-`audit.html` has the results of all attacks.
+The residual error is that of the best attack: its mean square error as a share of the variance, of the normal scores
+that the noise is in. A higher error is a lower disclosure risk. `audit.html` has the results of all attacks, and what
+they tell of the values themselves.
 
 {table}
 
-If all three recipients collude, they learn no more from Sfumato's copies than from the {best}'s copy alone: the copies
-are collusion-resistant. Copies with independent noise are not, since averaging them reduces the noise.
+If all three recipients collude, they learn no more from Sfumato's copies than the level of the {best} allows: the
+copies are collusion-resistant. Copies with independent noise are not, since averaging them reduces the noise.
 
 ## Leak tracing
 
@@ -118,11 +123,11 @@ class DemoResult:
 
     def text(self) -> str:
         """The results for a terminal."""
-        title = "Residual error of the best attack (numbers: share of variance; categories: misclassification rate)"
+        title = "Residual error of the best attack, as a share of the variance of a column's scores"
         table = text_table(title, self.headings(), self.rows(), texts=1)
         return (
-            f"{table}\nIf all three recipients collude, they learn no more than from the {self.recipients[0]}'s copy "
-            "alone.\nWith independent noise, collusion would reduce the residual error of every column.\n\n"
+            f"{table}\nIf all three recipients collude, they learn no more than the level of the {self.recipients[0]} "
+            "allows.\nWith independent noise, collusion would reduce the residual error of every column.\n\n"
             f"{trace_text(self.trace, 'leaked.csv')}\n\nAll files are in {self.folder}/."
         )
 
@@ -159,10 +164,7 @@ def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResul
     independent = _independent_copies(policy, table, fidelities, folder / "independent")
     audited = vault.audit("clinic", stage=stage)
     write_text(folder / "audit.html", page(audited))
-    estimates = {
-        "all_copies": _estimated(copies, table),
-        "independent_noise": _estimated(independent, table),
-    }
+    estimates = {"all_copies": _estimated(copies, table), "independent_noise": _estimated(independent, table)}
     stage("tracing a leak")
     pyarrow.csv.write_csv(_leaked(copies[-1]), folder / "leaked.csv")
     result = DemoResult(folder, recipients, _column_errors(audited), vault.trace("clinic", folder / "leaked.csv"))
@@ -174,11 +176,15 @@ def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResul
 
 
 def _estimated(copies: list[Any], table: pa.Table) -> Floats:
-    """The numbers that an attacker with all copies estimates, in the row order of the table."""
+    """The blood pressures that an attacker with all copies estimates, in the row order of the table."""
     estimate = attack("llse", copies)
+    [model] = of_type(Manifest.of(copies[0]).models, GaussianCopula)
+    margin = Margin.decode(model.margins[model.columns.index(PLOTTED_COLUMN)])
+    scores = estimate.values[:, estimate.columns.index(PLOTTED_COLUMN)]
     rows = pc.index_in(table.column("patient"), value_set=estimate.records.column("patient"))
-    in_order: Floats = estimate.values[rows.to_numpy()]
-    return in_order
+    truth = margin.mean_scores(margin.cells(contiguous(table.column(PLOTTED_COLUMN)), PLOTTED_COLUMN))
+    in_order = scores[rows.to_numpy()]
+    return margin.step * value_estimates(in_order, float(((in_order - truth) ** 2).mean()), margin)
 
 
 def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:
@@ -215,34 +221,22 @@ def _prepare(folder: Path) -> None:
         raise ReleaseError(f"the folder {folder} could not be created: {error.strerror}; choose another") from None
 
 
-def _independent_policy(policy: Policy) -> Policy:
-    """The policy of the demonstration with noise that is independent between copies."""
-    text = POLICY.replace('role = "gaussian"', 'role = "independent"\nof = "gaussian"')
-    text = text.replace('role = "uniform"', 'role = "independent"\nof = "uniform"')
-    for name, column in policy.columns.items():
-        if column.role == "gaussian" and not column.options:
-            text = text.replace(f'{name} = "gaussian"', f'{name} = {{ role = "independent", of = "gaussian" }}')
-    return Policy.loads(text)
-
-
 def _independent_copies(policy: Policy, table: pa.Table, fidelities: list[float], folder: Path) -> list[pa.Table]:
-    """Copies at the same fidelities with independent noise; their key is discarded."""
-    independent = _independent_policy(policy)
-    scheme, key = independent.fit(table), Key.generate()
-    paths = [folder / f"{name}.parquet" for name in independent.ladder.levels]
+    """Copies at the same fidelities with independent noise: each has a key of its own, which is discarded."""
+    scheme, paths = policy.fit(table), [folder / f"{name}.parquet" for name in policy.ladder.levels]
     for path, fidelity in zip(paths, fidelities, strict=True):
-        release_file(scheme, table, path, fidelity, key)
+        release_file(scheme, table, path, fidelity, Key.generate())
     return [pyarrow.parquet.read_table(path) for path in paths]
 
 
 def _column_errors(audited: Audit) -> tuple[ColumnErrors, ...]:
-    """The residual errors of each column by the best of all attacks; for categories, the misclassification rates."""
-    errors = []
-    for risk in audited.column_risks:
-        if risk.measure == "error":
-            alone = tuple(min(run.residual_errors(risk.column))[0] for run in audited.single_copy)
-            errors.append(ColumnErrors(risk.column, alone, risk.all_copies, risk.independent_noise))
-        else:
-            wrong = tuple(1 - max(run.accuracies(risk.columns))[0] for run in audited.single_copy)
-            errors.append(ColumnErrors(risk.column, wrong, 1 - risk.all_copies, 1 - risk.independent_noise))
-    return tuple(errors)
+    """The residual errors of each column's scores by the best of all attacks."""
+    alone = {risk.column: _single_copies(audited, risk) for risk in audited.column_risks}
+    return tuple(
+        ColumnErrors(risk.column, alone[risk.column], risk.all_copies, risk.independent_noise)
+        for risk in audited.column_risks
+    )
+
+
+def _single_copies(audited: Audit, risk: ColumnRisk) -> tuple[float, ...]:
+    return tuple(min(run.residual_errors(risk.column))[0] for run in audited.single_copy)

@@ -76,7 +76,8 @@ def capabilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
             "means of heavy-tailed columns leave out the largest values."
         )
         unsupported.append("Other relations between them: what rank correlations do not express fades with fidelity.")
-        unsupported.append(f"Relations between them and other columns: they fade to {_fidelity_root(copy):.0%}.")
+        if copy.noisy_columns or copy.replaced_columns or copy.public_columns:
+            unsupported.append(f"Relations between them and other columns: they fade to {_fidelity_root(copy):.0%}.")
     if copy.noisy_columns or copy.replaced_columns or copy.preserved_columns:
         unsupported.append("Single records: the values in a row are perturbed and mostly differ from the original's.")
         unsupported.append("Minimum, maximum, and the number of distinct values.")
