@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from scipy.special import ndtr
+from scipy.special import ndtr, ndtri
 
 from sfumato.attacks import ATTACKS, Evidence
 from sfumato.audit.audit_input import AuditInput
@@ -27,14 +27,16 @@ _LINEAR = ("llse", "regression")
 
 _NODES, _WEIGHTS = np.polynomial.hermite_e.hermegauss(21)
 
+_SHARES = 512
+"""The number of quantiles by which an expectation is computed."""
+
 _RECORDS = 20_000
 """The most records whose values are estimated."""
 
 
 def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRisk, ...]:
     """The risk of each margin-preserving column in its own values: by the best copy, all copies, independent ones."""
-    models = [model for manifest in released.manifests for model in of_type(manifest.models, GaussianCopula)]
-    columns = {name: Margin.decode(m.margins[i]) for m in models for i, name in enumerate(m.columns)}
+    columns = margins_of(released)
     if not columns:
         return ()
     unknown = np.delete(np.arange(len(released.truth)), released.known_rows())[:_RECORDS]
@@ -44,6 +46,12 @@ def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRi
     return tuple(_risk(name, margin, released, unknown, found) for name, margin in columns.items())
 
 
+def margins_of(released: AuditInput) -> dict[str, Margin]:
+    """The margins of all columns that have one."""
+    models = [model for manifest in released.manifests for model in of_type(manifest.models, GaussianCopula)]
+    return {name: Margin.decode(data) for m in models for name, data in zip(m.columns, m.margins, strict=True)}
+
+
 def value_estimates(scores: Floats, error: float, margin: Margin) -> Floats:
     """The integers of a margin that scores with a normal error lead to: their mean, or the most probable category."""
     deviation = float(np.sqrt(error))
@@ -51,10 +59,16 @@ def value_estimates(scores: Floats, error: float, margin: Margin) -> Floats:
         nodes = np.stack([margin.from_scores(scores + deviation * node) for node in _NODES]).astype(np.float64)
         means: Floats = _WEIGHTS @ nodes / _WEIGHTS.sum()
         return means
-    _, ends = margin.groups(len(margin.share))
-    mass = np.diff(ndtr((ends[None, :] - scores[:, None]) / max(deviation, 1e-6)), axis=1)
-    likeliest: Floats = np.array(margin.low, np.float64)[mass.argmax(axis=1)]
+    likeliest: Floats = np.array(margin.low, np.float64)[bin_probabilities(scores, error, margin).argmax(axis=1)]
     return likeliest
+
+
+def bin_probabilities(scores: Floats, error: float, margin: Margin) -> Floats:
+    """The probability of each bin for scores with a normal error, one row per score."""
+    _, ends = margin.groups(len(margin.share))
+    deviation = max(float(np.sqrt(error)), 1e-6)
+    masses: Floats = np.diff(ndtr((ends[None, :] - scores[:, None]) / deviation), axis=1)
+    return masses
 
 
 def _estimates(
@@ -96,3 +110,20 @@ def _ordered(results: list[float], best: Callable[[float, float], float]) -> tup
     """One copy, all copies, and independent ones; a coalition may also attack only one copy."""
     single, combined, independent = results
     return single, best(single, combined), independent
+
+
+def expected_error(margin: Margin, fidelity: float) -> tuple[float, float, float]:
+    """The mean and the variance of a column of numbers, and the mean square error of the best estimate from one copy.
+
+    In integers of the margin, by its published distribution: the score given that of a copy is normal.
+    """
+    shown = ndtri((np.arange(_SHARES) + 0.5) / _SHARES)
+    values = margin.from_scores(shown).astype(np.float64)
+    estimated = value_estimates(np.sqrt(fidelity) * shown, 1 - fidelity, margin)
+    return float(values.mean()), float(values.var()), max(float(values.var() - estimated.var()), 0.0)
+
+
+def expected_accuracy(margin: Margin, fidelity: float) -> float:
+    """How often the most probable category is right, given the score that a copy has."""
+    shown = ndtri((np.arange(_SHARES) + 0.5) / _SHARES)
+    return float(bin_probabilities(np.sqrt(fidelity) * shown, 1 - fidelity, margin).max(axis=1).mean())

@@ -5,27 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types
 
-from sfumato.attacks import ATTACKS, record_errors
+from sfumato.attacks import ATTACKS, Estimate, record_errors
 from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.value_risk import bin_probabilities, margins_of, value_estimates
 from sfumato.kernels import Floats, Words
-from sfumato.kernels.intervals import deviations
 from sfumato.levels import Level
-from sfumato.models import Model, of_type
-from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import original_records
 from sfumato.release.perturbation import numbered_rows, perturb_sample
 from sfumato.release.scheme import TableScheme
+from sfumato.tables.columns import contiguous
+from sfumato.tables.margin import known_values
 from sfumato.tables.sampling import sampled
 from sfumato.tables.view import EVERYTHING
 from sfumato.vault.audits import holders_of
+from sfumato.vault.column_previews import column_previews, day_of, units_per_day
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -38,9 +36,6 @@ SHOWN = 10
 
 _MAX_SAMPLES = 32
 """The most samples in the cache."""
-
-_NORMAL = deviations(0.95)
-"""Half the width of a 95 % confidence interval, in standard errors."""
 
 
 @dataclass(frozen=True)
@@ -71,7 +66,7 @@ def preview(vault: VaultLifecycle, dataset: str, fidelity: float) -> dict[str, A
         "residual_error": level.error,
         "original": _cells(first.select(names)),
         "copy": _cells(copy),
-        "columns": _columns(models, truth, sample),
+        "columns": column_previews(models, truth, sample.table.schema, sample.rows),
     }
 
 
@@ -97,46 +92,98 @@ def collusion(vault: VaultLifecycle, dataset: str, recipients: Sequence[str]) ->
         "records": len(audit_input.truth),
         "recipients": [{"name": name, "fidelity": holders[name].fidelity} for name in order],
         "numbers": _numbers(audit_input, independent) if all(copy.numbers for copy in audit_input.copies) else None,
-        "categories": _categories(audit_input, independent)
-        if all(copy.categories for copy in audit_input.copies)
-        else None,
+        "categories": [
+            *(_categories(audit_input, independent) if all(copy.categories for copy in audit_input.copies) else ()),
+            *_preserved_categories(audit_input, independent),
+        ]
+        or None,
     }
 
 
 def _numbers(audit_input: AuditInput, independent: AuditInput) -> dict[str, Any]:
     """The errors of the best linear attack on both, and its estimates of a few records."""
-    found = [ATTACKS["llse"]().estimate(one.combined(known_records=False)) for one in (audit_input, independent)]
-    columns = found[0].columns
-    per_day = [_units_per_day(audit_input.original.schema.field(name).type) for name in columns]
-    truth = audit_input.truth.numbers(columns)
-    spread = np.nanstd(truth, axis=0)
-    rmse = [np.sqrt(np.nanmean((one.values - truth) ** 2, axis=0)) for one in found]
-    shares = [float(np.nanmean(record_errors(one.values, truth) ** 2)) for one in found]
+    found = _linear_estimates(audit_input, independent)
+    scores = audit_input.truth.numbers(found[0].columns)
+    shares = [float(np.nanmean(record_errors(one.values, scores) ** 2)) for one in found]
+    columns = _in_values(audit_input, found)
     return {
         "residual_error": {"actual": shares[0], "independent": shares[1]},
-        "columns": [
-            {
-                "name": name,
-                "unit": "" if per_day[j] is None else " days",
-                "standard_deviation": float(spread[j] / (per_day[j] or 1)),
-                "actual": float(rmse[0][j] / (per_day[j] or 1)),
-                "independent": float(rmse[1][j] / (per_day[j] or 1)),
-            }
-            for j, name in enumerate(columns)
-        ],
-        "estimates": [
-            {
-                "column": name,
-                "low": _finite(np.nanmin(truth[:, j])),
-                "high": _finite(np.nanmax(truth[:, j])),
-                "days": [_day(float(end(truth[:, j])), per_day[j]) for end in (np.nanmin, np.nanmax)],
-                "truth": _list(truth[:SHOWN, j]),
-                "actual": _list(found[0].values[:SHOWN, j]),
-                "independent": _list(found[1].values[:SHOWN, j]),
-            }
-            for j, name in enumerate(columns)
-        ],
+        "columns": [_errors(audit_input.original.schema.field(name), *parts) for name, parts in columns.items()],
+        "estimates": [_few(audit_input.original.schema.field(name), *parts) for name, parts in columns.items()],
     }
+
+
+def _linear_estimates(audit_input: AuditInput, independent: AuditInput) -> list[Estimate]:
+    """The best linear estimates from both."""
+    return [ATTACKS["llse"]().estimate(one.combined(known_records=False)) for one in (audit_input, independent)]
+
+
+def _in_values(audit_input: AuditInput, found: Sequence[Estimate]) -> dict[str, tuple[Floats, ...]]:
+    """The truth and both estimates of each column of numbers; scores are read off their margins."""
+    margins, out = margins_of(audit_input), {}
+    for i, name in enumerate(found[0].columns):
+        truth = audit_input.truth.numbers([name])[:, 0]
+        if name not in margins:
+            if name in audit_input.original.column_names:  # whether a value is missing is no column
+                out[name] = (truth, *(one.values[:, i] for one in found))
+        elif not margins[name].values:
+            margin = margins[name]
+            cells = margin.cells(contiguous(audit_input.original.column(name)), name)
+            estimates = []
+            for one in found:
+                error = float(np.nanmean((one.values[:, i] - truth) ** 2))
+                estimates.append(value_estimates(np.nan_to_num(one.values[:, i]), error, margin))
+            known = np.where(cells.missing, np.nan, margin.step * cells.integers)
+            out[name] = (known, *(margin.step * one for one in estimates))
+    return out
+
+
+def _errors(field: pa.Field, truth: Floats, actual: Floats, independent: Floats) -> dict[str, Any]:
+    """The spread of a column, and the root mean square errors of both estimates."""
+    per_day = units_per_day(field.type)
+    rmse = [float(np.sqrt(np.nanmean((one - truth) ** 2)) / (per_day or 1)) for one in (actual, independent)]
+    return {
+        "name": field.name,
+        "unit": "" if per_day is None else " days",
+        "standard_deviation": float(np.nanstd(truth) / (per_day or 1)),
+        "actual": rmse[0],
+        "independent": rmse[1],
+    }
+
+
+def _few(field: pa.Field, truth: Floats, actual: Floats, independent: Floats) -> dict[str, Any]:
+    """The estimates of a few records."""
+    per_day = units_per_day(field.type)
+    ends = [float(np.nanmin(truth)), float(np.nanmax(truth))]
+    return {
+        "column": field.name,
+        "low": _finite(ends[0]),
+        "high": _finite(ends[1]),
+        "days": [day_of(end, per_day) for end in ends],
+        "truth": _list(truth[:SHOWN]),
+        "actual": _list(actual[:SHOWN]),
+        "independent": _list(independent[:SHOWN]),
+    }
+
+
+def _preserved_categories(audit_input: AuditInput, independent: AuditInput) -> list[dict[str, Any]]:
+    """The mean posterior probability of the true category, of categories whose margin is preserved."""
+    margins = {name: margin for name, margin in margins_of(audit_input).items() if margin.values}
+    out = []
+    for name, margin in margins.items():
+        array = known_values(contiguous(audit_input.original.column(name)), margin)
+        cells = margin.cells(array, name)
+        there = np.flatnonzero(~cells.missing)
+        codes = np.searchsorted(np.array(margin.low), cells.integers[there], side="right") - 1
+        truth, found = audit_input.truth.numbers([name])[there, 0], []
+        within = max(1 - float(truth.var()), 0.0)
+        for estimate in _linear_estimates(audit_input, independent):
+            scores = np.nan_to_num(estimate.values[there, estimate.columns.index(name)])
+            masses = bin_probabilities(scores, float(((scores - truth) ** 2).mean()) + within, margin)
+            found.append(float(masses[np.arange(len(codes)), codes].mean()))
+        blind = float(np.bincount(codes).max() / max(len(codes), 1))
+        out.append({"name": name, "baseline": blind, "actual": found[0], "independent": found[1]})
+    return out
 
 
 def _categories(audit_input: AuditInput, independent: AuditInput) -> list[dict[str, Any]]:
@@ -158,67 +205,6 @@ def _categories(audit_input: AuditInput, independent: AuditInput) -> list[dict[s
             }
         )
     return out
-
-
-def _columns(models: Sequence[Model], truth: Any, sample: Sample) -> list[dict[str, Any]]:
-    """The errors of attackers and of analysts for each perturbed column."""
-    out = []
-    for model in of_type(models, GaussianNoise):
-        noise = [line[-1] for line in model.covariance]
-        values = truth.numbers(model.columns)
-        spreads = np.nanstd(values, axis=0)
-        out += [
-            _number(name, float(spreads[j]), noise[j], sample, float(np.nanmean(values[:, j])))
-            for j, name in enumerate(model.columns)
-        ]
-    return out + [_category(m, truth.codes[m.columns], sample.rows) for m in of_type(models, UniformReplacement)]
-
-
-def _number(name: str, spread: float, noise: float, sample: Sample, mean: float) -> dict[str, Any]:
-    """The errors for a number: noise of variance `v` leaves `s·v/(s+v)` of a variance `s` (li2012, eq. 3)."""
-    attacker = math.sqrt(spread**2 * noise / (spread**2 + noise)) if spread else 0.0
-    analyst = _NORMAL * math.sqrt((spread**2 + noise) / sample.rows)
-    per_day = _units_per_day(sample.table.schema.field(name).type)
-    return {
-        "name": name,
-        "kind": "number",
-        "unit": "" if per_day is None else " days",
-        "mean": mean,
-        "day": _day(mean, per_day),
-        "standard_deviation": spread / (per_day or 1),
-        "attacker": attacker / (per_day or 1),
-        "analyst": analyst / (per_day or 1),
-    }
-
-
-def _units_per_day(kind: pa.DataType) -> float | None:
-    """The number of units of a temporal type per day; `None` for plain numbers."""
-    if types.is_date(kind):
-        return 1.0 if types.is_date32(kind) else 86_400_000.0
-    return 86_400.0 * {"s": 1, "ms": 1e3, "us": 1e6, "ns": 1e9}[kind.unit] if types.is_timestamp(kind) else None
-
-
-def _day(value: float, per_day: float | None) -> str | None:
-    """A time as a date; `None` for plain numbers."""
-    if per_day is None:
-        return None
-    return (date(1970, 1, 1) + timedelta(days=math.floor(value / per_day))).isoformat()
-
-
-def _category(model: UniformReplacement, codes: Any, rows: int) -> dict[str, Any]:
-    """The accuracy of the most probable category, and the standard error of an estimated share (xiao2009, eq. 1)."""
-    size = model.size
-    shares = np.bincount(codes[codes >= 0], minlength=size) / max((codes >= 0).sum(), 1)
-    retained, other = model.retention, (1 - model.retention) / size
-    joint = shares[:, None] * (retained * np.eye(size) + other)
-    q = retained * 0.5 + other
-    return {
-        "name": " and ".join(model.columns),
-        "kind": "category",
-        "baseline": float(shares.max()),
-        "attacker": float(joint.max(axis=0).sum()),
-        "analyst": _NORMAL * math.sqrt(q * (1 - q) / rows) / retained if retained else math.inf,
-    }
 
 
 _SAMPLES: dict[tuple[str, int], Sample] = {}

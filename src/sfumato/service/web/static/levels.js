@@ -70,8 +70,9 @@ async function update() {
     if (request !== latest) return;
     const residual = (100 * preview.residual_error).toFixed(0);
     const retained = (100 * preview.fidelity).toFixed(0);
-    summary.textContent = `At fidelity ${preview.fidelity.toFixed(3)}, the best linear estimate leaves ${residual} % of a number's variance, `
-      + `and a category is retained with probability ${retained} %. ${UPPER_BOUND}`;
+    const replaced = preview.columns.some((column) => column.kind === "category" && !column.preserved);
+    summary.textContent = `At fidelity ${preview.fidelity.toFixed(3)}, the best linear estimate leaves ${residual} % of a column's variance`
+      + `${replaced ? `, and a category is retained with probability ${retained} %` : ""}. ${UPPER_BOUND}`;
     document.querySelector("#figures tbody").replaceChildren(...preview.columns.map(riskAndUtility));
     showRecords(preview);
   } catch (error) {
