@@ -128,7 +128,10 @@ TABLES = {
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
+@pytest.mark.parametrize(
+    "made",
+    [pytest.param(m, id=n, marks=[pytest.mark.slow] if n == "adult" else []) for n, m in TABLES.items()],
+)
 def test_margins_rank_correlations_and_residual_errors_at_every_level(made: Callable[[], pa.Table]) -> None:
     table = made()
     scheme = _policy(table).fit(table)

@@ -70,7 +70,10 @@ STEPS = [
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-@pytest.mark.parametrize("step", STEPS, ids=lambda s: f"{s[1]}.{s[2]}-{s[3]}")
+@pytest.mark.parametrize(
+    "step",
+    [pytest.param(s, id=f"{s[1]}.{s[2]}-{s[3]}", marks=[pytest.mark.slow] if s[2] == "write" else []) for s in STEPS],
+)
 def test_killed_at_every_step(
     job: tuple[Path, list[str], bytes], tmp_path: Path, step: tuple[str, str, str, int], when: str
 ) -> None:
@@ -110,7 +113,7 @@ def test_killed_at_any_moment(job: tuple[Path, list[str], bytes], tmp_path: Path
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.parquet", "out.parquet.manifest.json"]
 
 
-@pytest.mark.parametrize("room", [0, 100, 50_000, 2_000_000])
+@pytest.mark.parametrize("room", [0, pytest.param(100, marks=pytest.mark.slow), 50_000, 2_000_000])
 @pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
 def test_a_full_disk(job: tuple[Path, list[str], bytes], tmp_path: Path, room: int, ending: str) -> None:
     """A file may not grow beyond `room` bytes: one sentence, exit code 1, and nothing is left behind."""

@@ -176,12 +176,15 @@ class VaultMachine(RuleBasedStateMachine):
         shutil.rmtree(getattr(self, "folder", "nowhere"), ignore_errors=True)
 
 
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
-def test_vault_machine(kind: str, request: pytest.FixtureRequest) -> None:
+@pytest.mark.parametrize(
+    ("kind", "examples"),
+    [("sqlite", 6), ("postgresql", 3), pytest.param("postgresql", 12, marks=pytest.mark.slow)],
+)
+def test_vault_machine(kind: str, examples: int, request: pytest.FixtureRequest) -> None:
     server = None if kind == "sqlite" else request.getfixturevalue("postgres")
     machine = type("Machine", (VaultMachine,), {"server": server})
     health = [HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large]
     run_state_machine_as_test(
         machine,
-        settings=settings(max_examples=6, stateful_step_count=25, deadline=None, suppress_health_check=health),
+        settings=settings(max_examples=examples, stateful_step_count=25, deadline=None, suppress_health_check=health),
     )
