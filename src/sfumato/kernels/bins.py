@@ -15,6 +15,9 @@ FURTHEST = 9.0
 _CELLS = 4096
 """The number of cells of a guide: in each, the first bin that it may belong to is known."""
 
+_ROUNDING = 1e-6
+"""More than the rounding of a position in a guide, in cells, so that the cell found never lies beyond a value."""
+
 
 def guide(ends: Floats) -> tuple[Rows, float, float]:
     """For equal cells from the first to the last of some ends in order: how many ends lie below each cell.
@@ -34,10 +37,8 @@ def guide(ends: Floats) -> tuple[Rows, float, float]:
 @njit(cache=True, nogil=True, inline="always")
 def _below(ends: Floats, counts: Rows, origin: float, scale: float, value: float) -> Any:  # pragma: no cover - compiled
     """How many ends are less than a value."""
-    cell = (value - origin) * scale
+    cell = (value - origin) * scale - _ROUNDING
     found = counts[int(min(max(cell, 0.0), counts.shape[0] - 1.0))]
-    while found > 0 and not ends[found - 1] < value:  # the start of the cell was rounded
-        found -= 1
     while found < ends.shape[0] and ends[found] < value:
         found += 1
     return found
