@@ -35,6 +35,8 @@ ALL = [
     kernels.many_levels,
     kernels.algorithm_3,
     copula.copies,
+    copula.fit,
+    copula.utility,
     limits.lower_bounds,
     peers.gaussian,
     peers.replacement,
@@ -126,7 +128,7 @@ def _row(line: Line) -> str:
 
 
 def _number(value: float, unit: str) -> str:
-    return f"{value:.3f} s" if unit == "s" else f"{value:,.0f} {unit}".replace(" /s", "/s")
+    return f"{value:.3f} {unit}".strip() if unit in ("s", "") else f"{value:,.0f} {unit}".replace(" /s", "/s")
 
 
 def _cpu_model() -> str:

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import types
 
 from sfumato.errors import LevelError, SourceError
 from sfumato.kernels import Floats, Mask, Words, lattice
@@ -28,6 +29,9 @@ ROUNDED = "rounded"
 
 EPSILON = "epsilon"
 """The key of the differential privacy with which they were measured."""
+
+CENTRE = "centre"
+"""The key of the rounded means, towards which copies are rescaled."""
 
 FEWEST_STEPS = 4
 """Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
@@ -100,7 +104,7 @@ class GaussianScheme(Scheme):
             covariance=tuple(tuple((time * line[: i + 1]).tolist()) for i, line in enumerate(shape)),
             noise=time,
             scale=tuple(spec.scale for spec in self._specs),
-            step=tuple(self.step.tolist()),
+            step=tuple(self._shown_steps(point.level.fidelity)),
             clip=tuple(None if spec.clip is None else encoded_clip(spec.clip) for spec in self._specs),
             rounding=tuple(
                 lattice.rounding_correlation(step, size * math.sqrt(time), size * apart)
@@ -108,7 +112,26 @@ class GaussianScheme(Scheme):
             ),
             collusion_resistant=True,
             epsilon=self._state.get(EPSILON),
+            centre=tuple(self._state.get(CENTRE, ())),
         )
+
+    def _shown_steps(self, fidelity: float) -> list[float]:
+        """The lattice of each column in a copy; whole numbers are rounded once more when a copy is rescaled."""
+        if CENTRE not in self._state:
+            return list(self.step.tolist())
+        whole = [max(step, 1 / math.sqrt(fidelity)) for step in self.step.tolist()]
+        return [w if step >= 1 else step for w, step in zip(whole, self.step.tolist(), strict=True)]
+
+    def _rescaled(self, copy: Floats, fidelity: float, kinds: Sequence[pa.DataType]) -> None:
+        """Draw a copy to the means, so that it has the covariance of the original: `c + √f·(y - c)`, in place.
+
+        It is a function of the copy at this level alone, so that no set of such copies tells more than the copies
+        that they are made from.
+        """
+        for line, centre, kind in zip(copy, self._state[CENTRE], kinds, strict=True):
+            line[:] = centre + math.sqrt(fidelity) * (line - centre)
+            if not types.is_floating(kind):
+                np.rint(line, out=line)
 
     @property
     def _published_shape(self) -> Floats:
@@ -149,6 +172,8 @@ class GaussianScheme(Scheme):
             for noise, copy in zip(paths, out, strict=True):
                 lattice.add_noise(factor, noise, on_lattice, self.step, copy[:, part])
         results = [field.type for field in self.fields(batch.schema)]
+        for copy, point in zip(out, points, strict=True) if CENTRE in self._state else ():
+            self._rescaled(copy, point.level.fidelity, results)
         return [
             [
                 numeric.write(values, null, kind, name)

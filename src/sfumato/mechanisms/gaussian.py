@@ -22,9 +22,9 @@ from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
-from sfumato.mechanisms._gaussian_scheme import EPSILON, FEWEST_STEPS, ROUNDED, GaussianScheme
+from sfumato.mechanisms._gaussian_scheme import CENTRE, EPSILON, FEWEST_STEPS, ROUNDED, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite, in_range
-from sfumato.mechanisms._published_statistics import coarse_covariance, private_covariance
+from sfumato.mechanisms._published_statistics import bits, coarse_covariance, private_covariance
 from sfumato.tables import numeric
 from sfumato.tables.numeric import MAX_MAGNITUDE
 
@@ -108,11 +108,13 @@ class Gaussian(Mechanism):
     measures = frozenset({"rmse", "error"})
     adds_noise = True
     examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))
-    settings = frozenset({EPSILON})
+    settings = frozenset({EPSILON, "rescale"})
     passes = 2
     specs: tuple[Column, ...]
     epsilon: float | None = None
     """The differential privacy of the covariance; without it, the covariance is rounded only."""
+    rescale: bool = False
+    """Whether copies are drawn to the means, so that they have the means and covariances of the original."""
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -129,7 +131,12 @@ class Gaussian(Mechanism):
                     f"`epsilon` of [gaussian] needs `clip = [lowest, highest]` on every gaussian column, in numbers, "
                     f"and {spec.name!r} has none: without limits, one record could change the covariance without limit"
                 )
-        return [cls(specs, epsilon)] if columns else []
+        rescale = truth("[gaussian]", "rescale", settings.get("rescale", False))
+        changed = [spec.name for spec in specs if spec.scale != 1 or spec.spread is not None]
+        if rescale and (changed or epsilon is not None):
+            what = f"`scale` or `spread`, as {changed[0]!r} has," if changed else "`epsilon`"
+            raise PolicyError(f"`rescale` of [gaussian] needs noise in the shape of the data, without {what}; drop one")
+        return [cls(specs, epsilon, rescale)] if columns else []
 
     def check(self, schema: pa.Schema) -> None:
         for spec in self.specs:
@@ -177,7 +184,10 @@ class Gaussian(Mechanism):
         factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
         state = {"spread": spread, "step": steps, "root": lines, ROUNDED: True}
-        return self.restore(state | ({} if self.epsilon is None else {EPSILON: self.epsilon}), tree)
+        state |= {} if self.epsilon is None else {EPSILON: self.epsilon}
+        if self.rescale:
+            state[CENTRE] = [_coarse_mean(*both, summary.rows) for both in zip(summary.means(), spread, strict=True)]
+        return self.restore(state, tree)
 
     def _covariance(self, summary: Moments) -> Floats:
         """The covariance that the noise has, and everybody may know."""
@@ -219,6 +229,12 @@ class Gaussian(Mechanism):
         scheme = GaussianScheme(self.specs, state, tree)
         scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
         return scheme
+
+
+def _coarse_mean(mean: float, spread: float, rows: int) -> float:
+    """A published mean: a multiple of a share of the column's spread that one record hardly moves."""
+    unit = math.ldexp(1.0, math.frexp(spread)[1] - 1 - bits(rows))
+    return round(mean / unit) * unit
 
 
 def _clipped(batch: pa.RecordBatch, spec: Column) -> tuple[Floats, Mask, int]:

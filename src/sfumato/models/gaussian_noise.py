@@ -34,10 +34,17 @@ class GaussianNoise(Model):
     """Whether copies with the same scheme and key lie on one Markov path; else their noise is independent."""
     epsilon: float | None = None
     """The covariance was measured with this ε of differential privacy; none if it was only rounded."""
+    centre: tuple[float, ...] = ()
+    """Where the policy asks for `rescale`, the rounded mean `c` of each column: the copy shows `c + √f·(Y - c)`."""
 
     @property
     def is_collusion_resistant(self) -> bool:
         return self.collusion_resistant
+
+    @property
+    def shrinkage(self) -> float:
+        """`√f`, by which a copy is drawn to the means where it is rescaled; else 1."""
+        return 1 / math.sqrt(1 + self.noise) if self.centre else 1.0
 
     def deviation(self, column: str) -> float:
         """The standard deviation of the noise of a column."""
@@ -45,9 +52,13 @@ class GaussianNoise(Model):
         return math.sqrt(self.covariance[index][index])
 
     def promises(self, level: Level) -> list[str]:
+        rescaled = [
+            f"Numbers, rescaled: means and covariances are those of the original, of {', '.join(self.columns)}."
+        ]
         return [
+            *(rescaled if self.centre else []),
             f"Numbers, fidelity {level.fidelity:.6g}: the best linear estimate from the noisy numbers has a residual "
-            f"error of {level.error:.4g} of a column's variance (more where its `scale` is larger)."
+            f"error of {level.error:.4g} of a column's variance (more where its `scale` is larger).",
         ]
 
     def limits(self) -> list[Limit]:
@@ -64,7 +75,8 @@ class GaussianNoise(Model):
 
     def describe(self, column: str, amount: Amount) -> str:
         step = self.step[self.columns.index(column)]
-        return f"noise of standard deviation {amount(self.deviation(column))}, in steps of {amount(step)}"
+        noise = f"noise of standard deviation {amount(self.deviation(column))}, in steps of {amount(step)}"
+        return f"{noise}, drawn to the mean by a factor of {self.shrinkage:.4g}" if self.centre else noise
 
     def narrowed(self, names: Sequence[str]) -> Self:
         """The model of some of the columns: the marginal distribution of the noise."""
@@ -73,6 +85,7 @@ class GaussianNoise(Model):
             return self
         triangle = tuple(tuple(self.covariance[i][j] for j in kept if j <= i) for i in kept)
         parts: dict[str, Any] = {part: tuple(getattr(self, part)[i] for i in kept) for part in _PER_COLUMN}
+        parts["centre"] = tuple(self.centre[i] for i in kept) if self.centre else ()
         columns = tuple(self.columns[i] for i in kept)
         return dataclasses.replace(self, columns=columns, covariance=triangle, **parts)
 
@@ -81,3 +94,5 @@ class GaussianNoise(Model):
             raise TypeError("a covariance is a lower triangle")
         if any(len(getattr(self, part)) != len(self.columns) for part in _PER_COLUMN):
             raise TypeError("each column has one value of each kind")
+        if self.centre and (len(self.centre) != len(self.columns) or not all(map(math.isfinite, self.centre))):
+            raise TypeError("a rescaled copy has one finite mean for each column")

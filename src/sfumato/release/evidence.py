@@ -26,7 +26,7 @@ from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables import numeric
-from sfumato.tables.columns import codes_of, contiguous, numbers_of
+from sfumato.tables.columns import codes_of, contiguous, noisy_numbers, numbers_of
 from sfumato.tables.margin import scores_of
 from sfumato.tables.row_order import SECRET, WITHIN_FILES
 
@@ -43,7 +43,7 @@ def copy_evidence(table: pa.Table, manifest: Manifest) -> Evidence:
 def lazy_evidence(rows: int, table: TableLoader, manifest: Manifest) -> Evidence:
     """The evidence that one copy gives, read when an attack looks at it."""
     numbers = [
-        Numbers(model, manifest.path_identity(model), Lazy(partial(_read_numbers, table, model)))
+        Numbers(model, manifest.path_identity(model), Lazy(partial(_read_noisy, table, model)))
         for model in of_type(manifest.models, GaussianNoise)
     ]
     numbers += [
@@ -171,7 +171,11 @@ def _read_positions(table: pa.Table, ids: Sequence[str], *, visible: bool) -> Fl
     return np.column_stack(orders).astype(np.float64) if orders else None
 
 
-def _read_numbers(table: TableLoader, model: GaussianNoise | Rotation) -> Floats:
+def _read_noisy(table: TableLoader, model: GaussianNoise) -> Floats:
+    return noisy_numbers(table(), model)
+
+
+def _read_numbers(table: TableLoader, model: Rotation) -> Floats:
     return numbers_of(table(), model.columns)
 
 

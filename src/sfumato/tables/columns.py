@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Rows
+from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.tables import numeric
 from sfumato.tables.domain import Domain
@@ -19,6 +20,20 @@ def numbers_of(table: pa.Table, columns: Sequence[str]) -> Floats:
     for i, name in enumerate(columns):
         values, null = numeric.read(contiguous(table.column(name)))
         out[:, i] = np.where(null, np.nan, values) if null.size else values
+    return out
+
+
+def noisy_numbers(table: pa.Table, model: GaussianNoise) -> Floats:
+    """The numbers of a copy as sums of the original and of noise: a rescaled copy is brought back to that."""
+    return restored(numbers_of(table, model.columns), model)
+
+
+def restored(values: Floats, model: GaussianNoise) -> Floats:
+    """Numbers of a copy, one column per column of its model, as sums of the original and of noise."""
+    if not model.centre:
+        return values
+    centre = np.array(model.centre)
+    out: Floats = centre + (values - centre) / model.shrinkage
     return out
 
 

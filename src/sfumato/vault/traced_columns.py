@@ -19,6 +19,7 @@ from sfumato.mechanisms._copula_scheme import CopulaScheme
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.release.scheme import TableScheme
 from sfumato.tables import numeric
+from sfumato.tables.columns import restored
 from sfumato.tables.margin import Cells, Margin, known_values
 
 _FINE = 1e-3
@@ -73,8 +74,8 @@ class TracedNumbers(TracedColumns):
     def read(self, leaked: pa.Table, schema: pa.Schema) -> Floats:
         return np.array([_numbers(leaked.column(name), schema.field(name).type) for name in self.columns])
 
-    def at_level(self, cells: Floats, level: Level) -> Floats:  # noqa: ARG002
-        return cells
+    def at_level(self, cells: Floats, level: Level) -> Floats:
+        return restored(cells.T, self._scheme.model(level).narrowed(self.columns)).T
 
     def resolution(self, cells: Floats) -> Floats:
         return np.array([_grain(line) ** 2 / 12 for line in cells])

@@ -19,7 +19,7 @@ from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
-from sfumato.tables.columns import codes_of, numbers_of
+from sfumato.tables.columns import codes_of, numbers_of, restored
 from sfumato.tables.partitioned import Part
 from sfumato.tables.source import Source
 
@@ -215,11 +215,16 @@ class Copy:
         return total
 
     def values(self, table: pa.Table, names: Sequence[str]) -> Floats:
-        """The values of numeric columns, one row per record; NaN where missing."""
+        """The values of numeric columns, one row per record; NaN where missing. Noise is additive in them."""
         try:
-            return numbers_of(table, names)
+            values = numbers_of(table, names)
         except pa.ArrowException:
             raise _mismatch(self.manifest) from None
+        for i, name in enumerate(names):
+            model = self.noise_model(name)
+            if model is not None:
+                values[:, [i]] = restored(values[:, [i]], model)
+        return values
 
     def codes(self, table: pa.Table, model: UniformReplacement) -> Rows:
         """The categories of an attribute as integer codes; -1 for a missing value that was not perturbed."""
