@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from importlib.metadata import version
+from typing import Any
 
 import pyarrow as pa
 
@@ -74,11 +75,18 @@ def audit(
         singling_out=singling_out,
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
-        coarsened_columns=_coarsened_columns(released),
-        value_risks=value_risks(released, independent),
-        survival=survival(released),
         software=f"sfumato {version('sfumato')}",
+        **_of_margins(released, independent),
     )
+
+
+def _of_margins(released: AuditInput, independent: AuditInput) -> dict[str, Any]:
+    """What concerns margin-preserving columns only."""
+    return {
+        "coarsened_columns": _coarsened_columns(released),
+        "value_risks": value_risks(released, independent),
+        "survival": survival(released),
+    }
 
 
 def _run_all(

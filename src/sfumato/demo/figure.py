@@ -21,7 +21,7 @@ PLOTTED_COLUMN = "systolic"
 """The column whose estimates are shown."""
 
 _FOLLOWED = 4
-"""The number of patients who are marked in all scatter plots."""
+"""The number of patients who are shown with a letter in all scatter plots."""
 
 
 @dataclass(frozen=True)
@@ -85,9 +85,9 @@ def _scatter_plots(figure: Any, data: FigureData) -> None:
         rows = [int(np.flatnonzero(patients == one)[0]) for one in followed]
         axis.scatter(age[rows], pressure[rows], s=90, color=ORANGE, edgecolors="white", zorder=3)
         for letter, row in zip("ABCD", rows, strict=True):
-            place = (age[row], pressure[row])
+            point = (age[row], pressure[row])
             axis.annotate(
-                letter, place, color="white", fontsize=8, fontweight="bold", ha="center", va="center_baseline", zorder=4
+                letter, point, color="white", fontsize=8, fontweight="bold", ha="center", va="center_baseline", zorder=4
             )
         axis.set_title(title)
         axis.set_xlabel("age (years)")

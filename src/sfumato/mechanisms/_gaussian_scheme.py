@@ -123,7 +123,7 @@ class GaussianScheme(Scheme):
         return [w if step >= 1 else step for w, step in zip(whole, self.step.tolist(), strict=True)]
 
     def _rescaled(self, copy: Floats, fidelity: float, kinds: Sequence[pa.DataType]) -> None:
-        """Draw a copy to the means, so that it has the covariance of the original: `c + √f·(y - c)`, in place.
+        """Scale the copy about the means, so that it has the covariance of the original: `c + √f·(y - c)`, in place.
 
         It is a function of the copy at this level alone, so that no set of such copies tells more than the copies
         that they are made from.
@@ -171,16 +171,18 @@ class GaussianScheme(Scheme):
                     noise[i] = path[point.node.slot]
             for noise, copy in zip(paths, out, strict=True):
                 lattice.add_noise(factor, noise, on_lattice, self.step, copy[:, part])
-        results = [field.type for field in self.fields(batch.schema)]
-        for copy, point in zip(out, points, strict=True) if CENTRE in self._state else ():
-            self._rescaled(copy, point.level.fidelity, results)
-        return [
-            [
-                numeric.write(values, null, kind, name)
-                for values, (_, null), kind, name in zip(copy, read, results, self.columns, strict=True)
-            ]
-            for copy in out
-        ]
+        kinds = [field.type for field in self.fields(batch.schema)]
+        nulls = [null for _, null in read]
+        return [self._written(copy, point.level, nulls, kinds) for copy, point in zip(out, points, strict=True)]
+
+    def _written(
+        self, copy: Floats, level: Level, nulls: Sequence[Mask], kinds: Sequence[pa.DataType]
+    ) -> list[pa.Array]:
+        """The numbers of a copy as columns of their types."""
+        if CENTRE in self._state:
+            self._rescaled(copy, level.fidelity, kinds)
+        columns = zip(copy, nulls, kinds, self.columns, strict=True)
+        return [numeric.write(values, null, kind, name) for values, null, kind, name in columns]
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         stream, (words, _) = Stream(key.derive("gaussian", self.path)), self._read(batch)

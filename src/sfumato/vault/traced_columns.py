@@ -23,7 +23,7 @@ from sfumato.tables.columns import restored
 from sfumato.tables.margin import Cells, Margin, known_values
 
 _FINE = 1e-3
-"""Values with a longer interval of scores are equal to those of the original too often by chance."""
+"""Values with a longer interval of scores are equal to those of the original too often, by coincidence."""
 
 
 class TracedColumns(ABC):

@@ -48,7 +48,7 @@ class Simulation:
 def retained(has: Mask, shows: Mask) -> float:
     """Which part of a group's peculiarity a copy retains.
 
-    A copy shows a group with some records that belong to it, and others by chance.
+    A copy shows a group with some records that belong to it, and others at random.
 
     Args:
         has: which simulated records belong to the group.
@@ -57,8 +57,8 @@ def retained(has: Mask, shows: Mask) -> float:
     """
     if shows.sum() < _FEWEST or has.sum() < _FEWEST:
         return 0.0
-    chance = float(has.mean())
-    return max((float(has[shows].mean()) - chance) / (1 - chance), 0.0) if chance < 1 else 1.0
+    share = float(has.mean())
+    return max((float(has[shows].mean()) - share) / (1 - share), 0.0) if share < 1 else 1.0
 
 
 def correlation(one: Floats, other: Floats) -> float:
