@@ -18,6 +18,9 @@ _NAMED = 5
 MEASURES = {"error": "residual error", "success": "accuracy"}
 """The measures of a column's risk, as a reader knows them."""
 
+_VISIBLE_GAIN = 0.005
+"""A smaller difference between residual errors is not mentioned."""
+
 _SINGLED_OUT = 0.5
 """Values that a copy shows for records that have them, with a larger share of these, are named."""
 
@@ -155,6 +158,7 @@ def notes(audit: Audit) -> list[str]:
         out.append(f"Only some attacks were run: {', '.join(score.attack for score in audit.all_copies.scores)}.")
     if audit.singling_out is not None:
         out += [_outlier_note(column) for column in audit.singling_out.columns if column.records]
+    out += [_pooled_note(audit, risk) for risk in audit.column_risks if _gains(audit, risk)]
     out += [_survival_note(one) for one in audit.survival if one.expected > _SINGLED_OUT]
     out += [f"An attack failed: {skipped.reason}." for skipped in audit.all_copies.skipped if skipped.failed]
     if audit.audited_rows < audit.rows:
@@ -172,6 +176,19 @@ def _outlier_note(column: ColumnOutliers) -> str:
     return (
         f"{column.column}: {count} at risk of singling out, with fewer than {MIN_NEIGHBOURS} others within two noise "
         f"standard deviations{advice}."
+    )
+
+
+def _gains(audit: Audit, risk: ColumnRisk) -> bool:
+    """Whether all copies show more of a column than the best one, as they may where it shows less than its level."""
+    return risk.column in audit.coarsened_columns and risk.single_copy - risk.all_copies > _VISIBLE_GAIN
+
+
+def _pooled_note(audit: Audit, risk: ColumnRisk) -> str:
+    least = 1 - max(copy.fidelity for copy in audit.copies)
+    return (
+        f"{risk.column}: all copies together leave {risk.all_copies:.1%}, the best one alone {risk.single_copy:.1%}, "
+        f"and its level allows no attack to leave less than {least:.1%} of the variance of its scores."
     )
 
 

@@ -13,7 +13,7 @@ from sfumato.audit.copula_checks import GroupedScores, copula_checks
 from sfumato.audit.linear_map_checks import MappedCopy, linear_map_checks
 from sfumato.audit.noise_checks import NoisyCopy, noise_checks
 from sfumato.audit.replacement_checks import CategoryColumn, attribute_independence_checks, replacement_checks
-from sfumato.release.evidence import original_on_lattice
+from sfumato.release.evidence import original_within_range
 
 FALSE_ALARM_RATE = 1e-6
 """The probability that an audit of sound copies raises an alarm, at most."""
@@ -42,7 +42,7 @@ def _number_checks(audited: AuditInput) -> list[Check]:
     paths: dict[str, list[NoisyCopy]] = {}
     for name, copy in zip(audited.names, audited.copies, strict=True):
         for part in (part for part in copy.numbers if part.copula is None):
-            noisy = NoisyCopy.of(name, part, original_on_lattice(audited.original, part.model))
+            noisy = NoisyCopy.of(name, part, original_within_range(audited.original, part.model))
             paths.setdefault(part.path, []).append(noisy)
     return [check for copies in paths.values() for check in noise_checks(copies)]
 

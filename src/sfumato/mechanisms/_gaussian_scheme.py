@@ -59,6 +59,9 @@ class Spec(Protocol):
     @property
     def clip(self) -> tuple[Any, Any] | None: ...
     def bounds(self, kind: pa.DataType) -> tuple[float, float]: ...
+    @property
+    def range(self) -> tuple[Any, Any] | None: ...
+    def shown_range(self, kind: pa.DataType) -> tuple[float, float]: ...
 
 
 class GaussianScheme(Scheme):
@@ -113,7 +116,14 @@ class GaussianScheme(Scheme):
             collusion_resistant=True,
             epsilon=self._state.get(EPSILON),
             centre=tuple(self._state.get(CENTRE, ())),
+            range=self._ranges,
         )
+
+    @property
+    def _ranges(self) -> tuple[tuple[Any, Any] | None, ...]:
+        """The range that each column is shown in, or none; empty where no column has one."""
+        ranges = tuple(None if spec.range is None else encoded_clip(spec.range) for spec in self._specs)
+        return ranges if any(ranges) else ()
 
     def _shown_steps(self, fidelity: float) -> list[float]:
         """The lattice of each column in a copy; whole numbers are rounded once more when a copy is rescaled."""
@@ -181,6 +191,9 @@ class GaussianScheme(Scheme):
         """The numbers of a copy as columns of their types."""
         if CENTRE in self._state:
             self._rescaled(copy, level.fidelity, kinds)
+        for line, spec, kind in zip(copy, self._specs, kinds, strict=True):
+            if spec.range is not None:
+                np.clip(line, *spec.shown_range(kind), out=line)
         columns = zip(copy, nulls, kinds, self.columns, strict=True)
         return [numeric.write(values, null, kind, name) for values, null, kind, name in columns]
 

@@ -43,6 +43,8 @@ class Column:
     integer: bool = False
     max_clipped: float = MAX_CLIPPED
     """The largest share of the values that the clip may move."""
+    range: tuple[Any, Any] | None = None
+    """The range that values are shown in; those beyond are moved to its ends."""
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> Column:
@@ -50,7 +52,8 @@ class Column:
         spread = options.get("spread")
         return cls(
             name,
-            clip=_clip(name, options["clip"]) if "clip" in options else None,
+            clip=_ends(name, "clip", options["clip"]) if "clip" in options else None,
+            range=_ends(name, "range", options["range"]) if "range" in options else None,
             scale=number(name, "scale", options.get("scale", 1.0), above=0),
             spread=None if spread is None else number(name, "spread", spread, above=0),
             integer=truth(name, "integer", options.get("integer", False)),
@@ -59,17 +62,24 @@ class Column:
 
     def bounds(self, kind: pa.DataType) -> tuple[float, float]:
         """The clip in the units of the column's type."""
-        if self.clip is None:
+        return self._in_units("clip", self.clip, kind)
+
+    def shown_range(self, kind: pa.DataType) -> tuple[float, float]:
+        """The range that values are shown in, in the units of the column's type."""
+        return self._in_units("range", self.range, kind)
+
+    def _in_units(self, option: str, stated: tuple[Any, Any] | None, kind: pa.DataType) -> tuple[float, float]:
+        if stated is None:
             return -math.inf, math.inf
         dated = types.is_date(kind) or types.is_timestamp(kind)
-        if isinstance(self.clip[0], date) == dated:
+        if isinstance(stated[0], date) == dated:
             try:
-                ends = numeric.read(pa.array(self.clip).cast(kind))[0] if dated else self.clip
+                ends = numeric.read(pa.array(stated).cast(kind))[0] if dated else stated
                 return float(ends[0]), float(ends[1])
             except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError):
                 pass  # a date with a time of day for a column of dates, say
         raise SourceError(
-            f"`clip` of column {self.name!r} must be of its type {kind}, got {self.clip[0]} to {self.clip[1]}"
+            f"`{option}` of column {self.name!r} must be of its type {kind}, got {stated[0]} to {stated[1]}"
         )
 
     def assumed(self, low: float, high: float) -> float:
@@ -90,13 +100,13 @@ def _share(name: str, stated: Any) -> float:
     return share
 
 
-def _clip(name: str, stated: Any) -> tuple[Any, Any]:
+def _ends(name: str, option: str, stated: Any) -> tuple[Any, Any]:
     if isinstance(stated, list) and len(stated) == 2:
         moments = all(isinstance(end, date) for end in stated)
-        low, high = stated if moments else (number(name, "clip", end) for end in stated)
+        low, high = stated if moments else (number(name, option, end) for end in stated)
         if type(low) is type(high) and getattr(low, "tzinfo", None) == getattr(high, "tzinfo", None) and low < high:
             return low, high
-    raise PolicyError(f"`clip` of column {name!r} must be [lowest, highest], the lowest first, got {stated!r}")
+    raise PolicyError(f"`{option}` of column {name!r} must be [lowest, highest], the lowest first, got {stated!r}")
 
 
 @dataclass(frozen=True)
@@ -104,7 +114,7 @@ class Gaussian(Mechanism):
     """All `gaussian` columns of a policy, perturbed jointly so that the noise has their correlations."""
 
     reference = "li2012, sections 3.1 and 5, Theorems 4 and 5"
-    options = frozenset({"clip", "max_clipped", "scale", "spread", "integer"})
+    options = frozenset({"clip", "max_clipped", "scale", "spread", "integer", "range"})
     measures = frozenset({"rmse", "error"})
     adds_noise = True
     examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))
@@ -147,6 +157,7 @@ class Gaussian(Mechanism):
                     "role uniform"
                 )
             spec.bounds(kind)
+            spec.shown_range(kind)
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
         if isinstance(earlier, Extent):

@@ -12,6 +12,7 @@ from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
 
 _PER_COLUMN = ("scale", "step", "clip", "rounding")
+_OPTIONAL = ("centre", "range")
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,16 @@ class GaussianNoise(Model):
     """The covariance was measured with this ε of differential privacy; none if it was only rounded."""
     centre: tuple[float, ...] = ()
     """Where the policy asks for `rescale`, the rounded mean `c` of each column: the copy shows `c + √f·(Y - c)`."""
+    range: tuple[tuple[Any, Any] | None, ...] = ()
+    """Where the policy states one, the range that a column is shown in: values beyond are moved to its ends."""
 
     @property
     def is_collusion_resistant(self) -> bool:
         return self.collusion_resistant
+
+    @property
+    def coarsened_columns(self) -> tuple[str, ...]:
+        return tuple(name for name, ends in zip(self.columns, self.range, strict=False) if ends is not None)
 
     @property
     def shrinkage(self) -> float:
@@ -71,7 +78,12 @@ class GaussianNoise(Model):
         how = "to few digits" if self.epsilon is None else f"with differential privacy, ε = {self.epsilon:g}"
         shape = Limit(f"The shape of the noise shows how the numeric columns vary together, {how}")
         missing = Limit("A missing value is released as missing", self.columns)
-        return [*([outliers] if unclipped else []), shape, missing]
+        moved = Limit(
+            "Shown within a range",
+            self.coarsened_columns,
+            "Values beyond its ends are moved there, and the promise is that of the copy before that.",
+        )
+        return [*([outliers] if unclipped else []), shape, missing, *([moved] if moved.columns else [])]
 
     def describe(self, column: str, amount: Amount) -> str:
         step = self.step[self.columns.index(column)]
@@ -85,7 +97,8 @@ class GaussianNoise(Model):
             return self
         triangle = tuple(tuple(self.covariance[i][j] for j in kept if j <= i) for i in kept)
         parts: dict[str, Any] = {part: tuple(getattr(self, part)[i] for i in kept) for part in _PER_COLUMN}
-        parts["centre"] = tuple(self.centre[i] for i in kept) if self.centre else ()
+        parts |= {part: tuple(getattr(self, part)[i] for i in kept) for part in _OPTIONAL if getattr(self, part)}
+        parts["range"] = parts["range"] if any(parts.get("range", ())) else ()
         columns = tuple(self.columns[i] for i in kept)
         return dataclasses.replace(self, columns=columns, covariance=triangle, **parts)
 
@@ -94,5 +107,9 @@ class GaussianNoise(Model):
             raise TypeError("a covariance is a lower triangle")
         if any(len(getattr(self, part)) != len(self.columns) for part in _PER_COLUMN):
             raise TypeError("each column has one value of each kind")
-        if self.centre and (len(self.centre) != len(self.columns) or not all(map(math.isfinite, self.centre))):
-            raise TypeError("a rescaled copy has one finite mean for each column")
+        if any(len(getattr(self, part)) not in (0, len(self.columns)) for part in _OPTIONAL):
+            raise TypeError(
+                "each column has a mean where a copy is rescaled, and a range, or none, where some have one"
+            )
+        if not all(map(math.isfinite, self.centre)) or any(ends is not None and len(ends) != 2 for ends in self.range):
+            raise TypeError("means are finite, and a range has two ends")

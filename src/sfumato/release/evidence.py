@@ -26,9 +26,12 @@ from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables import numeric
-from sfumato.tables.columns import codes_of, contiguous, noisy_numbers, numbers_of
+from sfumato.tables.columns import codes_of, contiguous, noisy_numbers, numbers_of, restored
 from sfumato.tables.margin import scores_of
 from sfumato.tables.row_order import SECRET, WITHIN_FILES
+
+_FAR = 4.5
+"""Noise of more standard deviations is not to be expected, in any of a table's records."""
 
 TableLoader = Callable[[], pa.Table]
 
@@ -142,6 +145,18 @@ def original_on_lattice(table: pa.Table, model: GaussianNoise) -> Floats:
             low, high = _bounds(clip, table.schema.field(name).type)
             values[:, i] = np.clip(values[:, i], low, high)
         values[:, i] = np.rint(values[:, i] / step) * step
+    return values
+
+
+def original_within_range(table: pa.Table, model: GaussianNoise) -> Floats:
+    """The same where a copy shows the noise: NaN for values so near the end of a range that noise crosses it."""
+    values = original_on_lattice(table, model)
+    for i, (name, ends) in enumerate(zip(model.columns, model.range, strict=False)):
+        if ends is not None:
+            shown = np.array([_bounds(ends, table.schema.field(name).type)]).T
+            low, high = restored(shown, model.narrowed([name]))[:, 0]
+            reach = _FAR * model.deviation(name)
+            values[(values[:, i] < low + reach) | (values[:, i] > high - reach), i] = np.nan
     return values
 
 

@@ -11,9 +11,11 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.audit import audit
-from sfumato.errors import PolicyError
+from sfumato.audit.messages import verdict
+from sfumato.errors import MiningError, PolicyError, SourceError
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.mining import MINERS, ask
+from sfumato.mining.report.profile import profile
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 
@@ -131,8 +133,44 @@ def test_a_leak_is_traced(tmp_path: Path) -> None:
         (("rescale = true", 'rescale = "yes"'), "rescale"),
         (("integer = true", "scale = 2"), "without `scale` or `spread`, as 'whole' has"),
         (('size = "gaussian"', 'size = { role = "gaussian", spread = 3 }'), "as 'size' has"),
+        (('size = "gaussian"', 'size = { role = "gaussian", range = [3, 1] }'), "`range` of column 'size' must be"),
+        (('day = "gaussian"', 'day = { role = "gaussian", range = [3, 9] }'), "`range` of column 'day' must be of its"),
     ],
 )
 def test_wrong_settings(change: tuple[str, str], message: str) -> None:
-    with pytest.raises(PolicyError, match=message):
+    with pytest.raises((PolicyError, SourceError), match=message):
         sf.Policy.loads(POLICY.replace(*change)).fit(_table())
+
+
+RANGED = POLICY.replace('size = "gaussian"', 'size = { role = "gaussian", range = [70, 130] }')
+
+
+def test_a_column_within_a_range(tmp_path: Path) -> None:
+    """Values beyond are moved to its ends; the audit tests the records whose noise cannot reach them."""
+    copies = _copies(RANGED)
+    for copy in copies.values():
+        values = copy["size"].to_numpy()
+        assert (values.min(), values.max()) == (70, 130)
+    found = audit(_table(), copies, attacks=["llse"])
+    assert found.soundness.sound
+    assert found.coarsened_columns == ("size",)
+    assert "the level of the best of them allows" in verdict(found)
+    stored = tmp_path / "copy.parquet"
+    sf.release_file(sf.Policy.loads(RANGED).fit(_table()), _table(), stored, "near", KEY)
+    [model] = of_type(sf.Manifest.of(stored).models, GaussianNoise)
+    assert model.coarsened_columns == ("size",)
+    assert model.narrowed(["whole"]).range == ()
+    assert MINERS["moments"]().fit(stored).columns_ == ["heavy", "whole", "day"]
+    for question in ("select avg(size) from copy", "select count(*) from copy where size < 90"):
+        with pytest.raises(MiningError, match="shown within a range"):
+            ask(stored, question)
+    assert profile(stored, densities=False).numbers
+
+
+def test_less_noise_within_a_range_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = _table()
+    wide = RANGED.replace("[70, 130]", "[0, 200]")
+    assert audit(table, _copies(wide), attacks=["llse"]).soundness.sound
+    before = GaussianScheme._rescaled
+    monkeypatch.setattr(GaussianScheme, "_rescaled", lambda self, copy, f, kinds: before(self, copy, 1.1 * f, kinds))
+    assert not audit(table, _copies(wide), attacks=["llse"]).soundness.sound

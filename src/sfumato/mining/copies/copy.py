@@ -82,7 +82,13 @@ class Copy:
 
     def noise_model(self, name: str) -> GaussianNoise | None:
         """The Gaussian noise model of one column by itself; none if the column carries no such noise."""
-        return next((model.narrowed([name]) for model in of_type([self.model(name)], GaussianNoise)), None)
+        model = next((model.narrowed([name]) for model in of_type([self.model(name)], GaussianNoise)), None)
+        if model is not None and model.range:
+            raise MiningError(
+                f"{name!r} is shown within a range, so that its noise is not normal and cannot be corrected for; use "
+                "it as it stands, or ask for a copy without `range`"
+            )
+        return model
 
     def replacement_model(self, name: str) -> UniformReplacement | None:
         """The uniform replacement model of a column and those perturbed jointly with it; none if there is none."""
@@ -113,7 +119,8 @@ class Copy:
     @property
     def noisy_columns(self) -> list[str]:
         """The numeric columns that carry Gaussian noise."""
-        return [name for name in self.column_names if self.noise_model(name)]
+        models = ((name, of_type([self.model(name)], GaussianNoise)) for name in self.column_names)
+        return [name for name, found in models if found and name not in found[0].coarsened_columns]
 
     @property
     def replaced_columns(self) -> list[str]:
