@@ -108,9 +108,9 @@ def _explore(page: Page) -> None:
     """Two recipients together learn no more than the better one alone; with independent noise they would."""
     page.get_by_role("link", name="What if they collude?").click()
     verdict = page.locator("#summary")
-    expect(verdict).to_contain_text("office, press together learn no more than office alone")
+    expect(verdict).to_contain_text("office, press together learn no more than the level of office allows")
     residual = [float(share) for share in re.findall(r"([\d.]+) %", verdict.inner_text())]
-    assert residual[0] == pytest.approx(50, abs=5)
+    assert 50 < residual[0] < 70  # at fidelity 0.5; categories show less than their scores
     assert residual[1] < residual[0] - 3
     page.get_by_label("press").uncheck()
     expect(verdict).to_contain_text("office alone has the copy")
@@ -149,7 +149,7 @@ def _fetch(page: Page, token: str, expected: bytes) -> None:
         page.get_by_role("link", name="Parquet").click()
     assert Path(downloading.value.path()).read_bytes() == expected
     assert downloading.value.suggested_filename == "survey.v1.parquet"
-    assert "press" not in page.content()
+    assert not re.search(r"\bpress\b", page.content())
     page.goto("/console")
     expect(page).to_have_url(re.compile("/mine$"))  # redirected to the page for recipients
     page.get_by_role("button", name="Sign out").click()

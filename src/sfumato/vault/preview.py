@@ -34,6 +34,9 @@ ROWS = 4_000
 SHOWN = 10
 """The number of records in a preview."""
 
+_PLAIN = 1e12
+"""Whole numbers below this are shown in full."""
+
 _MAX_SAMPLES = 32
 """The most samples in the cache."""
 
@@ -90,6 +93,7 @@ def collusion(vault: VaultLifecycle, dataset: str, recipients: Sequence[str]) ->
     return {
         "dataset": dataset,
         "records": len(audit_input.truth),
+        "coarsened": any(m.coarsened_columns for manifest in audit_input.manifests for m in manifest.models),
         "recipients": [{"name": name, "fidelity": holders[name].fidelity} for name in order],
         "numbers": _numbers(audit_input, independent) if all(copy.numbers for copy in audit_input.copies) else None,
         "categories": [
@@ -234,7 +238,9 @@ def _format(value: pa.Scalar) -> str:
     if not value.is_valid:
         return ""
     plain = value.as_py()
-    return f"{plain:.5g}" if isinstance(plain, float) else str(plain)
+    if not isinstance(plain, float):
+        return str(plain)
+    return f"{plain:.0f}" if plain.is_integer() and abs(plain) < _PLAIN else f"{plain:.5g}"
 
 
 def _list(values: Floats) -> list[float | None]:

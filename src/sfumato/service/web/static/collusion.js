@@ -78,7 +78,8 @@ function verdict(found) {
   const names = found.recipients.map((one) => one.name).join(", ");
   const fidelity = formatNumber(best.fidelity);
   if (found.recipients.length === 1) return `${names} alone has the copy at fidelity ${fidelity}. Select a second recipient.`;
-  const conclusion = `${names} together learn no more than ${best.name} alone (fidelity ${fidelity})`;
+  const most = found.coarsened ? `the level of ${best.name} allows` : `${best.name} alone`;
+  const conclusion = `${names} together learn no more than ${most} (fidelity ${fidelity})`;
   if (!found.numbers) return `${conclusion}. ${UPPER_BOUND}`;
   const { actual, independent } = found.numbers.residual_error;
   return `${conclusion}: their best linear estimate leaves ${percent(actual)} of the variance, and with independent noise `
