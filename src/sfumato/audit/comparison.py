@@ -28,9 +28,17 @@ def column_risks(
     those on all copies and of those on single ones.
     """
     return [
-        *_number_risks(released.truth.columns, single_copy, all_copies, independent),
+        *_number_risks(_varying_columns(released), single_copy, all_copies, independent),
         *_category_risks(single_copy, all_copies, independent),
     ]
+
+
+def _varying_columns(released: AuditInput) -> list[str]:
+    """The columns of numbers, or scores, that vary: of a constant one there is nothing to find out."""
+    columns = released.truth.columns
+    values = released.truth.numbers(columns)
+    first = [line[np.isfinite(line)][:1] for line in values.T]
+    return [c for c, line, one in zip(columns, values.T, first, strict=True) if (line[np.isfinite(line)] != one).any()]
 
 
 def _number_risks(

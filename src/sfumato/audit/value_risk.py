@@ -43,13 +43,26 @@ def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRi
     best = max(range(len(released.copies)), key=lambda i: released.manifests[i].fidelity)
     evidence = [released.single(best, known_records=True), released.combined(), independent.combined()]
     found = [dict(_estimates(one, released, columns, unknown)) for one in evidence]
-    return tuple(_risk(name, margin, released, unknown, found) for name, margin in columns.items())
+    risks = (_risk(name, margin, released, unknown, found) for name, margin in columns.items())
+    return tuple(risk for risk in risks if risk is not None)
 
 
 def margins_of(released: AuditInput) -> dict[str, Margin]:
     """The margins of all columns that have one."""
     models = [model for manifest in released.manifests for model in of_type(manifest.models, GaussianCopula)]
     return {name: Margin.decode(data) for m in models for name, data in zip(m.columns, m.margins, strict=True)}
+
+
+def score_error(estimated: Floats, truth: Floats) -> float:
+    """The mean square error of estimated scores, where `truth` are the mean scores of values: 1 without any value.
+
+    What a value leaves open of its score is added.
+    """
+    both = np.isfinite(estimated) & np.isfinite(truth)
+    if not both.any():
+        return 1.0
+    within = max(1.0 - float(truth[both].var()), 0.0)
+    return float(((estimated[both] - truth[both]) ** 2).mean()) + within
 
 
 def value_estimates(scores: Floats, error: float, margin: Margin) -> Floats:
@@ -82,26 +95,26 @@ def _estimates(
         for name, margin in columns.items():
             if name in estimate.columns:
                 i = estimate.columns.index(name)
-                known = truth[:, i][np.isfinite(truth[:, i])]
-                within = max(1.0 - float(known.var()), 0.0) if len(known) else 0.0
-                error = float(np.nanmean((estimate.values[:, i] - truth[:, i]) ** 2)) + within
+                error = score_error(estimate.values[:, i], truth[:, i])
                 made[name].append(value_estimates(np.nan_to_num(estimate.values[:, i]), error, margin))
     yield from made.items()
 
 
 def _risk(
     name: str, margin: Margin, released: AuditInput, rows: Rows, found: list[dict[str, list[Floats]]]
-) -> ColumnRisk:
-    """The best of the attacks by each adversary, in records that have a value."""
+) -> ColumnRisk | None:
+    """The best of the attacks by each adversary, in records that have a value; none for a column that is constant."""
     array = known_values(contiguous(released.original.column(name)), margin)
     cells = margin.cells(array, name).take(rows)
     truth = cells.integers[~cells.missing].astype(np.float64)
+    if not len(truth) or truth.min() == truth.max():
+        return None
     values = [[one[~cells.missing] for one in estimates[name]] for estimates in found]
     if margin.values:
         shares = np.bincount(truth.astype(np.int64)) / max(len(truth), 1)
         results = [max((float((one == truth).mean()) for one in some), default=np.nan) for some in values]
         return ColumnRisk((name,), "success", float(shares.max(initial=0.0)), *_ordered(results, max), ATTACK)
-    variance = float(truth.var()) or 1.0
+    variance = float(truth.var())
     results = [min((float(((one - truth) ** 2).mean()) / variance for one in some), default=np.nan) for some in values]
     return ColumnRisk((name,), "error", 1.0, *_ordered(results, min), ATTACK)
 

@@ -17,7 +17,7 @@ from sfumato.audit.attack import attack
 from sfumato.audit.messages import table as text_table
 from sfumato.audit.report import page
 from sfumato.audit.result import Audit, ColumnRisk
-from sfumato.audit.value_risk import value_estimates
+from sfumato.audit.value_risk import score_error, value_estimates
 from sfumato.demo.clinic import POLICY, clinic
 from sfumato.demo.figure import PLOTTED_COLUMN, ColumnErrors, FigureData, draw
 from sfumato.errors import ReleaseError
@@ -184,7 +184,7 @@ def _estimated(copies: list[Any], table: pa.Table) -> Floats:
     rows = pc.index_in(table.column("patient"), value_set=estimate.records.column("patient"))
     truth = margin.mean_scores(margin.cells(contiguous(table.column(PLOTTED_COLUMN)), PLOTTED_COLUMN))
     in_order = scores[rows.to_numpy()]
-    return margin.step * value_estimates(in_order, float(((in_order - truth) ** 2).mean()), margin)
+    return margin.step * value_estimates(in_order, score_error(in_order, truth), margin)
 
 
 def _vault(folder: Path, policy: Policy, table: pa.Table) -> Vault:

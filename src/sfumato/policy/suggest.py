@@ -121,6 +121,8 @@ def _column_lines(examined: pa.Table, plain: Collection[str]) -> tuple[list[str]
         has_id = has_id or role == "id"
         if name not in plain and role in ("gaussian", "uniform"):
             role, options, why = _margin_preserving(options, why)
+        elif name in plain and role == "copula":
+            role, why = DROP, "times of day, which only copula can perturb; left out."
         value = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {_key(name)}: {why}\n{_key(name)} = {value}\n")
     return lines, has_id
@@ -142,6 +144,8 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
         return _numbers(array, "amounts")
     if numeric.is_temporal(plain):
         return "gaussian", {}, f"times ({kind}), which keep their type."
+    if types.is_time(plain):
+        return "copula", {}, "times of day; copies have its margin."
     if types.is_integer(plain):
         if distinct <= FEW:
             return _categories(array, distinct, "codes")

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from sfumato.attacks import ATTACKS, Estimate, record_errors
 from sfumato.audit.audit_input import AuditInput
-from sfumato.audit.value_risk import bin_probabilities, margins_of, value_estimates
+from sfumato.audit.value_risk import bin_probabilities, margins_of, score_error, value_estimates
 from sfumato.kernels import Floats, Words
 from sfumato.levels import Level
 from sfumato.release.evidence import original_records
@@ -127,6 +127,8 @@ def _in_values(audit_input: AuditInput, found: Sequence[Estimate]) -> dict[str, 
     margins, out = margins_of(audit_input), {}
     for i, name in enumerate(found[0].columns):
         truth = audit_input.truth.numbers([name])[:, 0]
+        if not np.isfinite(truth).any():
+            continue
         if name not in margins:
             if name in audit_input.original.column_names:  # whether a value is missing is no column
                 out[name] = (truth, *(one.values[:, i] for one in found))
@@ -135,7 +137,7 @@ def _in_values(audit_input: AuditInput, found: Sequence[Estimate]) -> dict[str, 
             cells = margin.cells(contiguous(audit_input.original.column(name)), name)
             estimates = []
             for one in found:
-                error = float(np.nanmean((one.values[:, i] - truth) ** 2))
+                error = score_error(one.values[:, i], truth)
                 estimates.append(value_estimates(np.nan_to_num(one.values[:, i]), error, margin))
             known = np.where(cells.missing, np.nan, margin.step * cells.integers)
             out[name] = (known, *(margin.step * one for one in estimates))
@@ -180,10 +182,11 @@ def _preserved_categories(audit_input: AuditInput, independent: AuditInput) -> l
         there = np.flatnonzero(~cells.missing)
         codes = np.searchsorted(np.array(margin.low), cells.integers[there], side="right") - 1
         truth, found = audit_input.truth.numbers([name])[there, 0], []
-        within = max(1 - float(truth.var()), 0.0)
+        if not len(there):
+            continue
         for estimate in _linear_estimates(audit_input, independent):
             scores = np.nan_to_num(estimate.values[there, estimate.columns.index(name)])
-            masses = bin_probabilities(scores, float(((scores - truth) ** 2).mean()) + within, margin)
+            masses = bin_probabilities(scores, score_error(scores, truth), margin)
             found.append(float(masses[np.arange(len(codes)), codes].mean()))
         blind = float(np.bincount(codes).max() / max(len(codes), 1))
         out.append({"name": name, "baseline": blind, "actual": found[0], "independent": found[1]})

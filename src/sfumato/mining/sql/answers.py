@@ -22,6 +22,7 @@ from sfumato.mining.copies.quantiles import Bins
 from sfumato.mining.features.contingency import perturbed_factors
 from sfumato.mining.sql.cells import Cells, NoisyRange, estimated_answer
 from sfumato.mining.sql.margin_answers import margin_answer
+from sfumato.mining.sql.numbers import as_number
 from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, parse, quoted, run
 
 
@@ -174,7 +175,7 @@ def _cell_query(copy: Copy, plan: _Plan, noisy_range: NoisyRange | None) -> str:
     selected = [*map(quoted, [*plan.keys, *plan.categories])]
     if noisy_range is not None:
         conditions.append(f"{quoted(noisy_range.column)} IS NOT NULL")
-        number, bins = _as_number(copy, noisy_range.column), noisy_range.bins
+        number, bins = as_number(copy, noisy_range.column), noisy_range.bins
         selected.append(f'CAST(floor(({number} - {bins.origin!r}) / {bins.width!r}) AS BIGINT) AS "#range"')
     where = f" WHERE {' AND '.join(f'({condition})' for condition in conditions)}" if conditions else ""
     return f"SELECT {', '.join([*selected, *_totals(copy, plan.summed)])} FROM copy{where} GROUP BY ALL"  # noqa: S608
@@ -184,7 +185,7 @@ def _totals(copy: Copy, summed: tuple[str, ...]) -> list[str]:
     """The totals of a cell: the number of rows, and for each summed column its count, sum and sum of squares."""
     out = ['count(*) AS "#rows"']
     for i, name in enumerate(summed):
-        x = _as_number(copy, name) if copy.is_numeric(name) else "0"
+        x = as_number(copy, name) if copy.is_numeric(name) else "0"
         out.append(f'count({quoted(name)}) AS "#n{i}"')
         out += [f'coalesce(sum({x}), 0) AS "#s{i}"', f'coalesce(sum({x} * {x}), 0) AS "#q{i}"']
     return out
@@ -221,18 +222,3 @@ def _bound(copy: Copy, name: str, literal: float | str) -> float:
             f"{name!r} must be compared with a number, date or time, got {literal!r}; write one such as 2025-01-31"
         ) from None
     return float(copy.values(pa.table({name: time}), [name])[0, 0])
-
-
-def _as_number(copy: Copy, name: str) -> str:
-    """The SQL expression of a column as a number; dates count in days since 1970."""
-    kind, model = copy.source.schema.field(name).type, copy.noise_model(name)
-    number = f"{quoted(name)}::DOUBLE"
-    if pa.types.is_date(kind):
-        number = f"(CAST({quoted(name)} AS DATE) - DATE '1970-01-01')::DOUBLE"
-    if pa.types.is_timestamp(kind) or pa.types.is_duration(kind):
-        raise MiningError(
-            f"{name!r} holds timestamps or durations, which SQL queries do not support; use Moments for it"
-        )
-    if model is None or not model.centre:
-        return number
-    return f"({model.centre[0]!r} + ({number} - {model.centre[0]!r}) / {model.shrinkage!r})"

@@ -20,6 +20,7 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Mask
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.simulation import Simulation, correlation, retained
+from sfumato.mining.sql.numbers import as_number
 from sfumato.mining.sql.parser import Output, Query, new_session, quoted, run
 from sfumato.tables.columns import numbers_of
 from sfumato.tables.margin import Margin
@@ -65,7 +66,7 @@ class _Totals:
         session.register("copy", table)
         totals = ["count(*) AS n"]
         for i, name in enumerate(_summed(query)):
-            number = f"{quoted(name)}::DOUBLE" if copy.is_numeric(name) else "0"
+            number = as_number(copy, name) if copy.is_numeric(name) else "0"
             totals += [f"count({quoted(name)}) AS m{i}", f"sum({number}) AS s{i}", f"sum({number} * {number}) AS q{i}"]
         selected = ", ".join([*map(quoted, query.groups), *totals])
         found = run(session, f"SELECT {selected} FROM copy WHERE {_condition(query)} GROUP BY ALL")  # noqa: S608
