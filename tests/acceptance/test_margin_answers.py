@@ -19,7 +19,7 @@ from sfumato.release.scheme import TableScheme
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 GROUPS = ("sex", "race", "workclass", "relationship", "income", "education")
-TARGETS = ("age", "hours-per-week", "education-num")
+TARGETS = ("age", "hours-per-week", "education-num", "fnlwgt", "capital-gain")
 ALONE = (
     *(f'select "{name}", count(*) as n from copy group by "{name}"' for name in GROUPS),  # noqa: S608
     *(f'select avg("{name}") as n from copy' for name in TARGETS),  # noqa: S608
@@ -34,7 +34,7 @@ RELATIONS = (
 
 @cache
 def _adult() -> tuple[pa.Table, TableScheme]:
-    table = adult_table().drop_columns(["fnlwgt", "capital-gain", "capital-loss"])
+    table = adult_table()
     roles = "".join(f'"{name}" = "copula"\n' for name in table.column_names)
     policy = f'dataset = "adult"\n[levels]\nhigh = 0.9\nmiddle = 0.6\nlow = 0.2\n[columns]\n{roles}'
     return table, sf.Policy.loads(policy).fit(table)

@@ -108,6 +108,8 @@ class _Histogram:
 
     def neighbours_of(self, bins: Rows) -> Rows:
         """The number of neighbours of a value in each of these bins."""
+        if not len(self.bins):
+            return np.zeros_like(bins)
         found: Rows = self.neighbours[np.minimum(np.searchsorted(self.bins, bins), len(self.bins) - 1)]
         return found
 

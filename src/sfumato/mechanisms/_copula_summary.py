@@ -21,7 +21,7 @@ from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.mechanisms import Summary
 from sfumato.mechanisms._gaussian_summary import finite, in_range
-from sfumato.tables.margin import is_number, read_numbers
+from sfumato.tables.margin import is_number, plain, read_numbers
 
 _MOST_VALUES = 1 << 16
 """The most different values of a column that are counted apart."""
@@ -30,6 +30,9 @@ _MOST_CATEGORIES = 1 << 12
 """The most categories of a column; a column with more is an identifier, or free text."""
 
 _SIGN = np.uint64(1 << 63)
+
+_LARGEST = 2.0**62
+"""The largest number that bins of whole numbers can end at."""
 
 _STEPS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """How many units of a time type make a second."""
@@ -87,6 +90,8 @@ class Numbers:
         finite(values, null, name)
         present = values[~null] if null.size else values
         in_range(present, name)
+        if not types.is_floating(array.type) and np.abs(present).max(initial=0.0) >= _LARGEST:
+            raise SourceError(f"column {name!r} must hold numbers below 2^62, and some are larger; use a larger unit")
         words, counts = np.unique(_to_words(present), return_counts=True)
         precision = Precision.of(present, array.type)
         return _shortened(cls(array.type, words, counts, 0, precision, len(values) - len(present)))
@@ -164,7 +169,7 @@ class Occurrences(Summary):
     @classmethod
     def of(cls, batch: pa.RecordBatch, names: Sequence[str]) -> Occurrences:
         """The values of some rows."""
-        arrays = [(batch.column(name), name) for name in names]
+        arrays = [(plain(batch.column(name)), name) for name in names]
         return cls(tuple((Numbers if is_number(a.type) else Categories).of(a, name) for a, name in arrays))
 
     def merge(self, other: Self) -> Self:

@@ -193,7 +193,9 @@ class GaussianScheme(Scheme):
             self._rescaled(copy, level.fidelity, kinds)
         for line, spec, kind in zip(copy, self._specs, kinds, strict=True):
             if spec.range is not None:
-                np.clip(line, *spec.shown_range(kind), out=line)
+                low, high = spec.shown_range(kind)
+                whole = not types.is_floating(kind)
+                np.clip(line, math.ceil(low) if whole else low, math.floor(high) if whole else high, out=line)
         columns = zip(copy, nulls, kinds, self.columns, strict=True)
         return [numeric.write(values, null, kind, name) for values, null, kind, name in columns]
 

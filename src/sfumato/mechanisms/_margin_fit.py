@@ -1,6 +1,7 @@
 """Margins from counts of values: bins of enough records, with round ends, and shares rounded once.
 
-Nothing in a margin depends on few records. An end between two bins is the roundest number between two quantiles that
+Nothing in a margin depends on few records, but for the names of rare categories, where there are many of them.
+An end between two bins is the roundest number between two quantiles that
 are many records apart, the first and the last end lie inside the table's range with several records beyond them, a
 value stands by itself only if it occurs often, and cumulative shares are multiples of at least 16 records
 (`_published_statistics`).
@@ -14,6 +15,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
+import pyarrow as pa
 from pyarrow import types
 
 from sfumato.kernels import Floats, Rows
@@ -64,7 +66,7 @@ def number_margin(column: Numbers, detail: Detail) -> Margin:
     )
     share = missing_share(column.missing, total, detail)
     if total < 2 * detail.min_count:
-        return _unknown(values, column.precision, detail, share)
+        return _unknown(column, values, detail, share)
     step = _step(column.precision, values, counts, detail)
     integers, counts = _summed(np.rint(values / step).astype(np.int64), counts)
     frequent = counts >= max(detail.min_count, total / _MOST_ATOMS)
@@ -218,16 +220,30 @@ def _with_tail(margin: Margin, integers: Rows, counts: Rows) -> Margin:
     return next((one for one in made if one.variance(integers, counts) <= _VARIANCE), replace(margin, tail=_TAILS[-1]))
 
 
-def _unknown(values: Floats, precision: Precision, detail: Detail, missing: float | None) -> Margin:
+def _unknown(column: Numbers, values: Floats, detail: Detail, missing: float | None) -> Margin:
     """A margin for too few values to publish anything: one bin, to the next power of 16 beyond all of them."""
     largest = float(np.abs(values).max(initial=0.0))
     end = math.ldexp(1.0, math.ceil(math.frexp(largest)[1] / 4) * 4) if largest else 1.0
-    low = -end if detail.bottom is None else detail.bottom
-    high = end if detail.top is None else detail.top
-    finest = precision.steps[-1]
+    least, most = _limits(column.kind)
+    low = max(-end, least) if detail.bottom is None else detail.bottom
+    high = min(end, most) if detail.top is None else detail.top
+    finest = column.precision.steps[-1]
     step = finest if finest >= 1 else math.ldexp(1.0, math.frexp(end)[1] - 1 - 2 * _FINENESS)
-    first, last = math.floor(low / step), math.ceil(high / step)
+    first, last = math.ceil(low / step), math.floor(high / step)
     return Margin(step, (first,), (max(first, last),), (1.0,), _TAILS[-1], detail.min_count, missing)
+
+
+def _limits(kind: pa.DataType) -> tuple[float, float]:
+    """The least and the largest number that a column of this type can hold."""
+    if types.is_time(kind):
+        return 0.0, 86_400.0 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit] - 1
+    if types.is_decimal(kind):
+        most = 10.0 ** (kind.precision - kind.scale) - 10.0**-kind.scale
+        return -most, most
+    if types.is_floating(kind) or not hasattr(kind, "bit_width"):
+        return -math.inf, math.inf
+    most = math.ldexp(1.0, min(kind.bit_width - (0 if types.is_unsigned_integer(kind) else 1), 62)) - 1
+    return (0.0 if types.is_unsigned_integer(kind) else -most), most
 
 
 def _summed(integers: Rows, counts: Rows) -> tuple[Rows, Rows]:

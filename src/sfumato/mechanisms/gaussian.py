@@ -197,7 +197,8 @@ class Gaussian(Mechanism):
         state = {"spread": spread, "step": steps, "root": lines, ROUNDED: True}
         state |= {} if self.epsilon is None else {EPSILON: self.epsilon}
         if self.rescale:
-            state[CENTRE] = [_coarse_mean(*both, summary.rows) for both in zip(summary.means(), spread, strict=True)]
+            means = [_coarse_mean(*both, summary.rows) for both in zip(summary.means(), spread, strict=True)]
+            state[CENTRE] = [mean if sd else 0.0 for mean, sd in zip(means, own, strict=True)]  # a constant is no mean
         return self.restore(state, tree)
 
     def _covariance(self, summary: Moments) -> Floats:

@@ -59,11 +59,10 @@ class GaussianNoise(Model):
         return math.sqrt(self.covariance[index][index])
 
     def promises(self, level: Level) -> list[str]:
-        rescaled = [
-            f"Numbers, rescaled: means and covariances are those of the original, of {', '.join(self.columns)}."
-        ]
+        shown = [name for name in self.columns if name not in self.coarsened_columns]
+        rescaled = [f"Numbers, rescaled: means and covariances are those of the original, of {', '.join(shown)}."]
         return [
-            *(rescaled if self.centre else []),
+            *(rescaled if self.centre and shown else []),
             f"Numbers, fidelity {level.fidelity:.6g}: the best linear estimate from the noisy numbers has a residual "
             f"error of {level.error:.4g} of a column's variance (more where its `scale` is larger).",
         ]

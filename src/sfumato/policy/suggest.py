@@ -60,7 +60,7 @@ public = {levels[2]:g}
 """
 
 _FEWEST_ROWS = 500
-"""In a smaller table a margin would have few bins, and rare values would be lost."""
+"""With fewer values a margin would have few bins, and rare values would be lost."""
 
 _NO_ID = (
     "\n# No column seems to identify a record, so its row number does: add an id if rows may move between versions."
@@ -119,8 +119,9 @@ def _column_lines(examined: pa.Table, plain: Collection[str]) -> tuple[list[str]
     for name in examined.column_names:
         role, options, why = _suggestion(name, examined.column(name), has_id=has_id)
         has_id = has_id or role == "id"
-        if name not in plain and role in ("gaussian", "uniform"):
-            role, options, why = _margin_preserving(options, why)
+        present = len(examined.column(name)) - examined.column(name).null_count
+        if name not in plain and role in ("gaussian", "uniform") and present >= _FEWEST_ROWS:
+            role, options, why = _margin_preserving(role, why)
         elif name in plain and role == "copula":
             role, why = DROP, "times of day, which only copula can perturb; left out."
         value = _value({"role": role, **options}) if options else _value(role)
@@ -138,6 +139,8 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
     whole = column.combine_chunks()
     array = whole.dictionary_decode() if types.is_dictionary(kind) else whole
     distinct = pc.count_distinct(array).as_py()
+    if array.null_count == len(array) and len(array):
+        return "drop", {}, "nothing but missing values; left out."
     if _is_identifier(name, array, distinct):
         return _identifier(array, has_id=has_id)
     if types.is_floating(plain) or types.is_decimal(plain):
@@ -156,13 +159,11 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
     return _categories(array, distinct, "categories")
 
 
-def _margin_preserving(options: dict[str, Any], why: str) -> Suggestion:
-    """The role copula instead of noise; outliers are moved to the ends of a clip, and else into the outermost bins."""
+def _margin_preserving(role: str, why: str) -> Suggestion:
+    """The role copula instead of noise; it moves outliers into the outermost bins."""
     what = re.split(r"[;,.]", why, maxsplit=1)[0]
-    if "clip" not in options:
-        return "copula", {}, f"{what}; copies have its margin."
-    bottom, top = options["clip"]
-    return "copula", {"bottom": bottom, "top": top}, f"{what}; copies have its margin, without outliers."
+    note = "the names of its categories become public" if role == "uniform" else "its largest few are moved inwards"
+    return "copula", {}, f"{what}; copies have its margin, and {note}."
 
 
 def _identifier(array: pa.Array, *, has_id: bool) -> Suggestion:

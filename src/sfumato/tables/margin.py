@@ -35,6 +35,12 @@ def is_number(kind: pa.DataType) -> bool:
     return numeric.is_number(kind) or numeric.is_temporal(kind) or bool(types.is_time(kind))
 
 
+def plain(array: pa.Array) -> pa.Array:
+    """A column without a dictionary, if its values are numbers."""
+    coded = types.is_dictionary(array.type) and is_number(array.type.value_type)
+    return array.dictionary_decode() if coded else array
+
+
 def read_numbers(array: pa.Array) -> tuple[Floats, Mask]:
     """The values of a column of numbers or times as doubles, and the mask of nulls: see `numeric.read`."""
     if types.is_time(array.type):
@@ -113,7 +119,7 @@ class Margin:
         }
 
     def published(self) -> dict[str, Any]:
-        """The margin as JSON, without categories that are in no bin: too few records have them."""
+        """The margin as JSON, without categories that are in no bin: together, too few records have them."""
         return replace(self, values=self.values[: self.high[-1] + 1]).encode()
 
     def cells(self, array: pa.Array, name: str) -> Cells:
@@ -121,7 +127,7 @@ class Margin:
         if self.values:
             codes = self._domain.codes(array, name)
             return self.counted(codes, codes < 0)
-        values, null = read_numbers(array)
+        values, null = read_numbers(plain(array))
         found = Cells.of(len(values), null)
         unusable = bins.to_cells(values, null, self._per_unit, self._bins, self._bin_guide, *found.arrays)
         if unusable:
@@ -195,6 +201,7 @@ class Margin:
         """The type of a copy's column: its own; a column of nothing but nulls takes that of its margin."""
         if self.values:
             return self._domain.result_type(kind)
+        kind = kind.value_type if types.is_dictionary(kind) else kind
         return pa.date32() if types.is_date64(kind) else pa.float64() if types.is_null(kind) else kind
 
     @cached_property

@@ -69,6 +69,23 @@ def correlation(one: Floats, other: Floats) -> float:
     return max(float(np.corrcoef(one[both], other[both])[0, 1]), 0.0)
 
 
+def outer_uncertainty(copy: Copy, name: str) -> float:
+    """How far the mean of a column of numbers may be off because of its outermost bins.
+
+    Within them, values are spread evenly by their scores, and those beyond are moved to their ends; the original has
+    the same number of records there, somewhere within about twice the width of the bin.
+    """
+    model = copy.copula_model(name)
+    if model is None:
+        return 0.0
+    margin = model.margins[model.columns.index(name)]
+    if margin.get("values"):
+        return 0.0
+    low, high, share = margin["low"], margin["high"], [0.0, *margin["share"]]
+    first, last = share[1] * (high[0] - low[0]), (share[-1] - share[-2]) * (high[-1] - low[-1])
+    return float((first + last) * margin["step"])
+
+
 def _root(model: GaussianCopula) -> Floats:
     lower = np.zeros((len(model.correlation), len(model.correlation)))
     for i, line in enumerate(model.correlation):

@@ -27,6 +27,8 @@ def rows_for_count(rows: int, retention: float, size: int) -> int | None:
     For a group of `g` rows out of `n`, with `r = (1-p)/s` the probability of entering it by replacement, the count has
     variance `(g·(p+r)(1-p-r) + (n-g)·r(1-r))/p²`: a quadratic equation in `g`.
     """
+    if size < 1:
+        return None
     width = critical_value(_CONFIDENCE)
     r = (1 - retention) / size
     inside, outside = (retention + r) * (1 - retention - r), r * (1 - r)

@@ -13,7 +13,7 @@ from sfumato.kernels import Floats
 from sfumato.kernels.intervals import Interval
 from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.simulation import Simulation, correlation
+from sfumato.mining.copies.simulation import Simulation, correlation, outer_uncertainty
 from sfumato.tables.columns import numbers_of
 
 _RANKED = 200_000
@@ -32,12 +32,14 @@ def preserved_moments(copy: Copy, name: str, confidence: float) -> tuple[Interva
     if len(values) < _FEWEST:
         return None
     width = critical_value(confidence) * math.sqrt(2 / len(values))
-    deviation = float(values.std())
-    fourth = float(((values - values.mean()) ** 4).mean())
-    error = width * math.sqrt(max(fourth - deviation**4, 0.0))
+    mean, deviation = float(values.mean()), float(values.std())
+    outside = outer_uncertainty(copy, name)
+    furthest = max(float(values.max()) - mean, mean - float(values.min()))
+    fourth = float(((values - mean) ** 4).mean())
+    error = width * math.sqrt(max(fourth - deviation**4, 0.0)) + 2 * furthest * outside
     ends = [math.sqrt(max(deviation**2 + sign * error, 0.0)) for sign in (-1, 1)]
-    mean = float(values.mean())
-    return Interval(mean, mean - width * deviation, mean + width * deviation), Interval(deviation, *ends)
+    reach = width * deviation + outside
+    return Interval(mean, mean - reach, mean + reach), Interval(deviation, *ends)
 
 
 def preserved_quantiles(copy: Copy, name: str, shares: tuple[float, ...], confidence: float) -> tuple[Interval, ...]:
@@ -57,11 +59,13 @@ def preserved_quantiles(copy: Copy, name: str, shares: tuple[float, ...], confid
 def preserved_frequencies(copy: Copy, name: str, confidence: float) -> list[tuple[str, Interval]]:
     """The share of each category, missing values included, the most frequent first."""
     table = pa.Table.from_batches([batch for part in copy.tables([name]) for batch in part.to_batches()])
+    model = copy.copula_model(name)
+    moved = model.margins[model.columns.index(name)]["min_count"] / max(copy.rows, 1) if model else 0.0
     counts = pc.value_counts(table.column(name).combine_chunks()).to_pylist()
     out = []
     for one in sorted(counts, key=lambda one: -one["counts"]):
         share = one["counts"] / copy.rows
-        reach = critical_value(confidence) * math.sqrt(2 * share * (1 - share) / copy.rows)
+        reach = critical_value(confidence) * math.sqrt(2 * share * (1 - share) / copy.rows) + moved
         label = "missing" if one["values"] is None else str(one["values"])
         out.append((label, Interval(share, max(share - reach, 0.0), min(share + reach, 1.0))))
     return out

@@ -19,7 +19,7 @@ import pyarrow as pa
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Mask
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.simulation import Simulation, correlation, retained
+from sfumato.mining.copies.simulation import Simulation, correlation, outer_uncertainty, retained
 from sfumato.mining.sql.numbers import as_number
 from sfumato.mining.sql.parser import Output, Query, new_session, quoted, run
 from sfumato.tables.columns import numbers_of
@@ -36,7 +36,10 @@ def margin_answer(copy: Copy, query: Query, width: float) -> pa.Table:
             f"{others[0]!r} was not perturbed together with the columns whose margins are preserved, so that relations "
             "between them fade; ask about either kind of columns alone"
         )
-    table = pa.Table.from_batches([batch for part in copy.tables(query.columns) for batch in part.to_batches()])
+    batches = [batch for part in copy.tables(query.columns) for batch in part.to_batches()]
+    table = pa.Table.from_batches(batches, pa.schema([copy.source.schema.field(name) for name in query.columns]))
+    if not table.num_rows:
+        raise MiningError("an answer needs records, and the copy has none; ask for another copy")
     found = _Totals.of(copy, query, table)
     relation = _Relation.of(copy, query) if len(query.columns) > 1 else None
     conditions = _conditions(query)
@@ -128,11 +131,12 @@ class _Relation:
             one, other = (
                 numbers_of(t, [output.column])[:, 0] for t in (self.simulation.original, self.simulation.copy)
             )
-            of_column = correlation(one, other)
+            of_column = correlation(one, other) ** 2  # a relation of the second order, such as a U, fades by the square
         (of_original, met), (of_copy, met_in_copy) = self.has, self.shows
-        has, shows = (np.fromiter(map(hash, one), np.int64, len(one)) for one in (of_original, of_copy))
-        groups = [(has == hash(key)) & met for key in keys], [(shows == hash(key)) & met_in_copy for key in keys]
-        return np.array([of_column * retained(a, b) for a, b in zip(*groups, strict=True)])
+        number = {key: i for i, key in enumerate(keys)}
+        has, shows = (np.array([number.get(key, -1) for key in one]) for one in (of_original, of_copy))
+        kept = [retained((has == i) & met, (shows == i) & met_in_copy) for i in range(len(keys))]
+        return of_column * np.array(kept)
 
 
 def _aggregate(output: Output, found: _Totals, relation: _Relation | None, width: float) -> dict[str, pa.Array]:
@@ -167,13 +171,14 @@ def _moved(output: Output, found: _Totals) -> Floats:
     records = sum(_resolution(found.copy, name) for name in _conditions(found.query))
     if output.function == "count" or not output.column:
         return np.full_like(value, records)
+    outside = outer_uncertainty(found.copy, output.column) * found.rows
     i = _summed(found.query).index(output.column)
     count, sums, squares = (found.total(f"{name}{i}") for name in "msq")
     held = np.maximum(count, 1.0)
     deviation = np.sqrt(np.maximum(squares / held - (sums / held) ** 2, 0.0))
     if output.function == "avg":
-        return np.minimum(records / held, 1.0) * deviation
-    return records * (np.abs(sums / held) + deviation)
+        return np.minimum(records / held, 1.0) * deviation + outside / held
+    return records * (np.abs(sums / held) + deviation) + outside
 
 
 def _resolution(copy: Copy, name: str) -> float:
