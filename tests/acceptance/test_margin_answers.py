@@ -112,3 +112,40 @@ def test_the_profile_states_margins_and_rank_correlations(level: str) -> None:
         right = original[pair.one].corr(original[pair.other], method="spearman")
         assert pair.of_ranks
         assert pair.correlation.low < right < pair.correlation.high
+
+
+ONE = 'dataset = "d"\n[levels]\nhigh = 0.9\nlow = 0.5\n[columns]\n'
+
+
+@pytest.mark.parametrize("tail", ["lognormal", "pareto"])
+def test_means_of_heavy_tails_allow_for_the_outermost_bins(tail: str) -> None:
+    rng = np.random.default_rng(5)
+    x = np.exp(1.5 * rng.normal(size=50_000)) if tail == "lognormal" else 1 + rng.pareto(1.5, 50_000)
+    table = pa.table({"x": x})
+    scheme = sf.Policy.loads(ONE + 'x = "copula"\n').fit(table)
+    for seed in range(3):
+        copy = scheme.release(table, "low", sf.Key.from_bytes(bytes([seed] * 32)))
+        [row] = ask(copy, "select avg(x) as n, sum(x) as m from copy").to_pylist()
+        assert row["n_low"] < x.mean() < row["n_high"]
+        assert row["m_low"] < x.sum() < row["m_high"]
+        [number] = profile(copy).numbers
+        assert number.standard_deviation.low < x.std() < number.standard_deviation.high
+
+
+@pytest.mark.parametrize("level", ["high", "low"])
+def test_a_relation_that_no_correlation_expresses(level: str) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=20_000)
+    y = x**2 + 0.3 * rng.normal(size=20_000)
+    side = np.where(np.abs(x) > 1.2, "out", np.where(rng.random(20_000) < 0.5, "A", "B"))
+    table = pa.table({"x": x, "y": y, "side": side})
+    scheme = sf.Policy.loads(ONE + 'x = "copula"\ny = "copula"\nside = "copula"\n').fit(table)
+    [row] = ask(scheme.release(table, level, KEY), "select avg(y) as n from copy where side = 'out'").to_pylist()
+    assert row["n_low"] < y[side == "out"].mean() < row["n_high"]
+
+
+def test_an_empty_copy_is_refused() -> None:
+    table = pa.table({"x": pa.array([], pa.float64())})
+    copy = sf.Policy.loads(ONE + 'x = "copula"\n').fit(table).release(table, "low", KEY)
+    with pytest.raises(MiningError, match="needs records"):
+        ask(copy, "select avg(x) from copy")

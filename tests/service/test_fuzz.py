@@ -88,7 +88,7 @@ def mutate(service: Service, seed: list[int], requests: int, files: int) -> None
                     answer = client.request(request.pop("method"), request.pop("url"), **request, timeout=20)
                 except (httpx2.InvalidURL, httpx2.LocalProtocolError, UnicodeEncodeError, ValueError):
                     continue  # the client library refuses to send it
-                if answer.status_code >= 500:
+                if answer.status_code >= 500 and "retry-after" not in answer.headers:  # a busy machine may say: later
                     found.append(f"{answer.status_code} {request}")
         return found
 

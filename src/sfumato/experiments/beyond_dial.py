@@ -46,7 +46,7 @@ class Dial(Experiment):
 
     def run(self, job: Job) -> pa.Table:
         """Measure copies of both mechanisms at every level."""
-        rows = job.rng(0).permutation(48_842)[: job.size(48_842, 3_000)]
+        rows = job.rng(0).permutation(48_842)[: job.size(48_842, 12_000)]
         table, iterations = _data.adult_table().take(pa.array(rows)), job.size(100, 60)
         out = [{"mechanism": "original", "level": 1.0, "measure": "auc", "value": _auc(table, table, iterations)}]
         schemes = {mechanism: _scheme(mechanism, table) for mechanism in MECHANISMS}

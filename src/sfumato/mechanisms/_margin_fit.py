@@ -37,7 +37,7 @@ _FINENESS = 12
 """Numbers without a precision of their own have at least `2^12` steps in a bin of average width."""
 
 
-_TAILS = tuple(2 ** (half / 2) for half in range(-10, -1))
+_TAILS = tuple(2 ** (half / 2) for half in range(-10, -3))
 """The parts of the outer bins that may lie at their ends: half powers of two, so that few records change none."""
 
 _VARIANCE = 1.01

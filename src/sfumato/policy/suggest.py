@@ -143,10 +143,15 @@ def _suggestion(name: str, column: pa.ChunkedArray, *, has_id: bool) -> Suggesti
         return "drop", {}, "nothing but missing values; left out."
     if _is_identifier(name, array, distinct):
         return _identifier(array, has_id=has_id)
+    return _of_type(plain, array, distinct)
+
+
+def _of_type(plain: pa.DataType, array: pa.Array, distinct: int) -> Suggestion:
+    """What the type of a column and the number of its values suggest."""
     if types.is_floating(plain) or types.is_decimal(plain):
         return _numbers(array, "amounts")
     if numeric.is_temporal(plain):
-        return "gaussian", {}, f"times ({kind}), which keep their type."
+        return "gaussian", {}, f"times ({plain}), which keep their type."
     if types.is_time(plain):
         return "copula", {}, "times of day; copies have its margin."
     if types.is_integer(plain):

@@ -228,3 +228,31 @@ def test_a_category_that_few_records_have_is_not_published() -> None:
     shown = _policy(town='"copula"', x='"copula"').fit(table).release(table, "low", KEY)
     assert "The list of possible values is public: town." in sf.Manifest.of(shown).limits
     assert "Zermatt" in shown["town"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pa.int64(), pa.uint8(), pa.int8(), pa.uint16(), pa.float64(), pa.decimal128(4, 2), pa.time32("s"), pa.date32()],
+    ids=str,
+)
+def test_a_column_with_too_few_values_for_a_margin_stays_within_its_type(kind: pa.DataType) -> None:
+    """Nothing is published about fifty values but their order of magnitude."""
+    values = pa.array(np.random.default_rng(1).integers(0, 60, 3000), pa.int32(), mask=np.arange(3000) >= 50)
+    table = pa.table(
+        {"x": _heavy(), "few": values.cast(pa.float64()).cast(kind) if "dec" in str(kind) else values.cast(kind)}
+    )
+    copy = _policy(x='"copula"', few='"copula"').fit(table).release(table, "low", KEY)
+    assert copy.schema.field("few").type == kind
+    assert len(set(copy["few"].drop_null().to_pylist())) > 10
+    drafted = sf.Policy.suggest(table, dataset="d").columns["few"].role
+    assert drafted == ("copula" if pa.types.is_time(kind) else "gaussian")
+
+
+def test_numbers_with_a_dictionary_and_numbers_that_are_too_large() -> None:
+    codes = pa.array(np.random.default_rng(1).integers(0, 4, 3000))
+    table = pa.table({"code": codes.dictionary_encode(), "x": _heavy()})
+    copy = _policy(code='"copula"', x='"copula"').fit(table).release(table, "low", KEY)
+    assert set(copy["code"].to_pylist()) == {0, 1, 2, 3}
+    large = pa.table({"x": pa.array([2**63 + i for i in range(100)], pa.uint64())})
+    with pytest.raises(SourceError, match="below 2\\^62"):
+        _policy(x='"copula"').fit(large)
