@@ -36,11 +36,11 @@ def margin_answer(copy: Copy, query: Query, width: float) -> pa.Table:
             f"{others[0]!r} was not perturbed together with the columns whose margins are preserved, so that relations "
             "between them fade; ask about either kind of columns alone"
         )
-    batches = [batch for part in copy.tables(query.columns) for batch in part.to_batches()]
-    table = pa.Table.from_batches(batches, pa.schema([copy.source.schema.field(name) for name in query.columns]))
-    if not table.num_rows:
+    if not copy.rows:
         raise MiningError("an answer needs records, and the copy has none; ask for another copy")
-    found = _Totals.of(copy, query, table)
+    batches = (batch for part in copy.tables(query.columns) for batch in part.to_batches())
+    schema = pa.schema([copy.source.schema.field(name) for name in query.columns])
+    found = _Totals.of(copy, query, pa.RecordBatchReader.from_batches(schema, batches), copy.rows)
     relation = _Relation.of(copy, query) if len(query.columns) > 1 else None
     conditions = _conditions(query)
     columns: dict[str, pa.Array | pa.ChunkedArray] = {}
@@ -64,16 +64,16 @@ class _Totals:
     """The number of rows in all groups and outside."""
 
     @classmethod
-    def of(cls, copy: Copy, query: Query, table: pa.Table) -> _Totals:
+    def of(cls, copy: Copy, query: Query, records: pa.Table | pa.RecordBatchReader, rows: int) -> _Totals:
         session = new_session()
-        session.register("copy", table)
+        session.register("copy", records)
         totals = ["count(*) AS n"]
         for i, name in enumerate(_summed(query)):
             number = as_number(copy, name) if copy.is_numeric(name) else "0"
             totals += [f"count({quoted(name)}) AS m{i}", f"sum({number}) AS s{i}", f"sum({number} * {number}) AS q{i}"]
         selected = ", ".join([*map(quoted, query.groups), *totals])
         found = run(session, f"SELECT {selected} FROM copy WHERE {_condition(query)} GROUP BY ALL")  # noqa: S608
-        return cls(copy, query, found, table.num_rows)
+        return cls(copy, query, found, rows)
 
     @property
     def keys(self) -> list[_Key]:
@@ -113,7 +113,7 @@ class _Relation:
     @classmethod
     def of(cls, copy: Copy, query: Query) -> _Relation:
         simulation = Simulation.of(copy, query.columns)
-        totals = _Totals.of(copy, query, simulation.original)
+        totals = _Totals.of(copy, query, simulation.original, simulation.original.num_rows)
         return cls(simulation, totals, *(_members(query, part) for part in (simulation.original, simulation.copy)))
 
     def model(self, output: Output, keys: list[_Key], rows: int) -> tuple[Floats, Floats]:
