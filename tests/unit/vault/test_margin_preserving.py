@@ -10,6 +10,7 @@ from tests.conftest import Site
 
 import sfumato as sf
 from sfumato.ledger.reader import Query
+from sfumato.vault.datasets import variance_ratio
 
 POLICY = """
 dataset = "people"
@@ -65,3 +66,16 @@ def test_parts_of_the_columns_appended_rows_and_another_key(site: Site, tmp_path
     assert found.soundness.sound
     assert (found.paths, found.collusion_gains) == (2, True)  # one copy is from before the new key
     assert vault.verify().sound
+
+
+def test_drift_of_margin_preserving_columns_is_recorded(site: Site) -> None:
+    """Values that were rare in the first version, and are frequent in a later one, have scores that vary more."""
+    rng = np.random.default_rng(3)
+    table = pa.table({"id": np.arange(2000), "x": rng.normal(size=2000), "y": rng.normal(size=2000)})
+    policy = 'dataset = "d"\n[levels]\na = 0.5\n[columns]\nid = "id"\nx = "copula"\ny = "copula"\n'
+    vault = site.create()
+    assert variance_ratio(vault.add(sf.Policy.loads(policy), table).body) == 1
+    same = table.set_column(1, "x", pa.array(rng.normal(size=2000)))
+    assert variance_ratio(vault.update("d", same).body) < 1.25
+    wide = table.set_column(1, "x", pa.array(2 * table["x"].to_numpy()))
+    assert variance_ratio(vault.update("d", wide).body) > 1.8
