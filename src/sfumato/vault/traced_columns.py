@@ -30,6 +30,7 @@ class TracedColumns(ABC):
     """Some columns of a scheme, with noise that is additive: in their numbers, or in their scores."""
 
     def __init__(self, scheme: GaussianScheme | CopulaScheme, names: Sequence[str], factor: Floats) -> None:
+        self._drawn = scheme
         self.columns = tuple(name for name in scheme.columns if name in names)
         self._indices = [scheme.columns.index(name) for name in self.columns]
         self.shape: Floats = gram(factor)[np.ix_(self._indices, self._indices)]
@@ -37,12 +38,8 @@ class TracedColumns(ABC):
 
     def paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
         """The records, `(column, row)`, and the noise of some levels, `(level, column, row)`."""
-        records, noise = self._paths(batch, rows, levels, key)
+        records, noise = self._drawn.paths(batch, rows, levels, key)
         return records[self._indices], noise[:, self._indices]
-
-    @abstractmethod
-    def _paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
-        """The same for all columns of the scheme."""
 
     @abstractmethod
     def read(self, leaked: pa.Table, schema: pa.Schema) -> Floats:
@@ -68,9 +65,6 @@ class TracedNumbers(TracedColumns):
         super().__init__(scheme, names, scheme.factor)
         self._scheme = scheme
 
-    def _paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
-        return self._scheme.paths(batch, rows, levels, key)
-
     def read(self, leaked: pa.Table, schema: pa.Schema) -> Floats:
         return np.array([_numbers(leaked.column(name), schema.field(name).type) for name in self.columns])
 
@@ -93,9 +87,6 @@ class TracedScores(TracedColumns):
     def __init__(self, scheme: CopulaScheme, names: Sequence[str]) -> None:
         super().__init__(scheme, names, scheme.root)
         self._scheme = scheme
-
-    def _paths(self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key) -> tuple[Floats, Floats]:
-        return self._scheme.paths(batch, rows, levels, key)
 
     def read(self, leaked: pa.Table, schema: pa.Schema) -> Floats:
         kinds = [schema.field(name).type for name in self.columns]
