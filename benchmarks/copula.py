@@ -38,9 +38,9 @@ def copies() -> Iterator[Line]:
 
 
 _FITS = """
-import resource, sys, sfumato as sf
+import re, sys, sfumato as sf
 sf.Policy.load(sys.argv[1]).fit(sys.argv[2])
-print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+print(int(re.search(r"VmHWM:\\s+(\\d+)", open("/proc/self/status").read())[1]) / 1024)  # that of this program alone
 """
 
 

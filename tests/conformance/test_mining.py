@@ -19,7 +19,9 @@ from sfumato.testing import check_miner
 from sfumato.testing.miners import fit
 
 
-@pytest.mark.parametrize("name", MINERS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=[pytest.mark.slow] if name == "tree" else []) for name in MINERS]
+)
 def test_it_conforms(name: str) -> None:
     check_miner(MINERS[name])
 

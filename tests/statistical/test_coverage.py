@@ -87,6 +87,7 @@ def test_quantiles(verdict: Verdict, original: pa.Table, level: str) -> None:
         verdict.reject(covered_p(int(naive[i, 0])), f"10 % quantile of {name} in the copy itself")
 
 
+@pytest.mark.slow
 @pytest.mark.statistical(checks=7)
 def test_frequencies_and_counts(verdict: Verdict, original: pa.Table) -> None:
     scheme = offices.policy().fit(original)

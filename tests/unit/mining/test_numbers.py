@@ -200,7 +200,7 @@ def test_columns_that_are_not_numeric_are_refused(copy: pa.Table, columns: Any) 
         Moments(columns=columns).fit(copy)
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_the_density_of_two_columns_has_their_covariance(original: pa.Table, copy: pa.Table) -> None:
     found = Density(columns=["age", "income"], bins=24).fit(copy)
     ages, incomes = ((edges[1:] + edges[:-1]) / 2 for edges in found.edges_)
