@@ -169,7 +169,7 @@ def test_two_columns_in_another_order_are_traced(rng: np.random.Generator, tmp_p
     stolen = copy.take(rng.permutation(20_000)[:3000])
     rounded = pa.table({name: stolen[name].to_numpy().round(digits) for name in stolen.column_names})
     found = vault.trace("clinic", rounded)
-    assert found.matched_by == "close values"
+    assert found.matched_by in ("values", "close values")  # once in fifty, the first search is enough
     assert [suspect.recipients for suspect in found.accused] == [("r1",)], found.suspects[:2]
 
 
