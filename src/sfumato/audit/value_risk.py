@@ -6,7 +6,7 @@ probable interval, and a number is the mean of the values that are possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 from scipy.special import ndtr, ndtri
@@ -42,7 +42,7 @@ def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRi
     unknown = np.delete(np.arange(len(released.truth)), released.known_rows())[:_RECORDS]
     best = max(range(len(released.copies)), key=lambda i: released.manifests[i].fidelity)
     evidence = [released.single(best, known_records=True), released.combined(), independent.combined()]
-    found = [dict(_estimates(one, released, columns, unknown)) for one in evidence]
+    found = [_estimates(one, released, columns, unknown) for one in evidence]
     risks = (_risk(name, margin, released, unknown, found) for name, margin in columns.items())
     return tuple(risk for risk in risks if risk is not None)
 
@@ -86,7 +86,7 @@ def bin_probabilities(scores: Floats, error: float, margin: Margin) -> Floats:
 
 def _estimates(
     evidence: Evidence, released: AuditInput, columns: dict[str, Margin], rows: Rows
-) -> Iterator[tuple[str, list[Floats]]]:
+) -> dict[str, list[Floats]]:
     """The values that each linear attack estimates for some records."""
     made: dict[str, list[Floats]] = {name: [] for name in columns}
     for attack in _LINEAR:
@@ -97,7 +97,7 @@ def _estimates(
                 i = estimate.columns.index(name)
                 error = score_error(estimate.values[:, i], truth[:, i])
                 made[name].append(value_estimates(np.nan_to_num(estimate.values[:, i]), error, margin))
-    yield from made.items()
+    return made
 
 
 def _risk(

@@ -16,7 +16,7 @@ import pyarrow.parquet
 from sfumato.audit.attack import attack
 from sfumato.audit.messages import table as text_table
 from sfumato.audit.report import page
-from sfumato.audit.result import Audit, ColumnRisk
+from sfumato.audit.result import Audit
 from sfumato.audit.value_risk import score_error, value_estimates
 from sfumato.demo.clinic import POLICY, clinic
 from sfumato.demo.figure import PLOTTED_COLUMN, ColumnErrors, FigureData, draw
@@ -231,12 +231,8 @@ def _independent_copies(policy: Policy, table: pa.Table, fidelities: list[float]
 
 def _column_errors(audited: Audit) -> tuple[ColumnErrors, ...]:
     """The residual errors of each column's scores by the best of all attacks."""
-    alone = {risk.column: _single_copies(audited, risk) for risk in audited.column_risks}
-    return tuple(
-        ColumnErrors(risk.column, alone[risk.column], risk.all_copies, risk.independent_noise)
-        for risk in audited.column_risks
-    )
-
-
-def _single_copies(audited: Audit, risk: ColumnRisk) -> tuple[float, ...]:
-    return tuple(min(run.residual_errors(risk.column))[0] for run in audited.single_copy)
+    out = []
+    for risk in audited.column_risks:
+        alone = tuple(min(run.residual_errors(risk.column))[0] for run in audited.single_copy)
+        out.append(ColumnErrors(risk.column, alone, risk.all_copies, risk.independent_noise))
+    return tuple(out)

@@ -10,11 +10,21 @@ whose first term is noise against data, and whose second is noise against noise.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from sfumato.kernels import Floats
+
+
+def symmetric(triangle: Sequence[Sequence[float]]) -> Floats:
+    """The matrix with this lower triangle, row by row."""
+    lower = np.zeros((len(triangle), len(triangle)))
+    for i, line in enumerate(triangle):
+        lower[i, : i + 1] = line
+    whole: Floats = lower + np.tril(lower, -1).T
+    return whole
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pyarrow as pa
 from sfumato.kernels import Floats, Words
 from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.cholesky import largest_variance_ratio
+from sfumato.kernels.covariances import symmetric
 from sfumato.kernels.scores import degrade
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree, Point, ancestry
@@ -166,10 +167,7 @@ def _symmetric(lines: Sequence[Sequence[float]]) -> Floats:
     """The matrix with this lower triangle; `ValueError` unless it is a correlation matrix."""
     if [len(line) for line in lines] != list(range(1, len(lines) + 1)):
         raise ValueError("a correlation matrix must be a lower triangle")
-    lower = np.zeros((len(lines), len(lines)))
-    for i, line in enumerate(lines):
-        lower[i, : i + 1] = line
-    whole: Floats = lower + np.tril(lower, -1).T
+    whole = symmetric(lines)
     if not np.allclose(np.diag(whole), 1.0) or not np.linalg.eigvalsh(whole)[0] > 1e-6:
         raise ValueError("correlations must be those of scores that vary")
     return whole

@@ -34,7 +34,7 @@ _SIGN = np.uint64(1 << 63)
 _LARGEST = 2.0**62
 """The largest number that bins of whole numbers can end at."""
 
-_STEPS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+STEPS_PER_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 """How many units of a time type make a second."""
 
 
@@ -61,7 +61,7 @@ class Precision:
 
 def _steps(kind: pa.DataType) -> tuple[float, ...]:
     if types.is_timestamp(kind) or types.is_duration(kind) or types.is_time(kind):
-        second = _STEPS_PER_SECOND[kind.unit]
+        second = STEPS_PER_SECOND[kind.unit]
         whole = [86400 * second, 3600 * second, 60 * second, second, second // 10**3, second // 10**6, 1]
         return tuple(float(step) for step in dict.fromkeys(whole) if step)
     coarse = [10.0**digits for digits in range(6, -1, -1)]

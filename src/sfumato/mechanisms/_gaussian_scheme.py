@@ -129,8 +129,7 @@ class GaussianScheme(Scheme):
         """The lattice of each column in a copy; whole numbers are rounded once more when a copy is rescaled."""
         if CENTRE not in self._state:
             return list(self.step.tolist())
-        whole = [max(step, 1 / math.sqrt(fidelity)) for step in self.step.tolist()]
-        return [w if step >= 1 else step for w, step in zip(whole, self.step.tolist(), strict=True)]
+        return [max(step, 1 / math.sqrt(fidelity)) if step >= 1 else step for step in self.step.tolist()]
 
     def _rescaled(self, copy: Floats, fidelity: float, kinds: Sequence[pa.DataType]) -> None:
         """Scale the copy about the means, so that it has the covariance of the original: `c + √f·(y - c)`, in place.

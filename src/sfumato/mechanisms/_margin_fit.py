@@ -1,10 +1,9 @@
 """Margins from counts of values: bins of enough records, with round ends, and shares rounded once.
 
-Nothing in a margin depends on few records, but for the names of rare categories, where there are many of them.
-An end between two bins is the roundest number between two quantiles that
-are many records apart, the first and the last end lie inside the table's range with several records beyond them, a
-value stands by itself only if it occurs often, and cumulative shares are multiples of at least 16 records
-(`_published_statistics`).
+Nothing in a margin depends on few records, but for the names of rare categories, where there are many of them. An end
+between two bins is the roundest number between two quantiles that are many records apart, the first and the last end
+lie inside the table's range with several records beyond them, a value stands by itself only if it occurs often, and
+cumulative shares are multiples of at least 16 records (`_published_statistics`).
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from pyarrow import types
 
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.lattice import LARGEST
-from sfumato.mechanisms._copula_summary import Categories, Numbers, Precision
+from sfumato.mechanisms._copula_summary import STEPS_PER_SECOND, Categories, Numbers, Precision
 from sfumato.mechanisms._published_statistics import bits
 from sfumato.tables.margin import Margin
 
@@ -236,7 +235,7 @@ def _unknown(column: Numbers, values: Floats, detail: Detail, missing: float | N
 def _limits(kind: pa.DataType) -> tuple[float, float]:
     """The least and the largest number that a column of this type can hold."""
     if types.is_time(kind):
-        return 0.0, 86_400.0 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[kind.unit] - 1
+        return 0.0, 86_400.0 * STEPS_PER_SECOND[kind.unit] - 1
     if types.is_decimal(kind):
         most = 10.0 ** (kind.precision - kind.scale) - 10.0**-kind.scale
         return -most, most

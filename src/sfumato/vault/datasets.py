@@ -281,7 +281,7 @@ def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
     if any(model.is_perturbed and not model.is_collusion_resistant for model in models):
         raise PolicyError(
             "copies from a vault must resist collusion, and the policy asks for noise that is independent between "
-            "copies; use the role gaussian or uniform"
+            "copies; use the role copula, gaussian or uniform"
         )
     if traced and not of_type(models, GaussianNoise) and not of_type(models, GaussianCopula):
         raise PolicyError(

@@ -90,23 +90,24 @@ def collusion(vault: VaultLifecycle, dataset: str, recipients: Sequence[str]) ->
     }
     audit_input = AuditInput.of(sample.table, copies)
     independent = audit_input.with_independent_noise()
+    numbers = all(copy.numbers for copy in audit_input.copies)
+    linear = _linear_estimates(audit_input, independent) if numbers else []
     return {
         "dataset": dataset,
         "records": len(audit_input.truth),
         "coarsened": any(m.coarsened_columns for manifest in audit_input.manifests for m in manifest.models),
         "recipients": [{"name": name, "fidelity": holders[name].fidelity} for name in order],
-        "numbers": _numbers(audit_input, independent) if all(copy.numbers for copy in audit_input.copies) else None,
+        "numbers": _numbers(audit_input, linear) if linear else None,
         "categories": [
             *(_categories(audit_input, independent) if all(copy.categories for copy in audit_input.copies) else ()),
-            *_preserved_categories(audit_input, independent),
+            *(_preserved_categories(audit_input, linear) if linear else ()),
         ]
         or None,
     }
 
 
-def _numbers(audit_input: AuditInput, independent: AuditInput) -> dict[str, Any]:
+def _numbers(audit_input: AuditInput, found: Sequence[Estimate]) -> dict[str, Any]:
     """The errors of the best linear attack on both, and its estimates of a few records."""
-    found = _linear_estimates(audit_input, independent)
     scores = audit_input.truth.numbers(found[0].columns)
     shares = [float(np.nanmean(record_errors(one.values, scores) ** 2)) for one in found]
     columns = _in_values(audit_input, found)
@@ -172,7 +173,7 @@ def _few(field: pa.Field, truth: Floats, actual: Floats, independent: Floats) ->
     }
 
 
-def _preserved_categories(audit_input: AuditInput, independent: AuditInput) -> list[dict[str, Any]]:
+def _preserved_categories(audit_input: AuditInput, linear: Sequence[Estimate]) -> list[dict[str, Any]]:
     """The mean posterior probability of the true category, of categories whose margin is preserved."""
     margins = {name: margin for name, margin in margins_of(audit_input).items() if margin.values}
     out = []
@@ -184,7 +185,7 @@ def _preserved_categories(audit_input: AuditInput, independent: AuditInput) -> l
         truth, found = audit_input.truth.numbers([name])[there, 0], []
         if not len(there):
             continue
-        for estimate in _linear_estimates(audit_input, independent):
+        for estimate in linear:
             scores = np.nan_to_num(estimate.values[there, estimate.columns.index(name)])
             masses = bin_probabilities(scores, score_error(scores, truth), margin)
             found.append(float(masses[np.arange(len(codes)), codes].mean()))

@@ -10,6 +10,7 @@ import numpy as np
 
 from sfumato.attacks.evidence.lazy import Lazy, lazy, value_of
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.covariances import symmetric
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.rotation import Rotation
@@ -41,10 +42,7 @@ class Numbers:
     @property
     def covariance(self) -> Floats:
         """The covariance of the noise, as a full matrix."""
-        lower = np.zeros((len(self.columns), len(self.columns)))
-        for i, line in enumerate(self.model.covariance):
-            lower[i, : i + 1] = line
-        return lower + np.tril(lower, -1).T
+        return symmetric(self.model.covariance)
 
 
 @dataclass(frozen=True)

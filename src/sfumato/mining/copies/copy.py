@@ -81,7 +81,10 @@ class Copy:
         return model_of(self.manifest.models, name)
 
     def noise_model(self, name: str) -> GaussianNoise | None:
-        """The Gaussian noise model of one column by itself; none if the column carries no such noise."""
+        """The Gaussian noise model of one column by itself; none if the column carries no such noise.
+
+        A column that is shown within a range is refused: its noise cannot be corrected for.
+        """
         model = next((model.narrowed([name]) for model in of_type([self.model(name)], GaussianNoise)), None)
         if model is not None and model.range:
             raise MiningError(
@@ -118,7 +121,7 @@ class Copy:
 
     @property
     def noisy_columns(self) -> list[str]:
-        """The numeric columns that carry Gaussian noise."""
+        """The numeric columns with Gaussian noise that can be corrected for."""
         models = ((name, of_type([self.model(name)], GaussianNoise)) for name in self.column_names)
         return [name for name, found in models if found and name not in found[0].coarsened_columns]
 

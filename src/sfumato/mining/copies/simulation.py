@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Mask
+from sfumato.kernels.covariances import symmetric
 from sfumato.mining.copies.copy import Copy
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
@@ -38,7 +39,7 @@ class Simulation:
         for model in of_type(copy.manifest.models, GaussianCopula):
             own = model.narrowed([name for name in model.columns if name in columns])
             if own.columns:
-                root = _root(own)
+                root = np.linalg.cholesky(symmetric(own.correlation))
                 before, added = root @ rng.normal(size=(2, len(root), _ROWS))
                 after = (before + np.sqrt(own.noise) * added) / np.sqrt(1 + own.noise)
                 tables.append([values_of(scores, own, copy.source.schema) for scores in (before, after)])
@@ -84,13 +85,6 @@ def outer_uncertainty(copy: Copy, name: str) -> float:
     low, high, share = margin["low"], margin["high"], [0.0, *margin["share"]]
     first, last = share[1] * (high[0] - low[0]), (share[-1] - share[-2]) * (high[-1] - low[-1])
     return float((first + last) * margin["step"])
-
-
-def _root(model: GaussianCopula) -> Floats:
-    lower = np.zeros((len(model.correlation), len(model.correlation)))
-    for i, line in enumerate(model.correlation):
-        lower[i, : i + 1] = line
-    return np.linalg.cholesky(lower + np.tril(lower, -1).T).astype(np.float64)
 
 
 def _beside(tables: Sequence[pa.Table]) -> pa.Table:

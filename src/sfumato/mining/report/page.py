@@ -86,9 +86,9 @@ def _number_section(number: Number) -> str:
     cells = [_value(number.mean, number.unit), _deviation(number), *(_value(q, number.unit) for q in number.quantiles)]
     rows = "".join(f"<tr><th scope=row>{h}</th><td>{c}</td></tr>" for h, c in zip(headers, cells, strict=True))
     quantiles = "" if number.quantiles else "<p class=secondary>Quantiles cannot be estimated at this trust level.</p>"
-    unchanged = "" if number.noisy else "<p class=secondary>Released unchanged.</p>"
-    unchanged = f"<p class=secondary>{_PRESERVED}</p>" if number.preserved else unchanged
-    return _section(number.name, f"<table>{rows}</table>{quantiles}{unchanged}", density_figure(number), _CAPTION)
+    how = _PRESERVED if number.preserved else "" if number.noisy else "Released unchanged."
+    note = f"<p class=secondary>{how}</p>" if how else ""
+    return _section(number.name, f"<table>{rows}</table>{quantiles}{note}", density_figure(number), _CAPTION)
 
 
 def _category_section(category: Category) -> str:
