@@ -175,3 +175,13 @@ def test_a_draft_that_meets_a_target(workspace: Path) -> None:
     ok("suggest", "ward.parquet", "--plain-noise", "-o", "plain.toml")
     again = as_json("suggest", "ward.parquet", "--target", "diagnosis: success <= 0.8", "--policy", "plain.toml")
     assert again["levels"][0]["attack"] == "collusion"
+
+
+def test_an_attack_on_scores_says_so(workspace: Path) -> None:
+    """An error of 0.5 is not half a year."""
+    ok("suggest", "ward.parquet", "-o", "policy.toml")
+    ok("key", "new")
+    arguments = ("release", "--policy", "policy.toml", "--key-file", "sfumato.key", "--level", "partner")
+    ok(*arguments, "ward.parquet", "copy.parquet")
+    output = ok("attack", "llse", "copy.parquet", "--truth", "ward.parquet")
+    assert "the normal scores were estimated, whose variance is about 1" in output

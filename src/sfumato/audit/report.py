@@ -54,13 +54,13 @@ def _survival(audit: Audit) -> str:
         ]
         for one in audit.survival
     ]
-    names = ["column", "value", "records", "shown rightly", "by its level", "most are wrong at fidelity"]
+    names = ["column", "value", "records", "precision", "expected precision", "below 50 % at fidelity"]
     return (
         "<h2>Rare and extreme values</h2>"
         "<p>In margin-preserving columns, as many records show a value in a copy as in the original, but not the same "
-        "ones. <em>Shown rightly</em> is the share of the records showing the value in the best copy that have it, "
-        "counted; <em>by its level</em> is the same by calculation. At the fidelity in the last column and below, most "
-        "records that show the value do not have it.</p>" + _table(names, rows, texts=2)
+        "ones. <em>Precision</em> is the share of the records showing the value in the best copy that have it, "
+        "counted; the <em>expected</em> one is calculated for normal scores. At the fidelity in the last column "
+        "and below, most records that show the value do not have it.</p>" + _table(names, rows, texts=2)
     )
 
 
@@ -106,7 +106,8 @@ def _value_risks(audit: Audit) -> str:
         return ""
     return (
         "<p>Of margin-preserving columns, the table above measures the normal <em>scores</em> that their noise is in, "
-        "which is what the level is about. Read off the published margins, the same attacks tell of the values:</p>"
+        "which is what the level is about. Read off the published margins, such estimates tell of the values "
+        "(<em>posterior</em>: the better of llse and regression, with the error that its scores have):</p>"
         + _table(messages.risk_headings(), messages.risk_rows(audit.value_risks), texts=messages.TEXT_COLUMNS)
     )
 

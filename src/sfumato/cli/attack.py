@@ -19,6 +19,7 @@ from sfumato.errors import AttackError
 
 if TYPE_CHECKING:
     from sfumato.attacks import Score
+    from sfumato.models import Model
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ def _attack(
             _write(estimate, output)
     unscored = f"{len(estimate):,} records were estimated; --truth scores the estimate."
     text = (f"Wrote {output}. " if output else "") + (_score_text(found) if found else unscored)
-    text += _diagnostics(estimate.explanation)
+    text += _of_scores(estimate.models) + _diagnostics(estimate.explanation)
     data = {"attack": name, "records": len(estimate), "score": found and found.summary()}
     data |= {"explanation": dict(estimate.explanation)} if estimate.explanation else {}
     print_result(data, as_json, text, "sfumato audit, which runs all attacks")
@@ -254,6 +255,20 @@ def _score_text(found: Score) -> str:
     headings = [f"{found.attack}, {found.rows:,} records", "attack", "95 % interval", "without a copy", "on a control"]
     note = "A control is a record that was not released: success there is no disclosure."
     return f"{table('', headings, rows, texts=1)}{note}"
+
+
+def _of_scores(models: Sequence[Model]) -> str:
+    """Which estimates are of normal scores, so that nobody takes them for values."""
+    from sfumato.models import of_type
+    from sfumato.models.gaussian_copula import GaussianCopula
+
+    names = dict.fromkeys(name for model in of_type(models, GaussianCopula) for name in model.columns)
+    if not names:
+        return ""
+    return (
+        f"\nOf {', '.join(names)}, the normal scores were estimated, whose variance is about 1; sfumato audit says "
+        "what that tells of the values."
+    )
 
 
 def _row(label: str, measure: Any, write: Callable[[float], str]) -> list[str]:
