@@ -21,7 +21,7 @@ from sfumato.kernels import Rows
 from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
 from sfumato.tables.margin import shown_scores
-from sfumato.tables.sampling import one_in
+from sfumato.tables.sampling import one_in, pseudo_random_order
 
 MAX_KNOWN = 2000
 """About how many of the audited records the attacker is assumed to know; at most one in ten."""
@@ -73,6 +73,12 @@ class AuditInput:
             original=self.original.take(pa.array(rows)),
             truth=self.truth.take(rows),
         )
+
+    def sample(self, most: int) -> AuditInput:
+        """The input restricted to a random sample of its records, if there are more than so many."""
+        if len(self.truth) <= most:
+            return self
+        return self.take(np.sort(pseudo_random_order(len(self.truth))[:most]))
 
     def hold_out(self, one_in_so_many: int) -> tuple[AuditInput, Records]:
         """The input without one record in so many, and the true values of those as a control."""

@@ -64,7 +64,7 @@ def evaluate_thresholds(
     for measures in ({"rmse", "error"}, {"success"}):
         chosen = [target for target in targets if target.measure in measures]
         if chosen:
-            scores = run_all_attacks(restricted_to(evidence, chosen[0].measure), truth, confidence)
+            scores = run_all_attacks(restricted_to(evidence, chosen), truth, confidence)
             results += best_results(chosen, scores)
     return results
 
@@ -100,10 +100,21 @@ def applicable_attacks(evidence: Evidence) -> list[Attack]:
     return applicable
 
 
-def restricted_to(evidence: Evidence, measure: str) -> Evidence:
-    """The evidence for attacks on numbers, or on categories; columns of the other kind become public covariates."""
-    if measure == "success":
-        covariates, evidence = [part.values for part in evidence.numbers], replace(evidence, numbers=())
+def restricted_to(evidence: Evidence, targets: Sequence[Target]) -> Evidence:
+    """The evidence for attacks on numbers, or on the categories that targets are about.
+
+    Columns of the other kind, and other categories, become public covariates.
+    """
+    if targets[0].measure == "success":
+        names = {target.column for target in targets}
+        kept = tuple(part for part in evidence.categories if names & set(part.model.columns))
+        others = [
+            part.codes[:, None].astype(np.float64)
+            for part in evidence.categories
+            if not names & set(part.model.columns)
+        ]
+        covariates = [*(part.values for part in evidence.numbers), *others]
+        evidence = replace(evidence, numbers=(), categories=kept)
     else:
         covariates = [part.codes[:, None].astype(np.float64) for part in evidence.categories]
         evidence = replace(evidence, categories=())
