@@ -8,6 +8,7 @@ import numpy as np
 
 from sfumato.attacks import Categories, Evidence
 from sfumato.attacks.evidence.pooling import Pool, pool
+from sfumato.attacks.evidence.statistics import column_deviations
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.covariances import nearest_covariance
 from sfumato.kernels.latent_class import Channel, Observed, without_rare_patterns
@@ -47,7 +48,7 @@ class MixedRecords:
         few = {i: values for i, values in enumerate(distinct) if 1 < len(values) <= _FEW}
         many = np.array([i for i, values in enumerate(distinct) if len(values) > _FEW], np.int64)
         values = np.hstack([numbers, public[:, many]])
-        units = np.nanstd(values, axis=0) if len(values) else np.ones(values.shape[1])
+        units = column_deviations(values)
         units = np.where(units > 0, units, 1.0)
         own = len(numbers[0]) if len(numbers) else 0
         noise = np.zeros((len(units), len(units)))

@@ -10,6 +10,7 @@ from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack
 from sfumato.attacks._mixed_records import MixedRecords
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.evidence.prior import attribute_prior
+from sfumato.attacks.evidence.statistics import column_means
 from sfumato.kernels import Floats
 from sfumato.kernels.latent_class import LatentClasses, Observed, fit
 from sfumato.kernels.marginal_atoms import Atoms, find_atoms
@@ -68,8 +69,7 @@ def _training(observed: Observed, most: int) -> Observed:
     """Records to fit to, without missing numbers: complete ones, or if they are few all, with means."""
     complete = np.flatnonzero(~np.isnan(observed.numbers).any(axis=1))
     if len(complete) < max(50, 10 * observed.numbers.shape[1], len(observed) // 10):
-        means = np.nan_to_num(np.nanmean(observed.numbers, axis=0)) if len(observed) else 0.0
-        filled = np.where(np.isnan(observed.numbers), means, observed.numbers)
+        filled = np.where(np.isnan(observed.numbers), column_means(observed.numbers), observed.numbers)
         observed, complete = Observed(filled, observed.codes), np.arange(len(observed))
     return observed.take(complete[:: max(len(complete) // most, 1)][:most])
 

@@ -23,7 +23,7 @@ class Mixture(SingleCopyAttack):
     unit_tolerance = 0.02  # clusters break ties in another way
     components: int = 8
     """Components of the mixture."""
-    rows: int = 10_000
+    rows: int = 5_000
     """The largest number of records that the mixture is fitted to."""
 
     def __post_init__(self) -> None:

@@ -11,6 +11,7 @@ from sfumato.attacks._mixed_records import MixedRecords
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.collusion import best_of_each_path
 from sfumato.attacks.evidence.prior import attribute_prior
+from sfumato.attacks.evidence.statistics import column_deviations, column_means
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.label_regression import LabelRegression, fit
 from sfumato.kernels.latent_class import one_hot
@@ -80,11 +81,8 @@ class _Scale:
 
     @classmethod
     def of(cls, numbers: Floats) -> _Scale:
-        present = ~np.isnan(numbers)
-        counts = np.maximum(present.sum(axis=0), 1)
-        centre = np.where(present, numbers, 0.0).sum(axis=0) / counts
-        spread = np.sqrt(np.where(present, (numbers - centre) ** 2, 0.0).sum(axis=0) / counts)
-        return cls(centre, np.where(spread > 0, spread, 1.0))
+        spread = column_deviations(numbers)
+        return cls(column_means(numbers), np.where(spread > 0, spread, 1.0))
 
     def standardised(self, numbers: Floats) -> Floats:
         """Standardised numbers, zero where missing."""

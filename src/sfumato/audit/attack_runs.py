@@ -5,12 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from threadpoolctl import threadpool_limits
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
+from sfumato.audit.best_estimates import BestEstimates
 from sfumato.audit.result import AttackRun, SkippedAttack
 from sfumato.errors import AttackError, NumericalFailure
 from sfumato.kernels import Rows
@@ -25,6 +26,8 @@ class Adversary:
 
     name: str
     evidence: Evidence
+    is_comparison: bool = False
+    """Whether the copies are simulated for comparison, and were never released."""
     equivalent: int | None = None
     """The index of the adversary whose single copy is all that these copies combine to: where an attack makes no use
     of further copies, it need not be run again."""
@@ -39,11 +42,21 @@ class Scorer:
     """The row indices of the records that adversaries know, which are not scored."""
     control: Records | None = None
     """Records that were held out, of which no adversary has a copy."""
+    best: BestEstimates = field(default_factory=BestEstimates)
+    """The best estimates from released copies so far."""
 
-    def score(self, attack: Attack, evidence: Evidence) -> Score:
+    @property
+    def unknown(self) -> Rows:
+        """The row indices of the records that adversaries do not know, which are scored."""
+        return np.delete(np.arange(len(self.truth)), self.known_rows)
+
+    def score(self, attack: Attack, adversary: Adversary) -> Score:
         """The score of an attack on the records that the adversary does not know."""
-        unknown = np.delete(np.arange(evidence.rows), self.known_rows)
-        return score(attack.estimate(evidence).take(unknown), self.truth.take(unknown), control=self.control)
+        estimate = attack.estimate(adversary.evidence).take(self.unknown)
+        found = score(estimate, self.truth.take(self.unknown), control=self.control)
+        if not adversary.is_comparison:
+            self.best.offer(estimate, found)
+        return found
 
 
 def run_attacks(
@@ -62,7 +75,7 @@ def run_attacks(
     def run(job: tuple[int, Attack]) -> Outcome:
         i, attack = job
         stage(f"{attack.name} on {adversaries[i].name}")
-        return _outcome(attack, adversaries[i].evidence, scorer)
+        return _outcome(attack, adversaries[i], scorer)
 
     # one attack per core: a library that started its own threads for each would slow all of them down
     with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -78,10 +91,10 @@ def _source(index: int, adversary: Adversary, attack: Attack) -> int:
     return index if attack.combines_copies or adversary.equivalent is None else adversary.equivalent
 
 
-def _outcome(attack: Attack, evidence: Evidence, scorer: Scorer) -> Outcome:
+def _outcome(attack: Attack, adversary: Adversary, scorer: Scorer) -> Outcome:
     """The score of one attack, or the reason why it could not be run."""
     try:
-        return scorer.score(attack, evidence)
+        return scorer.score(attack, adversary)
     except AttackError as error:
         return SkippedAttack(attack.name, str(error), failed=isinstance(error, NumericalFailure))
 

@@ -13,6 +13,9 @@ from sfumato.audit.attack_runs import Adversary, Scorer, run_attacks
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check
 from sfumato.audit.comparison import collusion_curves, column_risks, error_distribution
+from sfumato.audit.field_measures import audited_budget, field_measures, shown_columns
+from sfumato.audit.measures.information_loss import utility
+from sfumato.audit.measures.mixed_table import encode
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.result import AttackRun, Audit, HeldCopy
 from sfumato.audit.soundness import soundness
@@ -23,6 +26,10 @@ from sfumato.risk.thresholds import ThresholdResult, best_results, is_measured
 
 CONTROL_ONE_IN = 10
 """One record in this many is held out as a control: what attacks find out about it, they find out without a copy."""
+
+MEASURES, UTILITY = "measures", "utility"
+PARTS = (MEASURES, UTILITY)
+"""The parts of an audit that can be left out; attacks are chosen by name."""
 
 ATTACKED = 20_000
 """The most records that are attacked; the noise of all is checked."""
@@ -40,6 +47,7 @@ def audit(
     singling_out: SinglingOutRisk | None = None,
     faults: Sequence[Check] = (),
     rows: int | None = None,
+    without: Sequence[str] = (),
     stage: Stage = lambda _: None,
 ) -> Audit:
     """Audit the disclosure risk of copies with every known attack.
@@ -52,7 +60,8 @@ def audit(
         singling_out: the outliers of the table, if they were looked for.
         faults: other checks of the copies that failed.
         rows: the number of records of the table, if `original` is a part of it.
-        stage: called with the name of each step as it begins.
+        without: the parts to leave out, of `PARTS`.
+        stage: called with the name of each step as it begins; what it raises cancels the audit.
 
     """
     everything = AuditInput.of(original, copies)
@@ -60,12 +69,14 @@ def audit(
     sound = soundness(everything, faults=faults)
     attacked = everything.sample(ATTACKED)
     released, control = attacked.hold_out(CONTROL_ONE_IN)
-    scorer, independent = Scorer(released.truth, released.known_rows(), control), released.with_independent_noise()
+    scorer = Scorer(released.truth, released.known_rows(), control.truth)
+    independent = released.with_independent_noise()
     single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, stage)
+    total = len(everything.truth) if rows is None else rows
     stage("adding copy by copy")
     return Audit(
         dataset=released.manifests[0].dataset,
-        rows=len(everything.truth) if rows is None else rows,
+        rows=total,
         audited_rows=len(attacked.truth),
         paths=released.path_count(),
         copies=tuple(HeldCopy(name, m.fidelity) for name, m in zip(released.names, released.manifests, strict=True)),
@@ -81,7 +92,24 @@ def audit(
         partial=attacks is not None,
         software=f"sfumato {version('sfumato')}",
         **_of_margins(released, independent),
+        survival=survival(everything),
+        **_of_records(released, control, scorer, total, without, stage),
     )
+
+
+def _of_records(
+    released: AuditInput, control: AuditInput, scorer: Scorer, rows: int, without: Sequence[str], stage: Stage
+) -> dict[str, Any]:
+    """The field's measures of risk and utility, unless they are left out."""
+    copy = released.best_copy
+    found: dict[str, Any] = {"without": tuple(without), "budget": audited_budget(released)}
+    if MEASURES not in without:
+        found["measures"] = field_measures(released, control, scorer.best, scorer.unknown, rows=rows, stage=stage)
+    if UTILITY not in without:
+        stage("utility of the best copy")
+        names = shown_columns(released, copy)
+        found["utility"] = utility(*encode([released.original, released.tables[copy], control.original], names))
+    return found
 
 
 def _of_margins(released: AuditInput, independent: AuditInput) -> dict[str, Any]:
@@ -89,7 +117,6 @@ def _of_margins(released: AuditInput, independent: AuditInput) -> dict[str, Any]
     return {
         "coarsened_columns": _coarsened_columns(released),
         "value_risks": value_risks(released, independent),
-        "survival": survival(released),
     }
 
 
@@ -101,11 +128,10 @@ def _run_all(
     Known records are given to the holder of the best copy, to the coalitions, and to holders of rotated or projected
     copies, against which known records are the main attack.
     """
-    best = max(range(len(released.copies)), key=lambda i: released.manifests[i].fidelity)
-    knows = [i == best or bool(copy.linear_maps) for i, copy in enumerate(released.copies)]
+    knows = [i == released.best_copy or bool(copy.linear_maps) for i, copy in enumerate(released.copies)]
     adversaries = [Adversary(name, released.single(i, known_records=knows[i])) for i, name in enumerate(released.names)]
-    adversaries.append(Adversary("all copies", released.combined(), _equivalent_copy(released)))
-    adversaries.append(Adversary("copies with independent noise", independent.combined()))
+    adversaries.append(Adversary("all copies", released.combined(), equivalent=_equivalent_copy(released)))
+    adversaries.append(Adversary("copies with independent noise", independent.combined(), is_comparison=True))
     *single_copy, all_copies, independent_noise = run_attacks(adversaries, attacks, scorer, stage)
     return single_copy, all_copies, independent_noise
 

@@ -46,6 +46,8 @@ class AuditInput:
     original: pa.Table
     truth: Records
     """The original in the form in which estimates are scored."""
+    tables: tuple[pa.Table, ...]
+    """The copies as they stand."""
 
     @classmethod
     def of(cls, original: pa.Table, copies: dict[str, pa.Table]) -> AuditInput:
@@ -63,7 +65,8 @@ class AuditInput:
                 "same records"
             )
         evidence = [copy_evidence(copy, manifest) for copy, manifest in zip(matched, manifests, strict=True)]
-        return cls(tuple(copies), tuple(manifests), tuple(evidence), table, original_records(table, models))
+        truth = original_records(table, models)
+        return cls(tuple(copies), tuple(manifests), tuple(evidence), table, truth, tuple(matched))
 
     def take(self, rows: Rows) -> AuditInput:
         """The input restricted to some rows."""
@@ -72,6 +75,7 @@ class AuditInput:
             copies=tuple(copy.take(rows) for copy in self.copies),
             original=self.original.take(pa.array(rows)),
             truth=self.truth.take(rows),
+            tables=tuple(table.take(pa.array(rows)) for table in self.tables),
         )
 
     def sample(self, most: int) -> AuditInput:
@@ -80,10 +84,15 @@ class AuditInput:
             return self
         return self.take(np.sort(pseudo_random_order(len(self.truth))[:most]))
 
-    def hold_out(self, one_in_so_many: int) -> tuple[AuditInput, Records]:
-        """The input without one record in so many, and the true values of those as a control."""
+    def hold_out(self, one_in_so_many: int) -> tuple[AuditInput, AuditInput]:
+        """The input without one record in so many, and those records as a control."""
         control = one_in(one_in_so_many, len(self.truth))
-        return self.take(np.delete(np.arange(len(self.truth)), control)), self.truth.take(control)
+        return self.take(np.delete(np.arange(len(self.truth)), control)), self.take(control)
+
+    @property
+    def best_copy(self) -> int:
+        """The index of the most faithful copy."""
+        return max(range(len(self.copies)), key=lambda i: self.manifests[i].fidelity)
 
     def path_count(self) -> int:
         """The largest number of paths that the copies of a column lie on; with several, collusion adds information."""

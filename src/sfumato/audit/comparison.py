@@ -9,7 +9,8 @@ import numpy as np
 
 from sfumato.attacks import ATTACKS, Estimate, Records, record_errors
 from sfumato.audit.audit_input import AuditInput
-from sfumato.audit.result import AttackRun, CollusionCurve, ColumnRisk, ErrorDistribution
+from sfumato.audit.column_risk import ColumnRisk
+from sfumato.audit.result import AttackRun, CollusionCurve, ErrorDistribution
 from sfumato.kernels import Floats
 
 _NONE = (math.nan, "")

@@ -8,12 +8,16 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from sfumato.audit.column_risk import RECOVERED, ColumnRisk
 from sfumato.audit.outliers import MIN_NEIGHBOURS, ColumnOutliers
-from sfumato.audit.result import RECOVERED, Audit, ColumnRisk
+from sfumato.audit.result import Audit
 from sfumato.audit.survival import Survival
 
 _NAMED = 5
 """The most disclosed columns that a verdict names."""
+
+_LISTED = 12
+"""The most findings that a terminal shows."""
 
 MEASURES = {"error": "residual error", "success": "accuracy"}
 """The measures of a column's risk, as a reader knows them."""
@@ -86,6 +90,15 @@ def _disclosures(audit: Audit) -> list[str]:
         more = f"; and {len(disclosed) - _NAMED} more" if len(disclosed) > _NAMED else ""
         count = counted(len(disclosed), "column")
         out.append(f"DISCLOSED: an attack recovers more than {RECOVERED:.0%} of {count}: {named}{more}.")
+    rare = audit.measures.rare_values if audit.measures else ()
+    if rare:
+        first = rare[0]
+        others = len({one.column for one in rare}) - 1
+        more = f", and rare values of {counted(others, 'other column')}" if others else ""
+        out.append(
+            f"NAMEABLE: an attack names {counted(first.named, 'record')} with {first.column} {first.values}, "
+            f"{first.precision:.0%} of them rightly{more}."
+        )
     outliers = sum(column.records for column in audit.singling_out.columns) if audit.singling_out else 0
     if outliers:
         subject = "one value is an outlier" if outliers == 1 else f"{outliers:,} values are outliers"
@@ -204,13 +217,18 @@ def _survival_note(found: Survival) -> str:
 def text(audit: Audit) -> str:
     """An audit as text for a terminal."""
     copies = ", ".join(f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies)
-    parts = [f"{audit.dataset}: {copies}", "", verdict(audit)]
+    parts = [f"{audit.dataset}: {copies}", "", f"{audit.state.value.upper()}: {audit.state.sentence}", verdict(audit)]
     if audit.column_risks:
         title = f"Disclosure risk by the best attack{', of normal scores' if audit.value_risks else ''}"
         parts += ["", table(title, risk_headings(), risk_rows(audit.column_risks), texts=TEXT_COLUMNS)]
     if audit.value_risks:
         title = "The same of the values themselves"
         parts += ["", table(title, risk_headings(), risk_rows(audit.value_risks), texts=TEXT_COLUMNS)]
+    if audit.findings:
+        rows = [[one.subject, one.fault, one.advice] for one in audit.findings[:_LISTED]]
+        parts += ["", table("What to do", ["column", "finding", "advice"], rows, texts=3)]
+        more = len(audit.findings) - _LISTED
+        parts += [f"And {more} more, in the report (-o report.html) and in --json."] if more > 0 else []
     parts += [f"- {note}" for note in notes(audit)]
     return "\n".join(parts)
 

@@ -10,8 +10,9 @@ from datetime import UTC, datetime
 from sfumato import pages
 from sfumato.attacks import ATTACKS, Score
 from sfumato.audit import figures, messages
+from sfumato.audit.column_risk import ColumnRisk
 from sfumato.audit.outliers import MIN_NEIGHBOURS
-from sfumato.audit.result import AttackRun, Audit, ColumnRisk
+from sfumato.audit.result import AttackRun, Audit
 
 
 def page(audit: Audit) -> str:

@@ -8,12 +8,14 @@ from typing import Any
 
 from sfumato.attacks import Score
 from sfumato.audit.checks import Soundness
+from sfumato.audit.column_risk import RECOVERED, ColumnRisk
+from sfumato.audit.field_measures import FieldMeasures
+from sfumato.audit.measures.accounting import PrivacyBudget
+from sfumato.audit.measures.information_loss import Utility
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.survival import Survival
+from sfumato.audit.verdict import Finding, State, readable, standing_out, unsound, violated
 from sfumato.risk.thresholds import ThresholdResult
-
-RECOVERED = 0.9
-"""A column of which an attack recovers more than this counts as disclosed."""
 
 
 @dataclass(frozen=True)
@@ -57,40 +59,6 @@ class AttackRun:
             if category.columns == columns
         ]
         return [(value, name) for value, name in found if not math.isnan(value)]
-
-
-@dataclass(frozen=True)
-class ColumnRisk:
-    """The attribute disclosure risk of a column, or of columns perturbed jointly: what the best attack achieves."""
-
-    columns: tuple[str, ...]
-    measure: str
-    """`error`, the residual error as a share of variance, or `success`, the accuracy of the likeliest category."""
-    baseline: float
-    """The value without any copy."""
-    single_copy: float
-    """The value with one copy, the best of them; NaN where no attack on a single copy estimates the column."""
-    all_copies: float
-    """The value with all copies."""
-    independent_noise: float
-    """The value with as many copies of the same levels whose noise is independent; NaN where there is none."""
-    attack: str
-    """The best attack on all copies."""
-
-    @property
-    def column(self) -> str:
-        """The name of the column, or the names of the columns of a joint attribute."""
-        return " x ".join(self.columns)
-
-    @property
-    def recovered(self) -> float:
-        """The proportional reduction in error by the best attack, between 0 (no better than without a copy) and 1.
-
-        It is R² for numbers, and for categories Goodman and Kruskal's lambda.
-        """
-        if self.measure == "error":
-            return max(1 - self.all_copies, 0.0)
-        return max((self.all_copies - self.baseline) / (1 - self.baseline), 0.0) if self.baseline < 1 else 0.0
 
 
 @dataclass(frozen=True)
@@ -148,6 +116,14 @@ class Audit:
     """The risks of margin-preserving columns in their own values; those above are in their scores."""
     survival: tuple[Survival, ...] = ()
     """Rare and extreme values of margin-preserving columns in the best copy."""
+    measures: FieldMeasures | None = None
+    """The field's measures of the risk of records."""
+    utility: Utility | None = None
+    """The utility of the best copy as it stands."""
+    budget: PrivacyBudget | None = None
+    """The differential privacy of a record's values."""
+    without: tuple[str, ...] = ()
+    """The parts of the audit that were left out."""
 
     @property
     def collusion_gains(self) -> bool:
@@ -167,15 +143,35 @@ class Audit:
         return tuple(reversed(worst.values()))
 
     @property
-    def passed(self) -> bool:
-        """Whether the copies are sound, lie on one path, meet the policy's thresholds, and disclose no column.
+    def findings(self) -> tuple[Finding, ...]:
+        """All that is bad about the copies, the worst first.
 
         A column for which the policy states a threshold is judged by that one: its owner has decided what is enough.
         """
-        within = all(result.met for result in self.thresholds) and not (self.thresholds and self.partial)
         decided = {result.target.column for result in self.thresholds}
-        disclosed = any(decided.isdisjoint(risk.columns) for risk in self.disclosed_columns)
-        return self.soundness.sound and self.paths == 1 and within and not disclosed
+        fidelity = max(copy.fidelity for copy in self.copies)
+        disclosed = [risk for risk in self.disclosed_columns if decided.isdisjoint(risk.columns)]
+        ranked = {risk.column for risk in self.value_risks}
+        rare = self.measures.rare_values if self.measures else ()
+        records = [one for one in standing_out(self.singling_out, rare, self.survival) if one.subject not in decided]
+        return (
+            *unsound(self.soundness, self.paths),
+            *violated(self.thresholds, partial=self.partial),
+            *(readable(risk, fidelity, by_rank=risk.column in ranked) for risk in disclosed),
+            *records,
+        )
+
+    @property
+    def state(self) -> State:
+        """The verdict."""
+        if not self.soundness.sound or self.paths > 1:
+            return State.UNSOUND
+        return State.AT_RISK if self.findings else State.WITHIN_LIMITS
+
+    @property
+    def passed(self) -> bool:
+        """Whether the copies are sound, lie on one path, are within all limits, and disclose nothing."""
+        return self.state is State.WITHIN_LIMITS
 
     def summary(self) -> dict[str, Any]:
         """The result as JSON."""
@@ -195,5 +191,7 @@ class Audit:
                 {**asdict(result), "target": str(result.target), "met": result.met} for result in self.thresholds
             ],
             "collusion_gains": self.collusion_gains,
+            "state": self.state.value,
+            "findings": [asdict(finding) for finding in self.findings],
             "passed": self.passed,
         }

@@ -13,7 +13,7 @@ from scipy.special import ndtr, ndtri
 
 from sfumato.attacks import ATTACKS, Evidence
 from sfumato.audit.audit_input import AuditInput
-from sfumato.audit.result import ColumnRisk
+from sfumato.audit.column_risk import ColumnRisk
 from sfumato.kernels import Floats, Rows
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
@@ -40,7 +40,7 @@ def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRi
     if not columns:
         return ()
     unknown = np.delete(np.arange(len(released.truth)), released.known_rows())[:_RECORDS]
-    best = max(range(len(released.copies)), key=lambda i: released.manifests[i].fidelity)
+    best = released.best_copy
     evidence = [released.single(best, known_records=True), released.combined(), independent.combined()]
     found = [_estimates(one, released, columns, unknown) for one in evidence]
     risks = (_risk(name, margin, released, unknown, found) for name, margin in columns.items())

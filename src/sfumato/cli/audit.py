@@ -146,8 +146,12 @@ def audit(
 ) -> None:
     """Attack the copies of a DATASET that recipients hold or may receive, alone and together.
 
+    The exit code is 0 if the copies are collusion-resistant and within your limits, 1 if they are collusion-resistant
+    but columns are readable or records stand out, and 3 if they are unsound.
+
     With --original, audit files instead: each COPY is a copy of that table.
     """
+    from sfumato.audit.verdict import State
     from sfumato.tables.atomic import write_text
 
     if output is not None:
@@ -168,8 +172,8 @@ def audit(
             write_text(output, found.page())
     next_step = f"open {output}" if output else "the same with -o report.html, for a page with figures"
     print_result(found.summary(), as_json, found.text(), next_step)
-    if not found.passed:
-        raise click.exceptions.Exit(1)
+    if code := State(found.summary()["state"]).exit_code:
+        raise click.exceptions.Exit(code)
 
 
 def _names(colluders: str | None) -> list[str] | None:

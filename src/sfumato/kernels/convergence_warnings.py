@@ -16,4 +16,5 @@ def ignore_convergence_warnings() -> Iterator[None]:
     """Ignore warnings of scipy and scikit-learn that a fit has not converged, where an approximate fit is enough."""
     with _LOCK, warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # scikit-learn's ConvergenceWarning is a subclass
+        warnings.filterwarnings("ignore", category=RuntimeWarning, module="sklearn")
         yield

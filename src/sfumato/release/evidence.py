@@ -110,7 +110,7 @@ def original_records(table: pa.Table, models: Iterable[Model]) -> Records:
     values = numbers_of(table, list(clips)) if clips else np.empty((table.num_rows, 0))
     for i, (name, clip) in enumerate(clips.items()):
         if clip is not None:
-            values[:, i] = np.clip(values[:, i], *_bounds(clip, table.schema.field(name).type))
+            values[:, i] = np.clip(values[:, i], *clip_bounds(clip, table.schema.field(name).type))
     names = (*clips, *(name for model in copulas for name in model.scores))
     values = np.hstack([values, *(scores_of(table, model) for model in copulas)])
     return Records(names, values, {model.columns: codes_of(table, model) for model in attributes})
@@ -142,7 +142,7 @@ def original_on_lattice(table: pa.Table, model: GaussianNoise) -> Floats:
     values = numbers_of(table, model.columns)
     for i, (name, clip, step) in enumerate(zip(model.columns, model.clip, model.step, strict=True)):
         if clip is not None:
-            low, high = _bounds(clip, table.schema.field(name).type)
+            low, high = clip_bounds(clip, table.schema.field(name).type)
             values[:, i] = np.clip(values[:, i], low, high)
         values[:, i] = np.rint(values[:, i] / step) * step
     return values
@@ -153,7 +153,7 @@ def original_within_range(table: pa.Table, model: GaussianNoise) -> Floats:
     values = original_on_lattice(table, model)
     for i, (name, ends) in enumerate(zip(model.columns, model.range, strict=False)):
         if ends is not None:
-            shown = np.array([_bounds(ends, table.schema.field(name).type)]).T
+            shown = np.array([clip_bounds(ends, table.schema.field(name).type)]).T
             low, high = restored(shown, model.narrowed([name]))[:, 0]
             reach = _FAR * model.deviation(name)
             values[(values[:, i] < low + reach) | (values[:, i] > high - reach), i] = np.nan
@@ -225,7 +225,8 @@ def _public_numbers(column: pa.ChunkedArray) -> Floats:
     return coded
 
 
-def _bounds(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
+def clip_bounds(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
+    """The ends of a clip in the unit that noise is added in; dates are stated in ISO format."""
     if isinstance(clip[0], int | float):
         return float(clip[0]), float(clip[1])
     moments = [datetime.fromisoformat(end) for end in clip]

@@ -115,7 +115,7 @@ def _delivered(entry: Entry) -> str:
 
 
 def _audited(entry: Entry) -> str:
-    verdict = "passed" if entry.body["passed"] else "failed"
+    verdict = entry.body.get("state") or ("passed" if entry.body["passed"] else "failed")
     return f"Audited {entry.dataset} version {entry.body['version']}: {verdict}{_from(entry)}."
 
 

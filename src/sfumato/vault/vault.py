@@ -269,7 +269,12 @@ class Vault(VaultLifecycle):
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
         found = audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage or _ignore)
-        body = {"version": now.version, "colluders": sorted(holders), "passed": found.passed}
+        body = {
+            "version": now.version,
+            "colluders": sorted(holders),
+            "passed": found.passed,
+            "state": found.state.value,
+        }
         self.record_access("audited", body, dataset=dataset)
         return found
 

@@ -20,6 +20,7 @@ from sfumato.audit.messages import headline, notes, text, verdict
 from sfumato.audit.outliers import SinglingOutRisk, singling_out_risk
 from sfumato.audit.report import page
 from sfumato.audit.result import SkippedAttack
+from sfumato.audit.verdict import State
 from sfumato.errors import AttackError, GrantError, VaultError
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.targets import Target
@@ -246,7 +247,7 @@ def test_a_disclosed_column_fails_the_audit_and_is_named_first(table: pa.Table, 
     one = dataclasses.replace(found, column_risks=found.column_risks[:1])
     assert "of 1 column: age" in verdict(one)
     bound = Target.parse("age: error >= 0.01")  # the owner has decided on this column
-    decided = dataclasses.replace(one, thresholds=(ThresholdResult(bound, "llse", 0.03),), partial=False)
+    decided = dataclasses.replace(one, thresholds=(ThresholdResult(bound, "llse", 0.03),), partial=False, measures=None)
     assert decided.passed
     assert verdict(decided).startswith("DISCLOSED")
 
@@ -346,7 +347,8 @@ def test_the_vault_audits_what_was_granted(vault: sf.Vault) -> None:
     vault.grant("insurer", "ward", "public", where="region == 'north'", columns=["id", "region", "age"])
     found = vault.audit("ward", attacks=QUICK)
     assert [(copy.name, copy.fidelity) for copy in found.copies] == [("clinic", 0.8), ("insurer", 0.2)]
-    assert (found.rows, found.audited_rows, found.passed) == (300, 150, True)
+    assert (found.rows, found.audited_rows, found.state) == (300, 150, State.AT_RISK)
+    assert all("outlier" in finding.fault and finding.advice.startswith("clip it to") for finding in found.findings)
     assert [copy.name for copy in vault.audit("ward", colluders=["insurer"], attacks=QUICK).copies] == ["insurer"]
     with pytest.raises(VaultError, match="no recipient called 'nobody'"):
         vault.audit("ward", colluders=["nobody"], attacks=QUICK)

@@ -71,6 +71,14 @@ def column_means(values: Floats) -> Floats:
     return means
 
 
+def column_deviations(values: Floats) -> Floats:
+    """The standard deviation of the values of each column that are not missing; 0 where there are fewer than two."""
+    present = ~np.isnan(values)
+    squares = np.where(present, (values - column_means(values)) ** 2, 0.0).sum(axis=0)
+    deviations: Floats = np.sqrt(squares / np.maximum(present.sum(axis=0) - 1, 1))
+    return deviations
+
+
 def complete_or_imputed(values: Floats) -> Floats:
     """Records to estimate moments from: the complete ones or, where they are few, all of them with imputed values.
 

@@ -43,6 +43,7 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
         result = {
             "verdict": summary["headline"],
             "passed": audit.passed,
+            "state": audit.state.value,
             "text": audit.text(),
             "notes": notes(audit),
             "summary": summary,
