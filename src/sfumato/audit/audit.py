@@ -31,7 +31,7 @@ MEASURES, UTILITY = "measures", "utility"
 PARTS = (MEASURES, UTILITY)
 """The parts of an audit that can be left out; attacks are chosen by name."""
 
-ATTACKED = 20_000
+ATTACKED = 15_000
 """The most records that are attacked; the noise of all is checked."""
 
 Stage = Callable[[str], None]

@@ -29,6 +29,7 @@ def audit_files(
     *,
     attacks: Sequence[str] | None = None,
     rows: int = 100_000,
+    without: Sequence[str] = (),
     stage: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """Audit copies in files; if there are more than `rows` records, a random sample of them is attacked."""
@@ -44,7 +45,15 @@ def audit_files(
     outliers = singling_out_risk(lambda: _numbered(sources[0]), noise[0], tuple(ids)) if noise else None
     faults = [check for copy, manifest in zip(copies, manifests, strict=True) for check in _integrity(copy, manifest)]
     count = max(manifest.rows for manifest in manifests)
-    return audit(table, named, attacks=attacks, singling_out=outliers, faults=faults, rows=count, stage=stage)
+    return audit(
+        *(table, named),
+        attacks=attacks,
+        singling_out=outliers,
+        faults=faults,
+        rows=count,
+        without=without,
+        stage=stage,
+    )
 
 
 def _integrity(copy: str | Path, manifest: Manifest) -> list[Check]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from sfumato import pages
@@ -13,6 +12,8 @@ from sfumato.audit import figures, messages
 from sfumato.audit.column_risk import ColumnRisk
 from sfumato.audit.outliers import MIN_NEIGHBOURS
 from sfumato.audit.result import AttackRun, Audit
+from sfumato.audit.sections import all_sections, findings_section
+from sfumato.audit.sign_off import render
 
 
 def page(audit: Audit) -> str:
@@ -21,6 +22,7 @@ def page(audit: Audit) -> str:
     count = "one copy" if len(audit.copies) == 1 else f"{len(audit.copies)} copies"
     today = f"{datetime.now(UTC):%d %B %Y}"
     sections = [
+        *(render(section) for section in [findings_section(audit)] if section is not None),
         _alarms(audit),
         _thresholds(audit),
         _column_risks(audit),
@@ -29,12 +31,13 @@ def page(audit: Audit) -> str:
         _attacks(audit),
         _outliers(audit),
         _survival(audit),
+        *map(render, all_sections(audit)),
         _method(audit),
     ]
     return pages.page(
         title=f"Audit of {audit.dataset}",
         subtitle=f"{today}. {audit.rows:,} records, {count}: {copies}.",
-        verdict=messages.verdict(audit),
+        verdict=f"{audit.state.value.upper()}. {messages.verdict(audit)}",
         failed=not audit.passed,
         body="\n".join(section for section in sections if section),
         footer=f"Made by {audit.software}. This page names outliers: it is for the data owner and the auditors only.",
@@ -61,7 +64,7 @@ def _survival(audit: Audit) -> str:
         "<p>In margin-preserving columns, as many records show a value in a copy as in the original, but not the same "
         "ones. <em>Precision</em> is the share of the records showing the value in the best copy that have it, "
         "counted; the <em>expected</em> one is calculated for normal scores. At the fidelity in the last column "
-        "and below, most records that show the value do not have it.</p>" + _table(names, rows, texts=2)
+        "and below, most records that show the value do not have it.</p>" + pages.table(names, rows, texts=2)
     )
 
 
@@ -71,7 +74,7 @@ def _alarms(audit: Audit) -> str:
     rows = [[check.subject, check.fault, f"{check.p_value:.2g}"] for check in audit.soundness.alarms[:20]]
     more = len(audit.soundness.alarms) - len(rows)
     note = f"<p>And {more} more.</p>" if more > 0 else ""
-    return "<h2>Failed checks</h2>" + _table(["copies and columns", "fault", "p-value"], rows, texts=2) + note
+    return "<h2>Failed checks</h2>" + pages.table(["copies and columns", "fault", "p-value"], rows, texts=2) + note
 
 
 def _thresholds(audit: Audit) -> str:
@@ -82,7 +85,7 @@ def _thresholds(audit: Audit) -> str:
         for result in audit.thresholds
     ]
     names = ["threshold", "best attack", "reaches", "result"]
-    return "<h2>Thresholds of the policy</h2>" + _table(names, rows, texts=2)
+    return "<h2>Thresholds of the policy</h2>" + pages.table(names, rows, texts=2)
 
 
 def _column_risks(audit: Audit) -> str:
@@ -96,7 +99,7 @@ def _column_risks(audit: Audit) -> str:
         "an attack on all copies, compared with an attacker without a copy. <em>Independent noise</em> is the risk of "
         "as many copies of the same levels, if each had been perturbed independently. A clipped column is compared "
         "with its clipped original.</p>"
-        + _table(messages.risk_headings(), messages.risk_rows(audit.column_risks), texts=messages.TEXT_COLUMNS)
+        + pages.table(messages.risk_headings(), messages.risk_rows(audit.column_risks), texts=messages.TEXT_COLUMNS)
         + _value_risks(audit)
     )
 
@@ -109,7 +112,7 @@ def _value_risks(audit: Audit) -> str:
         "<p>Of margin-preserving columns, the table above measures the normal <em>scores</em> that their noise is in, "
         "which is what the level is about. Read off the published margins, such estimates tell of the values "
         "(<em>posterior</em>: the better of llse and regression, with the error that its scores have):</p>"
-        + _table(messages.risk_headings(), messages.risk_rows(audit.value_risks), texts=messages.TEXT_COLUMNS)
+        + pages.table(messages.risk_headings(), messages.risk_rows(audit.value_risks), texts=messages.TEXT_COLUMNS)
     )
 
 
@@ -125,7 +128,7 @@ def _single_copies(audit: Audit) -> str:
     return (
         "<h2>Disclosure risk by recipient, without collusion</h2>"
         "<p>The best attack on one copy, with its fidelity; a dash where the copy does not have the column.</p>"
-        + _table(["column", "measure", *names], rows, texts=2)
+        + pages.table(["column", "measure", *names], rows, texts=2)
     )
 
 
@@ -170,7 +173,7 @@ def _attacks(audit: Audit) -> str:
         caption = "Categories: the higher the bar, the better the attack."
         parts.append(_figure(figures.attack_bars(audit, "success"), caption))
     names = ["attack", "measure", "result", "95 % interval", "without a copy", "control"]
-    table = _table(names, rows, texts=2)
+    table = pages.table(names, rows, texts=2)
     parts.append(f"<details><summary>All results on all copies</summary>{table}</details>")
     return "".join(parts)
 
@@ -207,7 +210,7 @@ def _outliers(audit: Audit) -> str:
     rows = [[one.record, one.column, str(one.neighbours), f"{one.distance:.1f}"] for one in audit.singling_out.outliers]
     names = ["record", "column", "neighbours within the noise", "noise deviations from the median"]
     caption = "Noise does not protect records this far out; clipping the column does."
-    return head + notes + _figure(figures.outlier_bars(audit), caption) + _table(names, rows, texts=2)
+    return head + notes + _figure(figures.outlier_bars(audit), caption) + pages.table(names, rows, texts=2)
 
 
 def _method(audit: Audit) -> str:
@@ -227,21 +230,10 @@ def _method(audit: Audit) -> str:
         "per audit of sound copies. Membership is not protected: this audit does not test whether a person's presence "
         "in the table can be inferred. Columns released unchanged may be quasi-identifiers; they are not protected, "
         "and attacks may use them.</p>"
-        + _table(["attack", "description", "reference"], rows, texts=3)
+        + pages.table(["attack", "description", "reference"], rows, texts=3)
         + (f"<p>Not run on all copies:</p><ul>{skipped}</ul>" if skipped else "")
     )
 
 
 def _figure(svg: str, caption: str) -> str:
     return f"<figure>{svg}<figcaption>{html.escape(caption)}</figcaption></figure>"
-
-
-def _table(names: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> str:
-    """An HTML table; the first `texts` columns hold text."""
-
-    def cells(tag: str, row: Sequence[str]) -> str:
-        classes = [' class="text"' if i < texts else "" for i in range(len(row))]
-        return "".join(f"<{tag}{name}>{html.escape(cell)}</{tag}>" for name, cell in zip(classes, row, strict=True))
-
-    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
-    return f"<div class='wide'><table><thead><tr>{cells('th', names)}</tr></thead><tbody>{body}</tbody></table></div>"

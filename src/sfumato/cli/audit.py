@@ -8,12 +8,12 @@ import io
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
-from sfumato.cli.vault_options import is_service, open_vault, vault_options
+from sfumato.cli.vault_options import is_service, local_vault, open_vault, vault_options
 from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
@@ -129,6 +129,14 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
     help="The maximum number of records to attack.",
 )
 @click.option(
+    "--without", multiple=True, type=click.Choice(("measures", "utility")), help="Leave out this part; may be repeated."
+)
+@click.option(
+    "--report",
+    type=click.Path(path_type=Path),
+    help="Write a signed sign-off pack for officers, PDF or HTML, and record it in the ledger.",
+)
+@click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the report, an HTML page with figures, to this file."
 )
 @vault_options
@@ -139,6 +147,8 @@ def audit(
     original: Path | None,
     attacks: tuple[str, ...],
     rows: int,
+    without: tuple[str, ...],
+    report: Path | None,
     output: Path | None,
     location: str,
     key_path: Path | None,
@@ -154,26 +164,97 @@ def audit(
     from sfumato.audit.verdict import State
     from sfumato.tables.atomic import write_text
 
+    if report is not None:
+        _check_report(report, subjects, original, location)
     if output is not None:
         check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
         if original is not None or not is_service(location):
             figure_class()  # refused before the work, not after it
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
-            found: AuditReport = _audit_files(original, subjects, attacks, rows, stage)
+            found: AuditReport = _audit_files(original, subjects, attacks, rows, without, stage)
         else:
             if len(subjects) > 1:
                 raise click.UsageError("audit one dataset at a time; to audit files, name their --original")
-            names = _names(colluders)
-            vault = open_vault(location, key_path)
-            found = vault.audit(subjects[0], colluders=names, attacks=attacks or None, rows=rows, stage=stage)
+            chosen = _Chosen(subjects[0], _names(colluders), attacks or None, rows, without)
+            found = _audit_vault(chosen, report, location, key_path, stage)
         if output is not None:
             stage("writing the report")
             write_text(output, found.page())
-    next_step = f"open {output}" if output else "the same with -o report.html, for a page with figures"
+    shown = report or output
+    next_step = f"open {shown}" if shown else "the same with -o report.html, for a page with figures"
+    if report is not None:
+        next_step += f"; an officer decides with `sfumato approve {subjects[0]} --by NAME`"
     print_result(found.summary(), as_json, found.text(), next_step)
     if code := State(found.summary()["state"]).exit_code:
         raise click.exceptions.Exit(code)
+
+
+@dataclasses.dataclass(frozen=True)
+class _Chosen:
+    """What is audited, and how."""
+
+    dataset: str
+    colluders: list[str] | None
+    attacks: tuple[str, ...] | None
+    rows: int
+    without: tuple[str, ...]
+
+    def options(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name != "dataset"}
+
+
+def _audit_vault(
+    chosen: _Chosen, report: Path | None, location: str, key_path: Path | None, stage: Callable[[str], None]
+) -> AuditReport:
+    """Audit a dataset, and write the sign-off pack if one is wanted."""
+    if report is None:
+        return open_vault(location, key_path).audit(chosen.dataset, stage=stage, **chosen.options())
+    vault = local_vault(location, key_path)
+    found = vault.audit(chosen.dataset, stage=stage, **chosen.options())
+    stage("writing the sign-off pack")
+    vault.report(chosen.dataset, found, report)
+    return found
+
+
+def _check_report(report: Path, subjects: tuple[str, ...], original: Path | None, location: str) -> None:
+    """Refuse a sign-off pack that cannot be made, before any work is done."""
+    from sfumato.vault.sign_off import check_format
+
+    if original is not None or is_service(location):
+        raise click.UsageError(
+            f"--report signs with the vault's key and records the pack in its ledger: run it on the machine of the "
+            f"vault that holds {subjects[0]}; -o writes a report without signature"
+        )
+    check_format(report)
+
+
+@click.command()
+@click.argument("dataset")
+@click.option("--by", "officer", required=True, help="The name of the officer who decides.")
+@click.option("--role", default="", help="The officer's role, such as 'data protection officer'.")
+@click.option("--reason", default="", help="Why; it is recorded with the decision.")
+@click.option("--reject", is_flag=True, help="Record that the version must not be released.")
+@vault_options
+@as_json_option
+def approve(
+    dataset: str,
+    officer: str,
+    role: str,
+    reason: str,
+    reject: bool,
+    location: str,
+    key_path: Path | None,
+    as_json: bool,
+) -> None:
+    """Record an officer's decision about the latest sign-off pack of a DATASET.
+
+    With `require_approval = true` in its policy, a version is released only after it was approved.
+    """
+    from sfumato.vault.messages import sentence
+
+    entry = local_vault(location, key_path).approve(dataset, officer, role=role, reason=reason, approved=not reject)
+    print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --dataset {dataset}")
 
 
 def _names(colluders: str | None) -> list[str] | None:
@@ -186,9 +267,16 @@ def _names(colluders: str | None) -> list[str] | None:
 
 
 def _audit_files(
-    original: Path, copies: tuple[str, ...], attacks: tuple[str, ...], rows: int, stage: Callable[[str], None]
+    original: Path,
+    copies: tuple[str, ...],
+    attacks: tuple[str, ...],
+    rows: int,
+    without: tuple[str, ...],
+    stage: Callable[[str], None],
 ) -> AuditReport:
     from sfumato.audit.file_audit import audit_files
     from sfumato.vault.audits import ReportedAudit
 
-    return ReportedAudit.of(audit_files(original, copies, attacks=attacks or None, rows=rows, stage=stage))
+    return ReportedAudit.of(
+        audit_files(original, copies, attacks=attacks or None, rows=rows, without=without, stage=stage)
+    )

@@ -65,9 +65,14 @@ def show(copy: Path, as_json: bool) -> None:
 @click.option("--succession", help="The signature with which that key named the one that replaced it (`rekey`).")
 @as_json_option
 def check(copy: Path, signer: str | None, succession: str | None, as_json: bool) -> None:
-    """Verify the certificate of a copy, and describe its guarantees. No secret is needed."""
+    """Verify the certificate of a copy, and describe its guarantees; or verify a sign-off pack. No secret is needed."""
     from sfumato.release.certificate import check as check_certificate
+    from sfumato.vault.sign_off import check_report, is_report
 
+    if is_report(copy):
+        key = check_report(copy, signer)
+        print_result({"signer": key}, as_json, f"The sign-off pack is as {key} signed it.", "sfumato log")
+        return
     manifest = check_certificate(str(copy), signer, succession)
     named = "the key that you named" if succession is None else "the key that you named, or its successor"
     key = "the key" if signer is None else named

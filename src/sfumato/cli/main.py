@@ -50,6 +50,7 @@ for command in (
     advise.advise,
     attack.attack,
     audit.audit,
+    audit.approve,
     audit.log,
     audit.verify,
     audit.trace,

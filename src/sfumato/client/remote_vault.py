@@ -316,10 +316,16 @@ class RemoteVault:
         colluders: Iterable[str] | None = None,
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
+        without: Sequence[str] = (),
         stage: Stage | None = None,
     ) -> RemoteAudit:
         """Attack the copies that recipients hold or may receive, alone and together."""
-        body = {"colluders": colluders and list(colluders), "attacks": attacks and list(attacks), "rows": rows}
+        body = {
+            "colluders": colluders and list(colluders),
+            "attacks": attacks and list(attacks),
+            "rows": rows,
+            "without": list(without),
+        }
         job = self._connection.request("POST", f"/datasets/{dataset}/audits", json=body)["job"]
         result = self._connection.wait(job, stage)
         return RemoteAudit(result["passed"], result, self._connection.request("GET", f"/jobs/{job}/report"))

@@ -167,7 +167,7 @@ class Ledger:
         origin: Origin | None = None,
     ) -> None:
         self.database = database
-        self._actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
+        self.actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
         self._memory, self._origin = memory or HeadMemory(), origin or Origin(actor)
 
     def acting_as(self, actor: str, origin: Origin | None = None) -> Ledger:
@@ -176,7 +176,7 @@ class Ledger:
 
     def with_database(self, database: Database) -> Ledger:
         """The same ledger, through another connection to its database."""
-        return Ledger(database, actor=self._actor, clock=self._clock, memory=self._memory, origin=self._origin)
+        return Ledger(database, actor=self.actor, clock=self._clock, memory=self._memory, origin=self._origin)
 
     @contextlib.contextmanager
     def reading(self, keys: Mapping[int, Key] | None = None, *, trusting: bool = False) -> Iterator[LedgerReader]:
@@ -202,7 +202,7 @@ class Ledger:
         """
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
-            writing = LedgerWriter(connection, keys, self._clock, self._actor, self._memory, self._origin)
+            writing = LedgerWriter(connection, keys, self._clock, self.actor, self._memory, self._origin)
             if check_seal:
                 writing.verified_head()
             else:
@@ -213,7 +213,7 @@ class Ledger:
     def creating(self, key: Key) -> Iterator[LedgerWriter]:
         """A transaction that creates the tables and writes to them."""
         with self.database.creation() as connection:
-            yield LedgerWriter(connection, {1: key}, self._clock, self._actor)
+            yield LedgerWriter(connection, {1: key}, self._clock, self.actor)
 
     @contextlib.contextmanager
     def restoring(self) -> Iterator[tuple[Connection, Callable[[Mapping[int, Key]], LedgerWriter]]]:
@@ -221,7 +221,7 @@ class Ledger:
         with self.database.creation() as connection:
 
             def write(keys: Mapping[int, Key]) -> LedgerWriter:
-                return LedgerWriter(connection, keys, self._clock, self._actor)
+                return LedgerWriter(connection, keys, self._clock, self.actor)
 
             yield connection, write
 

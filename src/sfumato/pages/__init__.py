@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+from collections.abc import Sequence
 from importlib import resources
 from string import Template
 
@@ -18,3 +19,19 @@ def page(*, title: str, verdict: str, body: str, footer: str, subtitle: str = ""
         body=body,
         footer=html.escape(footer),
     )
+
+
+def escape(text: str) -> str:
+    """Plain text as HTML."""
+    return html.escape(text)
+
+
+def table(names: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> str:
+    """An HTML table; the first `texts` columns hold text."""
+
+    def cells(tag: str, row: Sequence[str]) -> str:
+        classes = [' class="text"' if i < texts else "" for i in range(len(row))]
+        return "".join(f"<{tag}{name}>{html.escape(cell)}</{tag}>" for name, cell in zip(classes, row, strict=True))
+
+    body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
+    return f"<div class='wide'><table><thead><tr>{cells('th', names)}</tr></thead><tbody>{body}</tbody></table></div>"

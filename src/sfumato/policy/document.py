@@ -35,7 +35,7 @@ from sfumato.policy.targets import Target
 from sfumato.serialization import load_toml
 from sfumato.tables.row_order import KEEP, SECRET
 
-_KEYS = ("dataset", "digits", "default", "order", "levels", "columns", "audit")
+_KEYS = ("dataset", "digits", "default", "order", "require_approval", "levels", "columns", "audit")
 
 
 @dataclass(frozen=True)
@@ -73,6 +73,9 @@ class PolicyDocument:
     order: str = SECRET
     """Whether the rows of a copy are in a secret order, or `keep` that of the table, along which noise averages out."""
 
+    require_approval: bool = False
+    """Whether a version may be released only after an officer has approved its sign-off pack."""
+
     def __post_init__(self) -> None:
         self._check_head()
         for name, column in self.columns.items():
@@ -96,6 +99,8 @@ class PolicyDocument:
             raise PolicyError(f"`digits` must be a whole number from 1 to 32, got {self.digits!r}")
         if self.default not in (None, PUBLIC, DROP):
             raise PolicyError(f"`default` must be 'keep' or 'drop', got {self.default!r}")
+        if not isinstance(self.require_approval, bool):
+            raise PolicyError(f"`require_approval` must be true or false, got {self.require_approval!r}")
         if self.order not in (SECRET, KEEP):
             raise PolicyError(f"`order` must be {SECRET!r} or {KEEP!r}, got {self.order!r}")
 
@@ -108,7 +113,7 @@ class PolicyDocument:
     def __reduce__(self) -> tuple[object, ...]:
         settings = {role: dict(keys) for role, keys in self.settings.items()}
         head = (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
-        return type(self), (*head, self.targets, settings, self.order)
+        return type(self), (*head, self.targets, settings, self.order, self.require_approval)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -144,6 +149,7 @@ class PolicyDocument:
             targets=tuple(Target.of(name, value) for name, value in _targets(content).items()),
             settings={name: content[name] for name in groups},
             order=content.get("order", SECRET),
+            require_approval=content.get("require_approval", False),
         )
 
     @classmethod
@@ -193,6 +199,8 @@ class PolicyDocument:
             head["default"] = self.default
         if self.order != SECRET:
             head["order"] = self.order
+        if self.require_approval:
+            head["require_approval"] = True
         columns = {
             name: {"role": column.role, **column.options} if column.options else column.role
             for name, column in self.columns.items()

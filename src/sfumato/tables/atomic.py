@@ -51,6 +51,12 @@ def write_text(target: Path, text: str) -> None:
         part.write_text(text, encoding="utf-8")
 
 
+def write_bytes(target: Path, content: bytes) -> None:
+    """Write a file atomically."""
+    with atomic_path(target) as part:
+        part.write_bytes(content)
+
+
 @contextlib.contextmanager
 def atomic_upload(uri: str) -> Iterator[Any]:
     """A file object to write to, on this machine or in an object store; on any error, the file is as it was."""

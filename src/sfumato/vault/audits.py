@@ -107,6 +107,7 @@ def audit_dataset(
     *,
     attacks: Sequence[str] | None,
     rows: int,
+    without: Sequence[str] = (),
     stage: Callable[[str], None],
 ) -> ReportedAudit:
     """Reproduce the copies of some records, bit for bit, and attack them."""
@@ -131,7 +132,15 @@ def audit_dataset(
         noise = of_type(scheme.models(dataset.schema, best), GaussianNoise)
         outliers = singling_out_risk(lambda: numbered_rows(scheme, source), noise[0], scheme.ids) if noise else None
         targets, count = scheme.policy.targets, dataset.rows
-        found = audit(table, copies, attacks=attacks, targets=targets, singling_out=outliers, rows=count, stage=stage)
+        found = audit(
+            *(table, copies),
+            attacks=attacks,
+            targets=targets,
+            singling_out=outliers,
+            rows=count,
+            without=without,
+            stage=stage,
+        )
         return ReportedAudit.of(found)
 
 

@@ -114,6 +114,13 @@ def _delivered(entry: Entry) -> str:
     )
 
 
+def _decided(entry: Entry, verb: str) -> str:
+    body = entry.body
+    role = f", {body['role']}" if body["role"] else ""
+    reason = f": {body['reason']}" if body["reason"] else ""
+    return f"{verb} {entry.dataset} version {body['version']} ({body['state']}) by {body['officer']}{role}{reason}."
+
+
 def _audited(entry: Entry) -> str:
     verdict = entry.body.get("state") or ("passed" if entry.body["passed"] else "failed")
     return f"Audited {entry.dataset} version {entry.body['version']}: {verdict}{_from(entry)}."
@@ -148,6 +155,12 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "enabled": lambda entry: f"Enabled {entry.recipient} again.",
     "granted": _granted,
     "revoked": lambda entry: f"Revoked the grant of {entry.dataset} to {entry.recipient}.",
+    "reported": lambda entry: (
+        f"Reported on {entry.dataset} version {entry.body['version']}: {entry.body['state']}, "
+        f"{entry.body['findings']} findings, digest {entry.body['digest'][:12]}."
+    ),
+    "approved": lambda entry: _decided(entry, "Approved"),
+    "rejected": lambda entry: _decided(entry, "Rejected"),
     "began": _began,
     "released": _released,
     "issued": lambda entry: f"Issued the token {entry.dataset} to {entry.recipient or 'the owner'}{_note(entry)}.",

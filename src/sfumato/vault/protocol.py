@@ -176,6 +176,7 @@ class VaultProtocol(Protocol):
         colluders: Iterable[str] | None = None,
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
+        without: Sequence[str] = (),
         stage: Stage | None = None,
     ) -> AuditReport:
         """Attack the copies that recipients hold or may receive, alone and together."""

@@ -22,6 +22,7 @@ from sfumato.release.gate import Clearance, Issuer, accepted_risks
 from sfumato.release.manifest import Manifest
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
+from sfumato.vault.approvals import require_approval
 from sfumato.vault.datasets import Dataset, residual_error, variance_ratio
 from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
 from sfumato.vault.overlaps import overlapping
@@ -182,6 +183,7 @@ class VaultIssuer(Issuer):
         _, entry = active_grant(reading, request.grant.recipient, dataset.name, self._now())
         if entry.number != request.entry.number or require(reading, "dataset", dataset.name).body != dataset.body:
             raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")
+        require_approval(reading, dataset)
 
     def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy; computed outside of any transaction, since it takes long."""

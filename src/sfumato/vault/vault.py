@@ -7,6 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
+from sfumato.audit.result import Audit
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query
@@ -15,6 +16,7 @@ from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
 from sfumato.tables.view import View
 from sfumato.vault import tokens
+from sfumato.vault.approvals import decide
 from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
 from sfumato.vault.dataset_versions import add, append, update
 from sfumato.vault.datasets import Dataset
@@ -27,6 +29,7 @@ from sfumato.vault.paths import check_replaceable, default_copy_path
 from sfumato.vault.protocol import Progress, Stage
 from sfumato.vault.recipients import Recipient, register, set_state
 from sfumato.vault.releases import CopyRequest, release
+from sfumato.vault.sign_off import check_format, write_report
 from sfumato.vault.suspects import release_groups
 from sfumato.vault.tokens import Token
 from sfumato.vault.tracing import Trace, trace
@@ -252,6 +255,7 @@ class Vault(VaultLifecycle):
         colluders: Iterable[str] | None = None,
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
+        without: Sequence[str] = (),
         stage: Stage | None = None,
     ) -> ReportedAudit:
         """Attack the copies that recipients hold or may receive, alone and together.
@@ -260,7 +264,8 @@ class Vault(VaultLifecycle):
             colluders: the recipients who combine their copies; by default all who hold or may receive one. If nobody
                 does, one copy at each declared level is assumed.
             attacks: the names of the attacks; by default all.
-            rows: the most records that are attacked; the others are only checked for outliers.
+            rows: the most records that are read; the others are only checked for outliers.
+            without: the parts to leave out: `measures`, `utility`.
             stage: called with the name of each stage.
 
         """
@@ -268,7 +273,7 @@ class Vault(VaultLifecycle):
         with self.ledger.reading(keys) as reading:
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
-        found = audit_dataset(now, holders, keys, attacks=attacks, rows=rows, stage=stage or _ignore)
+        found = audit_dataset(now, holders, keys, attacks=attacks, rows=rows, without=without, stage=stage or _ignore)
         body = {
             "version": now.version,
             "colluders": sorted(holders),
@@ -277,6 +282,15 @@ class Vault(VaultLifecycle):
         }
         self.record_access("audited", body, dataset=dataset)
         return found
+
+    def report(self, dataset: str, audit: Audit, path: str | Path) -> Entry:
+        """Write an audit of the current version as a signed sign-off pack, PDF or HTML, and record it."""
+        check_format(Path(path))
+        return write_report(self.ledger, self.keys(), self.dataset(dataset), audit, Path(path), self.now())
+
+    def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
+        """Record an officer's decision about the latest sign-off pack of a dataset's current version."""
+        return decide(self.ledger, self.keys(), dataset, officer, role=role, reason=reason, approved=approved)
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""

@@ -36,7 +36,12 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         audit = caller.acting(context.vault).audit(
-            dataset, colluders=body.colluders, attacks=body.attacks, rows=body.rows, stage=progress.stage
+            dataset,
+            colluders=body.colluders,
+            attacks=body.attacks,
+            rows=body.rows,
+            without=body.without,
+            stage=progress.stage,
         )
         progress.stage("drawing the report")
         summary = json_safe(audit.summary())

@@ -159,6 +159,7 @@ class NewAudit(Body):
     colluders: Annotated[list[str], Field(max_length=1000)] | None = None
     attacks: Annotated[list[str], Field(max_length=100)] | None = None
     rows: Annotated[int, Field(ge=100, le=1_000_000)] = 100_000
+    without: list[Literal["measures", "utility"]] = Field(default_factory=list, max_length=2)
 
 
 class NewVerification(Body):

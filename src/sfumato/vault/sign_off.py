@@ -1,0 +1,115 @@
+"""Sign-off packs of a vault: an audit as a signed document, recorded in the ledger."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+
+from sfumato.audit.pdf import pdf, require_pdf
+from sfumato.audit.result import Audit
+from sfumato.audit.sign_off import Provenance, html
+from sfumato.errors import ManifestError, VaultError
+from sfumato.keys.key import Key
+from sfumato.keys.signature import is_signed, public_key, sign
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.ledger import Ledger
+from sfumato.levels import Level
+from sfumato.models import Model
+from sfumato.tables.atomic import write_bytes
+from sfumato.vault.datasets import Dataset
+from sfumato.vault.grants import require
+
+FORMATS = (".pdf", ".html", ".htm")
+"""The suffixes of sign-off packs."""
+
+_PURPOSE = b"sfumato-report-1 "
+"""What a signature of a pack begins with, so that it is no signature of anything else."""
+
+
+def check_format(path: Path) -> None:
+    """Refuse a pack that cannot be written, before any work is done."""
+    if path.suffix.lower() not in FORMATS:
+        raise VaultError(f"a report must end in {', '.join(FORMATS)}, got {path.name!r}")
+    if path.suffix.lower() == ".pdf":
+        require_pdf()
+
+
+def write_report(
+    ledger: Ledger, keys: Mapping[int, Key], dataset: Dataset, audit: Audit, path: Path, now: datetime
+) -> Entry:
+    """Write a signed sign-off pack, recorded before it appears; its signature is beside it, in a file `.sig`."""
+    with ledger.reading(keys) as reading:
+        head = reading.head()
+    master = keys[head.generation]
+    made = Provenance(
+        vault=public_key(master),
+        version=dataset.version,
+        policy=dataset.scheme.policy.digest(),
+        scheme=dataset.scheme.digest(),
+        ledger=head.head,
+        entries=head.entries,
+        actor=ledger.actor,
+        made=f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
+        roles=tuple(_treatment(dataset, audit)),
+    )
+    content = pdf(audit, made) if path.suffix.lower() == ".pdf" else html(audit, made).encode()
+    digest = hashlib.sha256(content).hexdigest()
+    body = {
+        "version": dataset.version,
+        "digest": digest,
+        "state": audit.state.value,
+        "findings": len(audit.findings),
+        "copies": [copy.name for copy in audit.copies],
+    }
+    with ledger.writing(keys) as writing:
+        if require(writing, "dataset", dataset.name).body != dataset.body:
+            raise VaultError(f"{dataset.name} changed while it was audited; audit it again")
+        entry = writing.append("reported", "report", body, dataset=dataset.name)
+    write_bytes(path, content)
+    write_bytes(_signature_path(path), _signature(master, digest))
+    return entry
+
+
+def _treatment(dataset: Dataset, audit: Audit) -> list[tuple[str, str]]:
+    """What is done to each column, in the words of the manifest of the best copy."""
+    level = Level(max(copy.fidelity for copy in audit.copies))
+    models: list[Model] = list(dataset.scheme.models(dataset.schema, level))
+    shown = [(name, model.describe(name, lambda value: f"{value:,.4g}")) for model in models for name in model.columns]
+    dropped = [name for name in dataset.schema.names if name not in {column for column, _ in shown}]
+    return [*shown, *((name, "not released") for name in dropped)]
+
+
+def _signature_path(path: Path) -> Path:
+    return path.with_name(f"{path.name}.sig")
+
+
+def _signature(master: Key, digest: str) -> bytes:
+    stated = {
+        "digest": digest,
+        "signer": public_key(master),
+        "signature": sign(master, _PURPOSE + digest.encode()),
+    }
+    return (json.dumps(stated, indent=1) + "\n").encode()
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a sign-off pack with its signature beside it."""
+    return path.suffix.lower() in FORMATS and _signature_path(path).is_file()
+
+
+def check_report(path: Path, signer: str | None = None) -> str:
+    """The public key that signed a pack that is unaltered; refused if it is not, or if another key signed it."""
+    try:
+        stated: dict[str, str] = json.loads(_signature_path(path).read_bytes())
+        digest, key, signature = (str(stated[name]) for name in ("digest", "signer", "signature"))
+        content = path.read_bytes()
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ManifestError(f"the signature beside {path.name} must be one of a vault, and cannot be read") from None
+    if hashlib.sha256(content).hexdigest() != digest or not is_signed(_PURPOSE + digest.encode(), signature, key):
+        raise ManifestError(f"{path.name} must be as it was signed, and it is not; do not trust it")
+    if signer is not None and signer.strip().lower() != key:
+        raise ManifestError(f"{path.name} must be signed by {signer[:16]}…, and {key[:16]}… signed it; do not trust it")
+    return key
