@@ -20,15 +20,15 @@ def run(*arguments: str) -> Result:
     return CliRunner().invoke(main, list(arguments))
 
 
-def ok(*arguments: str) -> str:
+def ok(*arguments: str, code: int = 0) -> str:
     done = run(*arguments)
-    assert done.exit_code == 0, done.output
+    assert done.exit_code == code, done.output
     assert "Next: " in done.stdout or "--json" in arguments
     return done.stdout
 
 
-def as_json(*arguments: str) -> Any:
-    return json.loads(ok(*arguments, "--json"))
+def as_json(*arguments: str, code: int = 0) -> Any:
+    return json.loads(ok(*arguments, "--json", code=code))
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_an_attack_with_and_without_the_truth(workspace: Path) -> None:
 def test_all_attacks_are_listed(workspace: Path) -> None:
     assert set(as_json("attack", "--list")) == {
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
-        *("average", "difference", "collusion", "vote", "learned", "smoothing"),
+        *("average", "difference", "collusion", "vote", "learned", "smoothing", "latent-class", "noisy-labels"),
         *("known-input", "known-sample", "known-rows", "regression", "ica"),
     }
     assert "li2012, section 4.2.2" in ok("attack", "--list")
@@ -127,14 +127,16 @@ def test_mistakes(workspace: Path, arguments: tuple[str, ...], code: int, messag
 
 
 def test_an_audit_of_the_vault_with_its_report(workspace: Path) -> None:
-    output = ok("audit", "ward", "--colluders", "ann, bob", "-o", "report.html")
-    assert "Collusion-resistant" in output
+    output = ok("audit", "ward", "--colluders", "ann, bob", "-o", "report.html", code=3)
+    assert "AT RISK: collusion-resistant, but columns are readable or records can be singled out." in output
+    assert "2 records are outliers that the noise does not hide" in output
     assert "Next: open report.html" in output
     report = Path("report.html").read_text()
     assert "Audit of ward" in report
     assert "ann (fidelity 0.8), bob (fidelity 0.2)" in report
-    found = as_json("audit", "ward", "--attack", "bayes", "--attack", "collusion")
-    assert found["passed"]
+    found = as_json("audit", "ward", "--attack", "bayes", "--attack", "collusion", code=3)
+    assert (found["state"], found["passed"]) == ("at risk", False)
+    assert {finding["subject"] for finding in found["findings"]} == {"age", "income"}
     assert found["soundness"]["alarms"] == []
     assert [score["attack"] for score in found["all_copies"]["scores"]] == ["bayes", "collusion"]
 
@@ -144,18 +146,19 @@ def test_an_audit_that_recovers_columns_fails_and_names_them_first(workspace: Pa
     policy = sf.Policy.loads(wards.POLICY.replace("0.8", "0.97"))
     pq.write_table(policy.fit(table).release(table, "internal", sf.Key.generate()), "bare.parquet")
     done = run("audit", "--original", "ward.parquet", "bare.parquet", "--attack", "llse")
-    assert done.exit_code == 1
-    assert done.stdout.split("\n\n")[1].startswith("DISCLOSED: an attack recovers more than 90% of 2 columns: ")
+    assert done.exit_code == 3
+    assert "records can be singled out.\nDISCLOSED: an attack recovers more than 90% of 2 columns: " in done.stdout
     assert "Sound" not in done.stdout
 
 
 def test_an_audit_of_files(workspace: Path) -> None:
-    assert "Collusion-resistant" in ok("audit", "--original", "ward.parquet", "ann.parquet", "bob.parquet")
+    output = ok("audit", "--original", "ward.parquet", "ann.parquet", "bob.parquet", code=3)
+    assert "Collusion-resistant: combining these copies adds no information" in output
     forged = pq.read_table("bob.parquet").replace_schema_metadata(pq.read_schema("ann.parquet").metadata)
     pq.write_table(forged, "forged.parquet")
     done = run("audit", "--original", "ward.parquet", "forged.parquet", "--attack", "bayes")
-    assert done.exit_code == 1
-    assert "DO NOT RELEASE" in done.stdout
+    assert done.exit_code == 4
+    assert "UNSOUND: do not release these copies.\nDO NOT RELEASE" in done.stdout
     copy = pq.read_table("ann.parquet")
     pq.write_table(copy.set_column(2, "age", pc.add(copy.column("age"), 1e-3)), "touched.parquet")
     done = run("audit", "--original", "ward.parquet", "touched.parquet", "--attack", "bayes")

@@ -41,16 +41,14 @@ class MixedRecords:
 
     @classmethod
     def of(cls, evidence: Evidence) -> MixedRecords:
+        """The records of some copies: numbers, attributes of the best copies, and public columns."""
         pooled = pool(evidence.numbers) if evidence.numbers else None
         numbers = pooled.apply(evidence.numbers) if pooled else np.empty((evidence.rows, 0))
         public = np.empty((evidence.rows, 0)) if evidence.public is None else evidence.public
-        distinct = [np.unique(line[~np.isnan(line)]) for line in public.T]
-        few = {i: values for i, values in enumerate(distinct) if 1 < len(values) <= _FEW}
-        many = np.array([i for i, values in enumerate(distinct) if len(values) > _FEW], np.int64)
-        values = np.hstack([numbers, public[:, many]])
-        units = column_deviations(values)
+        few, many = _public_kinds(public)
+        units = column_deviations(np.hstack([numbers, public[:, many]]))
         units = np.where(units > 0, units, 1.0)
-        own = len(numbers[0]) if len(numbers) else 0
+        own = numbers.shape[1]
         noise = np.zeros((len(units), len(units)))
         if pooled is not None:
             scaled = pooled.covariance / np.outer(units[:own], units[:own])
@@ -69,6 +67,14 @@ class MixedRecords:
         codes = [shown[part.model.columns][0].codes for part in self.attributes]
         codes += [_encoded(public[:, i], distinct) for i, distinct in self.public_values.items()]
         return Observed(without_rare_patterns(values), tuple(codes))
+
+
+def _public_kinds(public: Floats) -> tuple[dict[int, Floats], Rows]:
+    """The values of the public columns that are treated as categories, and the indices of those that are numbers."""
+    distinct = [np.unique(line[~np.isnan(line)]) for line in public.T]
+    few = {i: values for i, values in enumerate(distinct) if 1 < len(values) <= _FEW}
+    many = np.array([i for i, values in enumerate(distinct) if len(values) > _FEW], np.int64)
+    return few, many
 
 
 def _steps(evidence: Evidence, pooled: Pool | None) -> Floats:

@@ -67,34 +67,39 @@ def audit(
     everything = AuditInput.of(original, copies)
     stage("checking the noise")
     sound = soundness(everything, faults=faults)
-    attacked = everything.sample(ATTACKED)
-    released, control = attacked.hold_out(CONTROL_ONE_IN)
+    released, control = everything.sample(ATTACKED).hold_out(CONTROL_ONE_IN)
     scorer = Scorer(released.truth, released.known_rows(), control.truth)
     independent = released.with_independent_noise()
     single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, stage)
     total = len(everything.truth) if rows is None else rows
     stage("adding copy by copy")
     return Audit(
-        dataset=released.manifests[0].dataset,
-        rows=total,
-        audited_rows=len(attacked.truth),
-        paths=released.path_count(),
-        copies=tuple(HeldCopy(name, m.fidelity) for name, m in zip(released.names, released.manifests, strict=True)),
+        **_subject(released, control, total),
         single_copy=tuple(single_copy),
         all_copies=all_copies,
         independent_noise=independent_noise,
         soundness=sound,
         column_risks=tuple(column_risks(released, single_copy, all_copies, independent_noise)),
-        collusion_curves=tuple(collusion_curves(released, independent)),
-        error_distribution=error_distribution(released, independent),
         singling_out=singling_out,
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
         software=f"sfumato {version('sfumato')}",
-        **_of_margins(released, independent),
-        survival=survival(everything),
+        **_of_collusion(released, independent),
+        **_of_margins(released, independent, everything),
         **_of_records(released, control, scorer, total, without, stage),
     )
+
+
+def _subject(released: AuditInput, control: AuditInput, rows: int) -> dict[str, Any]:
+    """What was audited."""
+    held = zip(released.names, released.manifests, strict=True)
+    return {
+        "dataset": released.manifests[0].dataset,
+        "rows": rows,
+        "audited_rows": len(released.truth) + len(control.truth),
+        "paths": released.path_count(),
+        "copies": tuple(HeldCopy(name, manifest.fidelity) for name, manifest in held),
+    }
 
 
 def _of_records(
@@ -112,11 +117,20 @@ def _of_records(
     return found
 
 
-def _of_margins(released: AuditInput, independent: AuditInput) -> dict[str, Any]:
+def _of_collusion(released: AuditInput, independent: AuditInput) -> dict[str, Any]:
+    """What copies add to each other."""
+    return {
+        "collusion_curves": tuple(collusion_curves(released, independent)),
+        "error_distribution": error_distribution(released, independent),
+    }
+
+
+def _of_margins(released: AuditInput, independent: AuditInput, everything: AuditInput) -> dict[str, Any]:
     """What concerns margin-preserving columns only."""
     return {
         "coarsened_columns": _coarsened_columns(released),
         "value_risks": value_risks(released, independent),
+        "survival": survival(everything),
     }
 
 

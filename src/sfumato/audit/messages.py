@@ -101,8 +101,8 @@ def _disclosures(audit: Audit) -> list[str]:
         )
     outliers = sum(column.records for column in audit.singling_out.columns) if audit.singling_out else 0
     if outliers:
-        subject = "one value is an outlier" if outliers == 1 else f"{outliers:,} values are outliers"
-        out.append(f"AT RISK: {subject} that the noise does not protect from singling out.")
+        subject = "one value" if outliers == 1 else f"{outliers:,} values"
+        out.append(f"OUTLIERS: {subject} that the noise does not protect from singling out.")
     return out
 
 

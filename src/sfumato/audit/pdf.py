@@ -35,6 +35,7 @@ def pdf(audit: Audit, made: Provenance) -> bytes:
     from reportlab.platypus import Paragraph, SimpleDocTemplate, Spacer  # noqa: PLC0415
 
     styles, out = getSampleStyleSheet(), io.BytesIO()
+    styles["Heading2"].keepWithNext = 1
     title = f"Disclosure risk assessment of {audit.dataset}"
     document = SimpleDocTemplate(
         out, pagesize=A4, leftMargin=20 * mm, rightMargin=20 * mm, title=title, author=audit.software, invariant=1

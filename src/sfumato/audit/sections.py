@@ -55,9 +55,9 @@ def record_sections(audit: Audit) -> list[Section]:
 def _record_section(risks: RecordRisks) -> Section:
     control = f"{risks.targets:,} records that were not released"
     text = (
-        f"What {risks.adversary} tells of {risks.targets:,} released records among {risks.candidates:,}, beside the "
-        f"same attack on {control}. Excess is what remains when the success on those is taken off: the part of the "
-        "success that is due to a record being in the table (as in Anonymeter).",
+        f"What is known of {risks.targets:,} released records among {risks.candidates:,} from {risks.adversary}, "
+        f"beside the same attack on {control}. Excess is what remains when the success on those is taken off: the part "
+        "of the success that is due to a record being in the table (as in Anonymeter).",
     )
     rows = [
         _excess(f"Singling out, {one.name}", one, "descriptions that fit one record of the copy fit one person")

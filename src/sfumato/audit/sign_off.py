@@ -126,7 +126,7 @@ def _attribute_risks(audit: Audit) -> Section | None:
 
 
 def _limits(audit: Audit) -> Section:
-    skipped = "; ".join(f"{one.attack} ({one.reason})" for one in audit.all_copies.skipped)
+    skipped = ", ".join(one.attack for one in audit.all_copies.skipped)
     left_out = f"Left out of this assessment: {', '.join(audit.without)}." if audit.without else ""
     paragraphs = (
         "Whether a person is in the table is not protected. Columns released unchanged, published identifiers, "
@@ -135,7 +135,9 @@ def _limits(audit: Audit) -> Section:
         "Not covered: attackers with methods that are not yet known; side information about the same persons that "
         "is nearly as good as the original; other releases of the same records that this vault did not make; theft of "
         "the key.",
-        f"Attacks that do not apply to these copies: {skipped}." if skipped else "",
+        f"Not run, since they concern other kinds of perturbation or need what these copies lack: {skipped}."
+        if skipped
+        else "",
         left_out,
     )
     return Section("Limits, and threats not covered", tuple(text for text in paragraphs if text))

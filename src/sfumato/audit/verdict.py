@@ -23,15 +23,15 @@ class State(StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """What a command returns: 0 if all is well, 1 at risk, 3 if the copies are unsound."""
-        return {State.WITHIN_LIMITS: 0, State.AT_RISK: 1, State.UNSOUND: 3}[self]
+        """What a command returns: 0 if all is well, 3 at risk, 4 if the copies are unsound; 1 and 2 are errors."""
+        return {State.WITHIN_LIMITS: 0, State.AT_RISK: 3, State.UNSOUND: 4}[self]
 
     @property
     def sentence(self) -> str:
         """What the state means, as the rest of a sentence."""
         return {
             State.UNSOUND: "do not release these copies.",
-            State.AT_RISK: "collusion-resistant, but columns are readable or records stand out.",
+            State.AT_RISK: "collusion-resistant, but columns are readable or records can be singled out.",
             State.WITHIN_LIMITS: "collusion-resistant and within your limits.",
         }[self]
 
@@ -47,7 +47,7 @@ class Finding:
 
 
 SURVIVING = 0.8
-"""A rare value that so many of the records showing it have stands out."""
+"""A rare value that so many of the records showing it have is a risk of singling out."""
 
 
 def unsound(soundness: Soundness, paths: int) -> list[Finding]:
@@ -105,7 +105,7 @@ def standing_out(
     for column in outliers.columns if outliers else ():
         if column.records:
             count = f"{column.records:,} records are outliers" if column.records > 1 else "one record is an outlier"
-            clip = f"clip it to {column.clip[0]:.4g} to {column.clip[1]:.4g}" if column.clip else "top-code it"
+            clip = f"clip it to {' to '.join(map(_amount, column.clip))}" if column.clip else "top-code it"
             fault = f"{count} that the noise does not hide"
             found.append(Finding(column.column, fault, f"{clip}, or perturb it by its ranks (role copula)"))
     for rare in rare_values:
@@ -117,3 +117,8 @@ def standing_out(
             advice = f"lower the level to {one.protective_fidelity:.2f}, or merge rare values"
             found.append(Finding(one.column, fault, advice))
     return found
+
+
+def _amount(value: float) -> str:
+    """A number to four digits."""
+    return f"{float(f'{value:.4g}'):,.10g}"

@@ -156,8 +156,8 @@ def audit(
 ) -> None:
     """Attack the copies of a DATASET that recipients hold or may receive, alone and together.
 
-    The exit code is 0 if the copies are collusion-resistant and within your limits, 1 if they are collusion-resistant
-    but columns are readable or records stand out, and 3 if they are unsound.
+    The exit code is 0 if the copies are collusion-resistant and within your limits, 3 if they are collusion-resistant
+    but columns are readable or records can be singled out, and 4 if they are unsound.
 
     With --original, audit files instead: each COPY is a copy of that table.
     """

@@ -1,6 +1,6 @@
 """Differential privacy of a record's values: zCDP of clipped numbers, ε of categories, composed to `(ε, δ)`.
 
-It is local: what one record's copy tells about its values, to somebody who knows everything else. Copies on one path
+It is local: what one record's copy discloses of its values, to somebody who knows everything else. Copies on one path
 count once, as the best of them; each further version in which a record changed has noise of its own, and counts again.
 """
 

@@ -46,7 +46,7 @@ class Utility:
     largest_mean_error: float
     """The largest difference of a mean, as a share of the column's standard deviation."""
     propensity: float
-    """How well copy and original can be told apart by their records (pMSE, as a share of the largest possible)."""
+    """How well copy and original can be distinguished by their records (pMSE, as a share of the largest possible)."""
     models: tuple[ModelAccuracy, ...] = ()
 
 

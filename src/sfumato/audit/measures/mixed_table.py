@@ -87,7 +87,12 @@ def _is_number(kind: pa.DataType) -> bool:
 
 
 def _numbers(tables: Sequence[pa.Table], name: str) -> list[Floats]:
-    return [_as_floats(table.column(name).combine_chunks()) for table in tables]
+    """Numbers; times count from the first of them, so that shares of them mean something."""
+    found = [_as_floats(table.column(name).combine_chunks()) for table in tables]
+    if types.is_temporal(tables[0].schema.field(name).type):
+        first = min((float(np.nanmin(values)) for values in found if not np.isnan(values).all()), default=0.0)
+        return [values - first for values in found]
+    return found
 
 
 def _as_floats(array: pa.Array) -> Floats:

@@ -1,0 +1,85 @@
+"""Sign-off packs and approvals: signed, recorded, and required before a release where the policy says so."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+from tests import wards
+
+import sfumato as sf
+from sfumato.audit.verdict import State
+from sfumato.errors import GrantError, ManifestError, PolicyError, VaultError
+from sfumato.vault.sign_off import check_report
+
+QUICK = ("llse", "collusion")
+
+
+@pytest.fixture
+def vault(tmp_path: Path) -> sf.Vault:
+    found = sf.Vault.create(tmp_path / "vault")
+    policy = sf.Policy.loads("require_approval = true\n" + wards.POLICY)
+    found.add(policy, wards.table(400))
+    found.recipient("clinic")
+    found.grant("clinic", "ward", "partner")
+    return found
+
+
+def reported(vault: sf.Vault, path: Path) -> sf.Vault:
+    vault.report("ward", vault.audit("ward", attacks=QUICK), path)
+    return vault
+
+
+def test_a_version_is_released_only_after_its_approval(vault: sf.Vault, tmp_path: Path) -> None:
+    with pytest.raises(GrantError, match="requires an approval, and version 1 has not been approved"):
+        vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    with pytest.raises(VaultError, match="needs a report on version 1 of ward"):
+        vault.approve("ward", "Ada")
+    reported(vault, tmp_path / "pack.pdf")
+    vault.approve("ward", "Ada", role="DPO", reason="too close", approved=False)
+    with pytest.raises(GrantError, match="version 1 was rejected"):
+        vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    entry = vault.approve("ward", "Ada", role="DPO", reason="after a talk")
+    assert (entry.action, entry.body["officer"], entry.body["version"]) == ("approved", "Ada", 1)
+    vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.update("ward", wards.table(410), replace=True)
+    with pytest.raises(GrantError, match="version 2 has not been approved"):  # an approval is of one version
+        vault.release("clinic", "ward", tmp_path / "next.parquet")
+    assert not (tmp_path / "next.parquet").exists()
+    assert vault.verify().sound
+
+
+def test_a_pack_is_signed_and_every_change_is_noticed(vault: sf.Vault, tmp_path: Path) -> None:
+    pack = tmp_path / "pack.html"
+    reported(vault, pack)
+    assert check_report(pack, vault.public_key) == vault.public_key
+    text = pack.read_text(encoding="utf-8")
+    for part in ("Disclosure risk assessment of ward", "Singling out", "Utility", "Privacy budget", "Five Safes"):
+        assert part in text
+    shutil.copy(f"{pack}.sig", tmp_path / "other.html.sig")
+    (tmp_path / "other.html").write_text(text.replace("Utility", "Futility"), encoding="utf-8")
+    with pytest.raises(ManifestError, match=r"other\.html must be as it was signed"):
+        check_report(tmp_path / "other.html")
+    with pytest.raises(ManifestError, match="must be signed by 0000"):
+        check_report(pack, "0" * 64)
+    assert vault.log()[-1].body["state"] in set(State)
+
+
+def test_unsound_copies_cannot_be_approved(vault: sf.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = vault.audit("ward", attacks=QUICK)
+    monkeypatch.setattr(type(found), "state", property(lambda _: State.UNSOUND))
+    vault.report("ward", found, tmp_path / "pack.html")
+    with pytest.raises(VaultError, match="found unsound cannot be approved"):
+        vault.approve("ward", "Ada")
+
+
+def test_a_report_that_cannot_be_written_is_refused_before_any_work(vault: sf.Vault, tmp_path: Path) -> None:
+    found = vault.audit("ward", attacks=QUICK, without=("measures", "utility"))
+    assert (found.measures, found.utility) == (None, None)
+    with pytest.raises(VaultError, match="a report must end in"):
+        vault.report("ward", found, tmp_path / "pack.docx")
+    with pytest.raises(VaultError, match="must name the officer"):
+        vault.approve("ward", " ")
+    with pytest.raises(PolicyError, match="`require_approval` must be true or false"):
+        sf.Policy.loads('require_approval = "yes"\n' + wards.POLICY)
