@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Mask, Rows, Words
+from sfumato.kernels.covariances import symmetric
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.release.evidence import original_on_lattice
 
@@ -24,6 +25,12 @@ MAX_NAMED = 25
 
 _BINS = 4
 """The number of bins per noise standard deviation."""
+
+SEPARATION = 6.0
+"""The distance from all others, in noise standard deviations, at which noisy values show who belongs to a group."""
+
+_SMALL = 0.05
+"""A group of at most this share of the records is small."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,8 @@ class ColumnOutliers:
     records: int
     clip: tuple[float, float] | None
     """Nothing where clipping would not help."""
+    separated: int = 0
+    """The number of records in small groups that are further from all others than the noise reaches."""
 
 
 @dataclass(frozen=True)
@@ -71,24 +80,81 @@ def singling_out_risk(batches: Batches, model: GaussianNoise, ids: tuple[str, ..
         ids: the record identifier columns.
 
     """
-    widths = np.sqrt([model.covariance[i][i] for i in range(len(model.columns))]) / _BINS
-    counts: list[Counter[int]] = [Counter() for _ in model.columns]
+    axes = _Axes.of(model)
+    counts: list[Counter[int]] = [Counter() for _ in axes.names]
     for _, batch in batches():
-        for i, (bins, there) in enumerate(_bins(batch, model, widths)):
+        for i, (bins, there) in enumerate(axes.bins(batch)):
             values, times = np.unique(bins[there], return_counts=True)
             counts[i].update(dict(zip(values.tolist(), times.tolist(), strict=True)))
+    widths = axes.widths
     histograms = [_Histogram(count, width) for count, width in zip(counts, widths, strict=True)]
     outliers: list[Outlier] = []
     for row_numbers, batch in batches():
-        for histogram, name, (bins, there) in zip(histograms, model.columns, _bins(batch, model, widths), strict=True):
+        for histogram, name, (bins, there) in zip(histograms, axes.names, axes.bins(batch), strict=True):
             neighbours = histogram.neighbours_of(bins)
             for row in np.flatnonzero((neighbours < MIN_NEIGHBOURS) & there):
                 distance = abs(float(bins[row]) - histogram.median) / _BINS
                 record = _record_name(batch, ids, int(row), row_numbers)
                 outliers.append(Outlier(record, name, int(neighbours[row]), round(distance, 2)))
         outliers = sorted(outliers, key=lambda one: -one.distance)[:MAX_NAMED]
-    columns = [ColumnOutliers(name, *h.summary()) for name, h in zip(model.columns, histograms, strict=True)]
+    columns = []
+    for i, (name, histogram) in enumerate(zip(axes.names, histograms, strict=True)):
+        count, clip = histogram.summary()
+        clipped = clip if i < len(model.columns) else None  # no clip of one column moves a combination of several
+        columns.append(ColumnOutliers(name, count, clipped, histogram.separated()))
     return SinglingOutRisk(tuple(columns), tuple(outliers))
+
+
+@dataclass(frozen=True)
+class _Axes:
+    """Directions along which outliers are looked for: the columns, and principal axes of their noise.
+
+    Noise has the shape of the data: along an axis on which columns hardly vary, as that of two collinear ones, it is
+    small, and a record that deviates from all others along it cannot be seen in any single column.
+    """
+
+    model: GaussianNoise
+    names: tuple[str, ...]
+    weights: Floats
+    """One column per axis, in the columns' units, such that the noise along each has variance 1."""
+
+    @classmethod
+    def of(cls, model: GaussianNoise) -> _Axes:
+        covariance = symmetric(model.covariance)
+        deviations = np.sqrt(np.diag(covariance))
+        weights = [np.diag(1 / deviations)]
+        names = list(model.columns)
+        if len(model.columns) > 1:
+            values, vectors = np.linalg.eigh(covariance / np.outer(deviations, deviations))
+            for value, vector in zip(values, vectors.T, strict=True):
+                if 1e-6 < value < _COLLINEAR:
+                    weights.append((vector / deviations / np.sqrt(value))[:, None])
+                    first, second = np.argsort(-np.abs(vector))[:2]
+                    names.append(f"{model.columns[min(first, second)]} with {model.columns[max(first, second)]}")
+        return cls(model, tuple(names), np.hstack(weights))
+
+    @property
+    def widths(self) -> Floats:
+        """The width of a bin, in the units of a column; along other axes in standard deviations of the noise."""
+        own = 1 / np.diag(self.weights[:, : len(self.model.columns)]) / _BINS
+        rest = np.full(len(self.names) - len(own), 1 / _BINS)
+        widths: Floats = np.concatenate([own, rest])
+        return widths
+
+    def bins(self, batch: pa.RecordBatch) -> list[tuple[Rows, Mask]]:
+        """The bin of each record and whether it has a value, axis by axis."""
+        values = original_on_lattice(pa.Table.from_batches([batch]), self.model)
+        missing = np.isnan(values)
+        own = len(self.model.columns)
+        complete: Mask = ~missing.any(axis=1, keepdims=True)
+        along = np.where(missing, 0.0, values) @ self.weights * _BINS
+        there = np.hstack([~missing, np.repeat(complete, along.shape[1] - own, axis=1)])
+        bins = np.floor(np.where(there, along, 0)).astype(np.int64)
+        return [(bins[:, i], there[:, i]) for i in range(bins.shape[1])]
+
+
+_COLLINEAR = 0.3
+"""Principal axes with a smaller share of the variance than this, where 1 is that of a column, are looked along."""
 
 
 class _Histogram:
@@ -113,6 +179,15 @@ class _Histogram:
         found: Rows = self.neighbours[np.minimum(np.searchsorted(self.bins, bins), len(self.bins) - 1)]
         return found
 
+    def separated(self) -> int:
+        """The number of records in small groups that are apart from all others."""
+        if len(self.bins) < 2:
+            return 0
+        group = np.cumsum(np.diff(self.bins, prepend=self.bins[0]) > SEPARATION * _BINS)
+        sizes = np.bincount(group, self.counts)
+        small = (sizes >= MIN_NEIGHBOURS) & (sizes <= _SMALL * sizes.sum())
+        return int(sizes[small].sum())
+
     def summary(self) -> tuple[int, tuple[float, float] | None]:
         """The number of outliers, and the range of the other values if clipping to it would leave no outlier."""
         is_outlier = self.neighbours < MIN_NEIGHBOURS
@@ -123,14 +198,6 @@ class _Histogram:
         if ((self.bins[is_outlier] > inner[0]) & (self.bins[is_outlier] < inner[-1])).any():
             return count, None  # it lies between other values, where no clip moves it
         return count, (float(inner[0] * self.width), float((inner[-1] + 1) * self.width))
-
-
-def _bins(batch: pa.RecordBatch, model: GaussianNoise, widths: Floats) -> list[tuple[Rows, Mask]]:
-    """The bin of each cell and whether it has a value, column by column."""
-    values = original_on_lattice(pa.Table.from_batches([batch]), model) / widths
-    there = ~np.isnan(values)
-    bins = np.floor(np.where(there, values, 0)).astype(np.int64)
-    return [(bins[:, i], there[:, i]) for i in range(bins.shape[1])]
 
 
 def _record_name(batch: pa.RecordBatch, ids: tuple[str, ...], row: int, row_numbers: Words) -> str:

@@ -108,6 +108,11 @@ def standing_out(
             clip = f"clip it to {' to '.join(map(_amount, column.clip))}" if column.clip else "top-code it"
             fault = f"{count} that the noise does not hide"
             found.append(Finding(column.column, fault, f"{clip}, or perturb it by its ranks (role copula)"))
+        if column.separated:
+            fault = f"{column.separated:,} records form small groups that are apart from all others"
+            found.append(
+                Finding(column.column, fault, "perturb it by its ranks (role copula), merge values, or drop it")
+            )
     for rare in rare_values:
         fault = f"{rare.named:,} records with {rare.values} can be named, {rare.precision:.0%} of them rightly"
         found.append(Finding(rare.column, fault, "top-code it or merge rare values, or lower the level"))
