@@ -146,7 +146,7 @@ class _Axes:
         values = original_on_lattice(pa.Table.from_batches([batch]), self.model)
         missing = np.isnan(values)
         own = len(self.model.columns)
-        complete: Mask = ~missing.any(axis=1, keepdims=True)
+        complete = np.logical_not(missing.any(axis=1, keepdims=True))
         along = np.where(missing, 0.0, values) @ self.weights * _BINS
         there = np.hstack([~missing, np.repeat(complete, along.shape[1] - own, axis=1)])
         bins = np.floor(np.where(there, along, 0)).astype(np.int64)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import as_json_option, print_result, progress
+from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
 from sfumato.errors import PolicyError
+from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
     from sfumato.audit.calibration import CalibratedLevel
@@ -60,6 +61,14 @@ def key_new(path: Path, as_json: bool) -> None:
 @click.option(
     "--policy", "policy_path", type=click.Path(path_type=Path), help="Calibrate this policy instead of a draft."
 )
+@click.option(
+    "--limit",
+    type=float,
+    help="The largest share of any column that an attack may recover, such as 0.5: sets the levels.",
+)
+@click.option(
+    "--map", "map_path", type=click.Path(path_type=Path), help="Write a risk-utility map of the draft, an HTML page."
+)
 @as_json_option
 def suggest(
     table: Path,
@@ -68,9 +77,11 @@ def suggest(
     targets: tuple[str, ...],
     plain_noise: bool,
     policy_path: Path | None,
+    limit: float | None,
+    map_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Draft a commented policy for TABLE, with levels that meet the targets, if any."""
+    """Draft a commented policy for TABLE, with levels that meet the targets or the limit, if any."""
     from sfumato.policy.suggest import draft
     from sfumato.release.policy import Policy
 
@@ -79,6 +90,8 @@ def suggest(
     if policy_path is not None:
         if not targets:
             raise click.UsageError("--policy is calibrated to a --target; name one")
+        if limit is not None or map_path is not None:
+            raise click.UsageError("--limit and --map are about a draft, and --policy names a policy; leave one out")
         _print_levels(_calibrated(Policy.load(policy_path), table, targets, as_json), as_json)
         return
     name = dataset or table.stem
@@ -87,10 +100,54 @@ def suggest(
     if targets:
         levels = _calibrated(Policy.loads(text), table, targets, as_json)
         text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
+    if limit is not None:
+        found = _within_limit(Policy.loads(text), table, limit, as_json)
+        levels = [*levels, found]
+        text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
+    if map_path is not None:
+        _write_map(text, table, map_path, plain_noise, as_json)
     if output is None and not as_json:
         click.echo(text, nl=False)
         return
     _print_draft(table, text, output, levels, as_json)
+
+
+def _within_limit(policy: Policy, table: Path, limit: float, as_json: bool) -> CalibratedLevel:
+    """The highest level within a limit, as that of a target for the column that sets it."""
+    from sfumato.audit.calibration import CalibratedLevel
+    from sfumato.audit.risk_utility import STEPS, highest_within
+    from sfumato.policy.targets import Target
+    from sfumato.risk.thresholds import ThresholdResult
+
+    with progress(quiet=as_json, unit="levels tried") as (stage, advance):
+        stage("finding the highest level within the limit", STEPS)
+        point = highest_within(policy, table, limit, progress=advance)
+    role = policy.columns[point.column].role if point.column in policy.columns else ""
+    if role == "uniform":
+        target = Target(point.column, "success", round(point.accuracy, 3))
+        return CalibratedLevel(point.fidelity, ThresholdResult(target, point.attack, point.accuracy))
+    target = Target(point.column, "error", round(1 - limit, 3))
+    return CalibratedLevel(point.fidelity, ThresholdResult(target, point.attack, 1 - point.recovered))
+
+
+def _write_map(text: str, table: Path, path: Path, plain_noise: bool, as_json: bool) -> None:
+    """Draw the draft beside the other way to perturb the same table."""
+    from sfumato.audit.risk_utility import FIDELITIES, risk_utility_map
+    from sfumato.audit.risk_utility_page import page
+    from sfumato.policy.suggest import draft
+    from sfumato.release.policy import Policy
+    from sfumato.tables.atomic import write_text
+
+    check_new_file(path, (".html", ".htm"), replaceable="<title>Risk and utility of ")
+    figure_class()  # refused before the work, not after it
+    policy = Policy.loads(text)
+    other = Policy.loads(draft(table, dataset=policy.dataset, plain_noise=not plain_noise))
+    names = ["margins preserved (copula)", "plain noise"]
+    own, rival = reversed(names) if plain_noise else names
+    with progress(quiet=as_json, unit="levels tried") as (stage, advance):
+        stage("mapping risk and utility", 2 * len(FIDELITIES))
+        points = risk_utility_map({own: policy, rival: other}, table, progress=advance)
+    write_text(path, page(policy.dataset, points, [level.fidelity for level in policy.ladder]))
 
 
 def _plain_columns(targets: tuple[str, ...]) -> set[str]:

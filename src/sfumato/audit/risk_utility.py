@@ -1,0 +1,176 @@
+"""Risk-utility map: what attacks recover, and what copies preserve, over levels and mechanisms, before any release.
+
+A point is a level of one policy: the column of which the best attack recovers most, beside the information loss of the
+copy as it stands (Duncan, Keller-McNulty and Stokes 2001). It is made on a sample of the table, and tries the strongest
+attacks that need no known record; the audit of what is released tries all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.attacks import ATTACKS, Attack, AttackError, Score, score
+from sfumato.audit.measures.information_loss import Utility, utility
+from sfumato.audit.measures.mixed_table import encode
+from sfumato.errors import PolicyError
+from sfumato.kernels import Words
+from sfumato.keys.key import Key
+from sfumato.levels import Level
+from sfumato.models import of_type
+from sfumato.models.unchanged import Unchanged
+from sfumato.release.evidence import copy_evidence, original_records
+from sfumato.release.manifest import Manifest
+from sfumato.release.perturbation import numbered_rows, perturb_sample
+from sfumato.release.policy import Policy
+from sfumato.release.scheme import TableScheme
+from sfumato.tables.sampling import one_in, sampled
+from sfumato.tables.source import Source
+
+FIDELITIES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
+"""The levels of a map."""
+ROWS = 5000
+"""The most records that a map is made with."""
+_STRONGEST = ("latent-class", "noisy-labels", "bayes", "mixture", "collusion")
+_CONTROL_ONE_IN = 5
+_SLACK = 0.01
+"""The gate of a release tries attackers who know some records too, and other noise: by so much they may do better."""
+STEPS = 7
+"""The steps by which the highest level within a limit is found."""
+
+
+_UNKNOWN = Utility(math.nan, math.nan, math.nan, math.nan, math.nan)
+
+
+@dataclass(frozen=True)
+class RiskUtilityPoint:
+    """One level of one policy."""
+
+    mechanism: str
+    """Which policy: that of the map, or another way to perturb the same columns."""
+    fidelity: float
+    recovered: float
+    """The share of the column that the best attack recovers most of."""
+    column: str
+    """That column."""
+    attack: str
+    utility: Utility
+    accuracy: float = math.nan
+    """Of a categorical column, how often the attack is right."""
+
+    @property
+    def preserved(self) -> float:
+        """The mean share of what a model of the original predicts that one of the copy as it stands does too."""
+        shares = [
+            np.clip((model.copy - model.baseline) / (model.original - model.baseline), 0, 1)
+            for model in self.utility.models
+            if model.original > model.baseline
+        ]
+        return float(np.mean(shares)) if shares else 1 - self.utility.propensity
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A sample of a table under one policy, to be released at any level and attacked."""
+
+    mechanism: str
+    scheme: TableScheme
+    row_numbers: Words
+    rows: pa.Table
+    key: Key
+
+    @classmethod
+    def of(cls, mechanism: str, policy: Policy, table: Any) -> Trial:
+        """Fit a policy to a table, and draw the sample."""
+        source = Source.of(table)
+        scheme = replace(policy, digits=16, targets=()).fit(source)
+        return cls(mechanism, scheme, *sampled(numbered_rows(scheme, source), ROWS), Key.generate())
+
+    def point(self, fidelity: float, *, with_utility: bool = True) -> RiskUtilityPoint:
+        """Release the sample at a level, attack it, and compare it with the original."""
+        copy = perturb_sample(self.scheme, self.row_numbers, self.rows, [Level(fidelity)], self.key)[0]
+        manifest = Manifest.of(copy)
+        evidence, truth = copy_evidence(copy, manifest), original_records(self.rows, manifest.models)
+        found: list[tuple[float, str, str, float]] = []
+        for name in _STRONGEST:
+            attack: Attack = ATTACKS[name]()
+            try:
+                found += _recovered(score(attack.estimate(evidence), truth))
+            except AttackError:
+                continue
+        if not found:
+            raise PolicyError(
+                "a map needs a perturbed column, and the policy has none; give one a role that perturbs it"
+            )
+        recovered, column, best, accuracy = max(found)
+        kept = self._utility(copy, manifest) if with_utility else _UNKNOWN
+        return RiskUtilityPoint(self.mechanism, fidelity, recovered, column, best, kept, accuracy)
+
+    def _utility(self, copy: pa.Table, manifest: Manifest) -> Utility:
+        """What the copy preserves, with one record in five as a test of models."""
+        hidden = {name for one in of_type(manifest.models, Unchanged) if one.is_identifier for name in one.columns}
+        names = [name for name in self.rows.column_names if name in copy.column_names and name not in hidden]
+        original, shown = encode([self.rows, copy], names)
+        control = one_in(_CONTROL_ONE_IN, len(original))
+        others = np.delete(np.arange(len(original)), control)
+        return utility(original.take(others), shown.take(others), original.take(control))
+
+
+def _recovered(found: Score) -> list[tuple[float, str, str, float]]:
+    """The share of each column that an attack recovers, the column, the attack, and its accuracy on categories.
+
+    All are at the end of the confidence interval that favours the attacker.
+    """
+    shares = [(1 - one.error.attack.low, one.column, found.attack, math.nan) for one in found.numbers]
+    for one in found.categories:
+        base, reached = one.success.baseline.estimate, one.success.attack.high
+        if base < 1:
+            shares.append(((reached - base) / (1 - base), " x ".join(one.columns), found.attack, reached))
+    return [share for share in shares if np.isfinite(share[0])]
+
+
+def risk_utility_map(
+    policies: Mapping[str, Policy],
+    table: Any,
+    *,
+    fidelities: Sequence[float] = FIDELITIES,
+    progress: Callable[[int], None] = lambda _: None,
+) -> list[RiskUtilityPoint]:
+    """The points of some policies for the same table, by the name of the way in which they perturb it."""
+    points = []
+    for mechanism, policy in policies.items():
+        trial = Trial.of(mechanism, policy, table)
+        for fidelity in fidelities:
+            points.append(trial.point(fidelity))
+            progress(1)
+    return points
+
+
+def highest_within(
+    policy: Policy, table: Any, limit: float, *, progress: Callable[[int], None] = lambda _: None
+) -> RiskUtilityPoint:
+    """The highest level at which no attack recovers more than a share of any column; its column sets the limit."""
+    if not 0 < limit < 1:
+        raise PolicyError(f"a limit is a share between 0 and 1 that no attack may recover, got {limit:g}")
+    trial = Trial.of("", policy, table)
+    low, high = 0.0, 1.0
+    best: RiskUtilityPoint | None = None
+    for _ in range(STEPS):
+        middle = round((low + high) / 2, 3)
+        point = trial.point(middle, with_utility=False)
+        if point.recovered <= limit - _SLACK:
+            low, best = middle, point
+        else:
+            high = middle
+        progress(1)
+    if best is None:
+        raise PolicyError(
+            f"no level keeps every column below {limit:.0%}: {point.attack} recovers {point.recovered:.0%} of "
+            f"{point.column} at fidelity {point.fidelity:g}; drop that column, or merge its values"
+        )
+    return trial.point(best.fidelity)
