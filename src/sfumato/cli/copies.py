@@ -1,4 +1,4 @@
-"""Commands for single copies: `fetch` one from a service, `show` its manifest, and `check` its certificate."""
+"""Commands for single copies: `fetch`, `declare` (the noise of foreign tables), `show` and `check`."""
 
 from __future__ import annotations
 
@@ -45,6 +45,50 @@ def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as
     )
     data = {"path": str(path), "manifest": json.loads(manifest.dumps())}
     print_result(data, as_json, text, f"sfumato mine {path} --describe")
+
+
+@click.command()
+@click.argument("table", type=click.Path(path_type=Path))
+@click.option(
+    "--noise",
+    "noises",
+    multiple=True,
+    help="The noise of a column, as income=gaussian:sd=3 or ward=uniform:retention=0.8; gaussian:sd=3 is for all "
+    "other numbers. May be repeated.",
+)
+@click.option(
+    "--covariance",
+    type=click.Path(path_type=Path),
+    help="A CSV file with the covariance of normal noise: one column and one line per column of the table.",
+)
+@click.option("--id", "ids", multiple=True, help="A column that identifies records; may be repeated.")
+@click.option("--dataset", help="A name for the dataset; by default that of the file.")
+@as_json_option
+def declare(
+    table: Path,
+    noises: tuple[str, ...],
+    covariance: Path | None,
+    ids: tuple[str, ...],
+    dataset: str | None,
+    as_json: bool,
+) -> None:
+    """State the noise of a TABLE that Sfumato did not make, in a manifest beside it.
+
+    Attacks, mining and audits then take it for a copy: `sfumato attack`, `sfumato mine`, and `sfumato audit
+    --original`, which tests whether the noise is what was stated. Columns without noise are taken as unchanged.
+    """
+    from sfumato.release.manifest import sidecar
+    from sfumato.release.stated_noise import StatedNoise, read_covariance, stated_manifest
+    from sfumato.tables.atomic import write_text
+
+    if not noises and covariance is None:
+        raise click.UsageError("state some noise, as in --noise income=gaussian:sd=3, or a --covariance")
+    stated = [StatedNoise.parse(text) for text in noises]
+    matrix = None if covariance is None else read_covariance(covariance)
+    manifest = stated_manifest(table, stated, covariance=matrix, ids=ids, dataset=dataset or table.stem)
+    write_text(sidecar(table), manifest.dumps())
+    text = "\n".join([f"Wrote {sidecar(table)}.", "", *_description(manifest)])
+    print_result(json.loads(manifest.dumps()), as_json, text, f"sfumato attack llse {table}")
 
 
 @click.command()

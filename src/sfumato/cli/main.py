@@ -44,6 +44,7 @@ for command in (
     serve.token,
     release.release,
     copies.fetch,
+    copies.declare,
     copies.show,
     copies.check,
     mine.mine,

@@ -187,7 +187,7 @@ class Manifest:
     def verify(self, copy: Any, engine: Engine | None = None) -> None:
         """Refuse a copy that is not the one this manifest was made for; one in many files is read by an engine."""
         source = self.source(copy)
-        rows, digests = digested_parts(source.parts, engine) if source.parts else _digested(source)
+        rows, digests = digested_parts(source.parts, engine) if source.parts else digested(source)
         if rows != self.rows or content_digest.of_batches(digests) != self.digest:
             raise ManifestError(
                 f"the copy must be as it was released, {self.rows:,} rows with digest {self.digest[:12]}…, and it has "
@@ -202,11 +202,12 @@ def digested_parts(parts: tuple[Part, ...], engine: Engine | None) -> tuple[int,
 
 
 def _digested_part(part: Part) -> tuple[int, bytes]:
-    rows, digests = _digested(Source.of(part), [name for name in part.schema.names if name not in dict(part.fixed)])
+    rows, digests = digested(Source.of(part), [name for name in part.schema.names if name not in dict(part.fixed)])
     return rows, bytes.fromhex(content_digest.of_batches(digests))
 
 
-def _digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
+def digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
+    """The number of rows of a table, and the digest of each of its batches."""
     rows, digests = 0, []
     for batch in source.batches(columns):
         rows += batch.num_rows
