@@ -12,6 +12,7 @@ from sfumato.audit.column_risk import RECOVERED, ColumnRisk
 from sfumato.audit.outliers import MIN_NEIGHBOURS, ColumnOutliers
 from sfumato.audit.result import Audit
 from sfumato.audit.survival import Survival
+from sfumato.audit.verdict import quasi_identifiers
 
 _NAMED = 5
 """The most disclosed columns that a verdict names."""
@@ -90,6 +91,8 @@ def _disclosures(audit: Audit) -> list[str]:
         more = f"; and {len(disclosed) - _NAMED} more" if len(disclosed) > _NAMED else ""
         count = counted(len(disclosed), "column")
         out.append(f"DISCLOSED: an attack recovers more than {RECOVERED:.0%} of {count}: {named}{more}.")
+    anonymity = audit.measures.anonymity if audit.measures else None
+    out += [f"QUASI-IDENTIFIERS: {one.subject}: {one.fault}." for one in quasi_identifiers(anonymity)]
     rare = audit.measures.rare_values if audit.measures else ()
     if rare:
         first = rare[0]

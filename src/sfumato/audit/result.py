@@ -14,7 +14,7 @@ from sfumato.audit.measures.accounting import PrivacyBudget
 from sfumato.audit.measures.information_loss import Utility
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.survival import Survival
-from sfumato.audit.verdict import Finding, State, readable, standing_out, unsound, violated
+from sfumato.audit.verdict import Finding, State, quasi_identifiers, readable, standing_out, unsound, violated
 from sfumato.risk.thresholds import ThresholdResult
 
 
@@ -158,6 +158,7 @@ class Audit:
             *unsound(self.soundness, self.paths),
             *violated(self.thresholds, partial=self.partial),
             *(readable(risk, fidelity, by_rank=risk.column in ranked) for risk in disclosed),
+            *quasi_identifiers(self.measures.anonymity if self.measures else None),
             *records,
         )
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from sfumato.audit.checks import Soundness
 from sfumato.audit.column_risk import RECOVERED, ColumnRisk
+from sfumato.audit.measures.anonymity import Anonymity
 from sfumato.audit.measures.rare_values import RareValue
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.survival import Survival
@@ -45,6 +46,9 @@ class Finding:
     fault: str
     advice: str
 
+
+UNIQUE = 0.05
+"""Columns released unchanged that single out a larger share of the records are quasi-identifiers to act upon."""
 
 SURVIVING = 0.8
 """A rare value that so many of the records showing it have is a risk of singling out."""
@@ -95,6 +99,14 @@ def readable(risk: ColumnRisk, fidelity: float, *, by_rank: bool) -> Finding:
     else:
         advice = "perturb it by its ranks (role copula), clip it, lower the level, or drop the column"
     return Finding(risk.column, fault, advice)
+
+
+def quasi_identifiers(found: Anonymity | None) -> list[Finding]:
+    """Columns released unchanged that single out many records by themselves."""
+    if found is None or found.population_uniques <= UNIQUE:
+        return []
+    fault = f"released unchanged, and these columns alone single out {found.population_uniques:.0%} of the records"
+    return [Finding(", ".join(found.columns), fault, "perturb, coarsen or drop some of them")]
 
 
 def standing_out(
