@@ -65,13 +65,12 @@ class RiskUtilityPoint:
 
     @property
     def preserved(self) -> float:
-        """The mean share of what a model of the original predicts that one of the copy as it stands does too."""
-        shares = [
-            np.clip((model.copy - model.baseline) / (model.original - model.baseline), 0, 1)
-            for model in self.utility.models
-            if model.original > model.baseline
-        ]
-        return float(np.mean(shares)) if shares else 1 - self.utility.propensity
+        """The share of what models of the original predict, beyond guessing, that models of the copy predict too."""
+        gains = [(model.copy - model.baseline, model.original - model.baseline) for model in self.utility.models]
+        total = sum(max(original, 0.0) for _, original in gains)
+        if total <= 0:
+            return 1 - self.utility.propensity
+        return min(sum(max(copy, 0.0) for copy, _ in gains) / total, 1.0)
 
 
 @dataclass(frozen=True)
