@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Any
 
@@ -48,6 +49,7 @@ def audit(
     faults: Sequence[Check] = (),
     rows: int | None = None,
     without: Sequence[str] = (),
+    quasi: Sequence[str] = (),
     stage: Stage = lambda _: None,
 ) -> Audit:
     """Audit the disclosure risk of copies with every known attack.
@@ -61,6 +63,7 @@ def audit(
         faults: other checks of the copies that failed.
         rows: the number of records of the table, if `original` is a part of it.
         without: the parts to leave out, of `PARTS`.
+        quasi: the columns that a public table about the same persons has, by which it may be linked.
         stage: called with the name of each step as it begins; what it raises cancels the audit.
 
     """
@@ -83,10 +86,9 @@ def audit(
         singling_out=singling_out,
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
-        software=f"sfumato {version('sfumato')}",
         **_of_collusion(released, independent),
         **_of_margins(released, independent, everything),
-        **_of_records(released, control, scorer, total, without, stage),
+        **_of_records(released, control, scorer, _Records(total, tuple(without), tuple(quasi)), stage),
     )
 
 
@@ -98,19 +100,31 @@ def _subject(released: AuditInput, control: AuditInput, rows: int) -> dict[str, 
         "rows": rows,
         "audited_rows": len(released.truth) + len(control.truth),
         "paths": released.path_count(),
+        "software": f"sfumato {version('sfumato')}",
         "copies": tuple(HeldCopy(name, manifest.fidelity) for name, manifest in held),
     }
 
 
+@dataclass(frozen=True)
+class _Records:
+    """What is measured of records: their number, the parts left out, and the quasi-identifiers."""
+
+    rows: int
+    without: tuple[str, ...]
+    quasi: tuple[str, ...]
+
+
 def _of_records(
-    released: AuditInput, control: AuditInput, scorer: Scorer, rows: int, without: Sequence[str], stage: Stage
+    released: AuditInput, control: AuditInput, scorer: Scorer, chosen: _Records, stage: Stage
 ) -> dict[str, Any]:
     """The field's measures of risk and utility, unless they are left out."""
     copy = released.best_copy
-    found: dict[str, Any] = {"without": tuple(without), "budget": audited_budget(released)}
-    if MEASURES not in without:
-        found["measures"] = field_measures(released, control, scorer.best, scorer.unknown, rows=rows, stage=stage)
-    if UTILITY not in without:
+    found: dict[str, Any] = {"without": chosen.without, "budget": audited_budget(released)}
+    if MEASURES not in chosen.without:
+        found["measures"] = field_measures(
+            *(released, control, scorer.best, scorer.unknown), rows=chosen.rows, quasi=chosen.quasi, stage=stage
+        )
+    if UTILITY not in chosen.without:
         stage("utility of the best copy")
         names = shown_columns(released, copy)
         found["utility"] = utility(*encode([released.original, released.tables[copy], control.original], names))

@@ -23,7 +23,7 @@ from sfumato.audit.measures.membership import Membership, membership_inference
 from sfumato.audit.measures.mixed_table import MixedTable, encode
 from sfumato.audit.measures.rare_values import RareValue, rare_category, rare_numbers
 from sfumato.audit.measures.singling_out import COLUMNS, singling_out
-from sfumato.errors import AttackError
+from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.covariances import symmetric
 from sfumato.kernels.intervals import Interval
@@ -60,6 +60,8 @@ class RecordRisks:
     robust_distance: RobustDistanceRisk | None
     targets: int
     candidates: int
+    quasi_linkage: Interval | None = None
+    """The share of records that are linked to their own copy by somebody who knows the quasi-identifiers alone."""
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,7 @@ def field_measures(
     unknown: Rows,
     *,
     rows: int,
+    quasi: Sequence[str] = (),
     stage: Callable[[str], None],
 ) -> FieldMeasures:
     """Measure the risk of records.
@@ -88,6 +91,7 @@ def field_measures(
         best: the best estimates of the attacks, of the `unknown` rows.
         unknown: the rows that attackers did not know.
         rows: the number of records of the whole table.
+        quasi: the columns that a public table about the same persons has.
         stage: called with the name of each step.
 
     """
@@ -95,7 +99,10 @@ def field_measures(
     copy = released.best_copy
     columns = shown_columns(released, copy)
     original, shown, others = encode([released.original, released.tables[copy], control.original], columns)
-    jobs = [lambda: _record_risks(released.names[copy], original, shown, others, _noise(released, copy))]
+    missing = [name for name in quasi if name not in columns]
+    if missing:
+        raise AttackError(f"a quasi-identifier must be a column of the best copy; {nearest(missing[0], columns)}")
+    jobs = [lambda: _record_risks(released.names[copy], original, shown, others, _noise(released, copy), quasi)]
     reconstructed = _reconstruction(released, control, best, unknown)
     if len(released.copies) > 1 and reconstructed is not None:
         jobs.append(lambda: _record_risks("all copies, best estimates", *reconstructed, {}))
@@ -113,7 +120,12 @@ def shown_columns(released: AuditInput, copy: int) -> list[str]:
 
 
 def _record_risks(
-    adversary: str, original: MixedTable, copy: MixedTable, control: MixedTable, noise: Mapping[str, Floats]
+    adversary: str,
+    original: MixedTable,
+    copy: MixedTable,
+    control: MixedTable,
+    noise: Mapping[str, Floats],
+    quasi: Sequence[str] = (),
 ) -> RecordRisks:
     """The risks of a random sample of records, in a random sample of the copy."""
     order = pseudo_random_order(len(copy))[:CANDIDATES]
@@ -139,6 +151,7 @@ def _record_risks(
         _robust(true, shown),
         size,
         len(candidates),
+        record_linkage(targets.select(quasi), candidates.select(quasi), own) if quasi else None,
     )
 
 

@@ -30,6 +30,7 @@ def audit_files(
     attacks: Sequence[str] | None = None,
     rows: int = 100_000,
     without: Sequence[str] = (),
+    quasi: Sequence[str] = (),
     stage: Callable[[str], None] = lambda _: None,
 ) -> Audit:
     """Audit copies in files; if there are more than `rows` records, a random sample of them is attacked."""
@@ -52,6 +53,7 @@ def audit_files(
         faults=faults,
         rows=count,
         without=without,
+        quasi=quasi,
         stage=stage,
     )
 

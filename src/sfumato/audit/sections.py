@@ -77,6 +77,10 @@ def _record_section(risks: RecordRisks) -> Section:
         one = risks.mahalanobis_linkage
         meaning = "the same by the Mahalanobis distance of the published noise, the strongest known linkage"
         rows.append(("Record linkage, by the noise", _interval(one.estimate, one.low, one.high), meaning))
+    if risks.quasi_linkage is not None:
+        one = risks.quasi_linkage
+        meaning = "the same by somebody who knows the named quasi-identifiers alone, as from a public table"
+        rows.append(("Record linkage, by quasi-identifiers", _interval(one.estimate, one.low, one.high), meaning))
     auc = risks.membership.auc
     rows.append(
         (

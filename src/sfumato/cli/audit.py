@@ -131,6 +131,7 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
 @click.option(
     "--without", multiple=True, type=click.Choice(("measures", "utility")), help="Leave out this part; may be repeated."
 )
+@click.option("--quasi", help="Columns that a public table about the same persons has, separated by commas.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -148,6 +149,7 @@ def audit(
     attacks: tuple[str, ...],
     rows: int,
     without: tuple[str, ...],
+    quasi: str | None,
     report: Path | None,
     output: Path | None,
     location: str,
@@ -170,13 +172,15 @@ def audit(
         check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
         if original is not None or not is_service(location):
             figure_class()  # refused before the work, not after it
+    known = tuple(_names(quasi, "quasi") or ())
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
-            found: AuditReport = _audit_files(original, subjects, attacks, rows, without, stage)
+            options = {"attacks": attacks or None, "rows": rows, "without": without, "quasi": known}
+            found: AuditReport = _audit_files(original, subjects, options, stage)
         else:
             if len(subjects) > 1:
                 raise click.UsageError("audit one dataset at a time; to audit files, name their --original")
-            chosen = _Chosen(subjects[0], _names(colluders), attacks or None, rows, without)
+            chosen = _Chosen(subjects[0], _names(colluders, "colluders"), attacks or None, rows, without, known)
             found = _audit_vault(chosen, report, location, key_path, stage)
         if output is not None:
             stage("writing the report")
@@ -199,6 +203,7 @@ class _Chosen:
     attacks: tuple[str, ...] | None
     rows: int
     without: tuple[str, ...]
+    quasi: tuple[str, ...]
 
     def options(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "dataset"}
@@ -257,26 +262,19 @@ def approve(
     print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --dataset {dataset}")
 
 
-def _names(colluders: str | None) -> list[str] | None:
-    if colluders is None:
+def _names(listed: str | None, option: str) -> list[str] | None:
+    if listed is None:
         return None
-    names = [name.strip() for name in colluders.split(",") if name.strip()]
+    names = [name.strip() for name in listed.split(",") if name.strip()]
     if not names:
-        raise click.UsageError("--colluders needs names, as in --colluders university,insurer")
+        raise click.UsageError(f"--{option} needs names, as in --{option} one,two")
     return names
 
 
 def _audit_files(
-    original: Path,
-    copies: tuple[str, ...],
-    attacks: tuple[str, ...],
-    rows: int,
-    without: tuple[str, ...],
-    stage: Callable[[str], None],
+    original: Path, copies: tuple[str, ...], options: dict[str, Any], stage: Callable[[str], None]
 ) -> AuditReport:
     from sfumato.audit.file_audit import audit_files
     from sfumato.vault.audits import ReportedAudit
 
-    return ReportedAudit.of(
-        audit_files(original, copies, attacks=attacks or None, rows=rows, without=without, stage=stage)
-    )
+    return ReportedAudit.of(audit_files(original, copies, stage=stage, **options))

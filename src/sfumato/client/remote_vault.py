@@ -317,6 +317,7 @@ class RemoteVault:
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
         without: Sequence[str] = (),
+        quasi: Sequence[str] = (),
         stage: Stage | None = None,
     ) -> RemoteAudit:
         """Attack the copies that recipients hold or may receive, alone and together."""
@@ -325,6 +326,7 @@ class RemoteVault:
             "attacks": attacks and list(attacks),
             "rows": rows,
             "without": list(without),
+            "quasi": list(quasi),
         }
         job = self._connection.request("POST", f"/datasets/{dataset}/audits", json=body)["job"]
         result = self._connection.wait(job, stage)

@@ -108,6 +108,7 @@ def audit_dataset(
     attacks: Sequence[str] | None,
     rows: int,
     without: Sequence[str] = (),
+    quasi: Sequence[str] = (),
     stage: Callable[[str], None],
 ) -> ReportedAudit:
     """Reproduce the copies of some records, bit for bit, and attack them."""
@@ -139,6 +140,7 @@ def audit_dataset(
             singling_out=outliers,
             rows=count,
             without=without,
+            quasi=quasi,
             stage=stage,
         )
         return ReportedAudit.of(found)

@@ -177,6 +177,7 @@ class VaultProtocol(Protocol):
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
         without: Sequence[str] = (),
+        quasi: Sequence[str] = (),
         stage: Stage | None = None,
     ) -> AuditReport:
         """Attack the copies that recipients hold or may receive, alone and together."""

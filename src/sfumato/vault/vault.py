@@ -256,6 +256,7 @@ class Vault(VaultLifecycle):
         attacks: Sequence[str] | None = None,
         rows: int = 100_000,
         without: Sequence[str] = (),
+        quasi: Sequence[str] = (),
         stage: Stage | None = None,
     ) -> ReportedAudit:
         """Attack the copies that recipients hold or may receive, alone and together.
@@ -266,6 +267,7 @@ class Vault(VaultLifecycle):
             attacks: the names of the attacks; by default all.
             rows: the most records that are read; the others are only checked for outliers.
             without: the parts to leave out: `measures`, `utility`.
+            quasi: the columns that a public table about the same persons has, by which it may be linked.
             stage: called with the name of each stage.
 
         """
@@ -273,7 +275,9 @@ class Vault(VaultLifecycle):
         with self.ledger.reading(keys) as reading:
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
-        found = audit_dataset(now, holders, keys, attacks=attacks, rows=rows, without=without, stage=stage or _ignore)
+        found = audit_dataset(
+            now, holders, keys, attacks=attacks, rows=rows, without=without, quasi=quasi, stage=stage or _ignore
+        )
         body = {
             "version": now.version,
             "colluders": sorted(holders),

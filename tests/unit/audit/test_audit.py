@@ -364,3 +364,15 @@ def test_after_a_new_key_collusion_gains_and_the_audit_reports_it(vault: sf.Vaul
     assert [copy.name for copy in found.copies] == ["clinic", "clinic (2)"]
     assert found.paths == 2
     assert found.collusion_gains
+
+
+def test_known_quasi_identifiers_link_fewer_records_than_whole_records(table: pa.Table, key: sf.Key) -> None:
+    copies = {"ann": wards.policy().fit(table).release(table, "internal", key)}
+    found = audit(table, copies, attacks=("llse",), quasi=("age",), without=("utility",))
+    assert found.measures is not None
+    risks = found.measures.records[0]
+    assert risks.quasi_linkage is not None
+    assert risks.quasi_linkage.estimate < risks.linkage.estimate
+    assert risks.mahalanobis_linkage is not None
+    with pytest.raises(AttackError, match="did you mean 'age'"):
+        audit(table, copies, attacks=("llse",), quasi=("agee",))

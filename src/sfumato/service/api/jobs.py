@@ -41,6 +41,7 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
             attacks=body.attacks,
             rows=body.rows,
             without=body.without,
+            quasi=body.quasi,
             stage=progress.stage,
         )
         progress.stage("drawing the report")

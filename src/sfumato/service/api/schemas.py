@@ -160,6 +160,7 @@ class NewAudit(Body):
     attacks: Annotated[list[str], Field(max_length=100)] | None = None
     rows: Annotated[int, Field(ge=100, le=1_000_000)] = 100_000
     without: list[Literal["measures", "utility"]] = Field(default_factory=list, max_length=2)
+    quasi: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=1000)
 
 
 class NewVerification(Body):
