@@ -1,4 +1,4 @@
-"""Risk-utility map as a page: one curve per mechanism, with the levels of the policy marked."""
+"""Risk-utility map as a page: one curve per mechanism, and the levels of the policy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def page(dataset: str, points: Sequence[RiskUtilityPoint], levels: Sequence[floa
     text = (
         "Each point is a level. To the right, the best attack recovers more of the column at the highest risk; further "
         "up, models that are trained on the copy as it stands predict more of what models of the original do. Vertical "
-        f"lines mark the levels that the policy declares: {declared}. Means are within a share of their column's "
+        f"lines show the levels that the policy declares: {declared}. Means are within a share of their column's "
         "standard deviation."
     )
     body = f"<figure>{_figure(points, levels)}</figure><p>{text}</p>{pages.table(HEAD, rows(points), texts=4)}"

@@ -88,21 +88,15 @@ def suggest(
     if output is not None and output.exists():
         raise PolicyError(f"a draft never replaces a policy, and {output} exists; choose another name")
     if policy_path is not None:
-        if not targets:
-            raise click.UsageError("--policy is calibrated to a --target; name one")
-        if limit is not None or map_path is not None:
-            raise click.UsageError("--limit and --map are about a draft, and --policy names a policy; leave one out")
+        if not targets or limit is not None or map_path is not None:
+            raise click.UsageError("--policy is calibrated to a --target; name one, and leave out --limit and --map")
         _print_levels(_calibrated(Policy.load(policy_path), table, targets, as_json), as_json)
         return
     name = dataset or table.stem
     drafted = partial(draft, table, dataset=name, plain_noise=plain_noise or _plain_columns(targets))
-    text, levels = drafted(), []
-    if targets:
-        levels = _calibrated(Policy.loads(text), table, targets, as_json)
-        text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
-    if limit is not None:
-        found = _within_limit(Policy.loads(text), table, limit, as_json)
-        levels = [*levels, found]
+    text = drafted()
+    levels = _levels(Policy.loads(text), table, targets, limit, as_json)
+    if levels:
         text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
     if map_path is not None:
         _write_map(text, table, map_path, plain_noise, as_json)
@@ -110,6 +104,14 @@ def suggest(
         click.echo(text, nl=False)
         return
     _print_draft(table, text, output, levels, as_json)
+
+
+def _levels(
+    policy: Policy, table: Path, targets: tuple[str, ...], limit: float | None, as_json: bool
+) -> list[CalibratedLevel]:
+    """The highest level for each target, and for the limit."""
+    levels = _calibrated(policy, table, targets, as_json) if targets else []
+    return levels if limit is None else [*levels, _within_limit(policy, table, limit, as_json)]
 
 
 def _within_limit(policy: Policy, table: Path, limit: float, as_json: bool) -> CalibratedLevel:

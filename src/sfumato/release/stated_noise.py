@@ -129,31 +129,28 @@ def _normal_noise(
 ) -> tuple[list[str], Floats]:
     """The columns with normal noise, and its covariance."""
     if covariance is not None:
-        names, matrix = list(covariance[0]), np.asarray(covariance[1], np.float64)
-        symmetric = matrix.shape == (len(names), len(names)) and np.allclose(matrix, matrix.T)
-        if (
-            not symmetric
-            or np.linalg.eigvalsh(matrix).min() < -1e-9 * np.abs(matrix).max()
-            or not np.diag(matrix).all()
-        ):
-            raise ManifestError("a covariance must be a symmetric positive matrix with one row and column per name")
-        return names, matrix
-    rest = named.get(None)
-    names = [
-        field.name
-        for field in table.schema
-        if named.get(field.name, rest) is not None
-        and named.get(field.name, rest).kind == "gaussian"  # type: ignore[union-attr]
-        and field.name not in ids
-        and (field.name in named or numeric.is_number(field.type))
-    ]
-    text = [name for name in names if not numeric.is_number(table.schema.field(name).type)]
-    if text:
-        raise ManifestError(
-            f"normal noise needs a column of numbers, and {text[0]!r} is {table.schema.field(text[0]).type}"
-        )
-    deviations = np.array([(named[name] if name in named else named[None]).value for name in names])
+        return _checked(list(covariance[0]), np.asarray(covariance[1], np.float64))
+    found = {field.name: named.get(field.name) or _for_all(field, named, ids) for field in table.schema}
+    names = [name for name, one in found.items() if one is not None and one.kind == "gaussian"]
+    for name in names:
+        if not numeric.is_number(table.schema.field(name).type):
+            kind = table.schema.field(name).type
+            raise ManifestError(f"normal noise needs a column of numbers, and {name!r} is {kind}")
+    deviations = np.array([one.value for one in found.values() if one is not None and one.kind == "gaussian"])
     return names, np.diag(deviations**2)
+
+
+def _for_all(field: pa.Field, named: Mapping[str | None, StatedNoise], ids: Sequence[str]) -> StatedNoise | None:
+    """The noise that is stated for all other numbers, if this is one."""
+    return named.get(None) if numeric.is_number(field.type) and field.name not in ids else None
+
+
+def _checked(names: list[str], matrix: Floats) -> tuple[list[str], Floats]:
+    """A covariance, refused if it is none."""
+    square = matrix.shape == (len(names), len(names)) and np.allclose(matrix, matrix.T)
+    if not square or np.linalg.eigvalsh(matrix).min() < -1e-9 * np.abs(matrix).max() or not np.diag(matrix).all():
+        raise ManifestError("a covariance must be a symmetric positive matrix with one row and column per name")
+    return names, matrix
 
 
 def _models(
