@@ -131,7 +131,7 @@ def test_a_disclosed_column_is_named_first_wherever_the_verdict_is_shown(sqlite_
         assert "No alarm" not in page
         assert "Sound" not in page
     assert "<pre" not in pages[0]
-    assert '<p class="verdict bad">DISCLOSED' in pages[0]
+    assert '<p class="verdict bad"><strong>At risk.</strong> DISCLOSED' in pages[0]
 
 
 def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ TARGETS = 1000
 """The most records that are singled out, linked or inferred, and the most in the control group."""
 CANDIDATES = 5000
 """The most records of a copy among which they are searched for."""
-_ROBUST = 2000
+_ROBUST = 500
 """The most records for a robust covariance."""
 
 

@@ -11,11 +11,12 @@ import numpy as np
 
 from sfumato.audit.measures.excess_risk import ExcessRisk, excess_risk
 from sfumato.audit.measures.mixed_table import MixedTable
-from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels import Floats, Rows
 
 ATTEMPTS = 500
 """The number of descriptions, if so many are found in `_TRIES` times as many trials."""
 _TRIES = 6
+_CHUNK = 200
 COLUMNS = (1, 3, 5)
 """The numbers of columns that a description uses."""
 
@@ -27,41 +28,38 @@ def singling_out(original: MixedTable, copy: MixedTable, control: MixedTable, co
     if not columns or not len(copy):
         return None
     medians = np.array([np.median(line[~np.isnan(line)]) if not np.isnan(line).all() else 0 for line in copy.values.T])
-    hits = control_hits = baseline_hits = found = 0
-    for _ in range(_TRIES * ATTEMPTS):
-        record = copy.values[rng.integers(len(copy))]
-        chosen: Rows = rng.choice(len(copy.columns), columns, replace=False)
-        if _matches(copy, record, chosen, medians).sum() != 1:
-            continue
-        found += 1
-        hits += bool(_matches(original, record, chosen, medians).sum() == 1)
-        control_hits += bool(_matches(control, record, chosen, medians).sum() == 1)
-        random = _random_record(copy, rng)
-        baseline_hits += bool(_matches(original, random, chosen, medians).sum() == 1)
+    hits, found = np.zeros(3, np.int64), 0  # on the original, the control, and the original by guessing
+    for _ in range(_TRIES * ATTEMPTS // _CHUNK):
+        records: Floats = copy.values[rng.integers(len(copy), size=_CHUNK)]
+        chosen: Rows = rng.random((_CHUNK, len(copy.columns))).argsort(axis=1)[:, :columns]
+        single = np.flatnonzero(_counts(copy, records, chosen, medians) == 1)[: ATTEMPTS - found]
+        guesses = _random_records(copy, len(single), rng)
+        for i, (table, described) in enumerate(
+            ((original, records[single]), (control, records[single]), (original, guesses))
+        ):
+            hits[i] += int((_counts(table, described, chosen[single], medians) == 1).sum())
+        found += len(single)
         if found == ATTEMPTS:
             break
     name = "one column" if columns == 1 else f"{columns} columns"
-    return excess_risk(name, hits, control_hits, baseline_hits, found) if found else None
+    return excess_risk(name, int(hits[0]), int(hits[1]), int(hits[2]), found) if found else None
 
 
-def _matches(table: MixedTable, record: Floats, columns: Rows, medians: Floats) -> Mask:
-    """The records that a description fits."""
-    matching: Mask = np.ones(len(table), np.bool_)
-    for column in columns:
-        value, values = record[column], table.values[:, column]
-        if np.isnan(value):
-            matching &= np.isnan(values)
-        elif not table.is_number[column]:
-            matching &= values == value
-        elif value > medians[column]:
-            matching &= values >= value
-        else:
-            matching &= values <= value
-    return matching
+def _counts(table: MixedTable, records: Floats, columns: Rows, medians: Floats) -> Rows:
+    """How many records of a table each description fits."""
+    matching = np.ones((len(table), len(records)), np.bool_)
+    rows = np.arange(len(records))
+    for column in columns.T:
+        value, values = records[rows, column], table.values[:, column]
+        number, above = table.is_number[column], value > medians[column]
+        fits = np.where(number, np.where(above, values >= value, values <= value), values == value)
+        matching &= np.where(np.isnan(value), np.isnan(values), fits)
+    counts: Rows = matching.sum(axis=0)
+    return counts
 
 
-def _random_record(table: MixedTable, rng: np.random.Generator) -> Floats:
-    """Values of unrelated records."""
-    rows = rng.integers(len(table), size=len(table.columns))
-    record: Floats = table.values[rows, np.arange(len(table.columns))]
-    return record
+def _random_records(table: MixedTable, count: int, rng: np.random.Generator) -> Floats:
+    """Values of unrelated records, put together."""
+    rows = rng.integers(len(table), size=(count, len(table.columns)))
+    records: Floats = table.values[rows, np.arange(len(table.columns))]
+    return records
