@@ -248,7 +248,7 @@ def test_wrong_usage_exits_with_2(workspace: Path, words: tuple[str, ...]) -> No
 
 def test_the_demonstration_shows_that_collusion_adds_no_information(tmp_path: Path) -> None:
     folder = tmp_path / "demo"
-    result = run("demo", str(folder), "--rows", "20000", "--json")
+    result = run("demo", str(folder), "--rows", "10000", "--json")
     assert result.exit_code == 0, result.output
     errors = json.loads(result.stdout)["residual_errors"]
     assert len(errors) == 7
@@ -261,7 +261,4 @@ def test_the_demonstration_shows_that_collusion_adds_no_information(tmp_path: Pa
     assert {"vault/ledger.sqlite", "vault.key", "leaked.csv"} <= names
     assert json.loads(result.stdout)["leaked_by"] == ["insurer"]
     assert sf.Vault.open(folder / "vault").verify().sound
-    again = run("demo", str(folder), "--rows", "20000")
-    assert again.exit_code == 0
-    assert "hospital" in again.stdout
     assert (folder / "picture.png").read_bytes()[:4] == b"\x89PNG"
