@@ -227,9 +227,8 @@ def _method(audit: Audit) -> str:
         "records, which are not scored. "
         f"{len(audit.soundness.checks):,} statistical tests, with exact or conservative p-values, checked on the noise "
         f"itself that the copies match their manifests; their false-alarm rate is {messages.false_alarm_rate(audit)} "
-        "per audit of sound copies. Membership is not protected: this audit does not test whether a person's presence "
-        "in the table can be inferred. Columns released unchanged may be quasi-identifiers; they are not protected, "
-        "and attacks may use them.</p>"
+        "per audit of sound copies. Membership is not protected. Columns released unchanged may be quasi-identifiers; "
+        "they are not protected, and attacks may use them.</p>"
         + pages.table(["attack", "description", "reference"], rows, texts=3)
         + (f"<p>Not run on all copies:</p><ul>{skipped}</ul>" if skipped else "")
     )
