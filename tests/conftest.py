@@ -37,10 +37,27 @@ SERVERS = {"postgres", "chromium", "browser", "page", "cluster", "service", "spa
 """Fixtures that start something; a test that uses one is left out of `make unit`."""
 
 
+ONCE = (
+    *("tests/unit/audit", "tests/unit/risk", "tests/unit/mechanisms", "tests/unit/release", "tests/browser"),
+    *("tests/unit/vault/test_preview.py", "tests/unit/vault/test_margin_preserving.py", "tests/survey/test_load.py"),
+)
+"""What does not depend on the database is tested with SQLite always, and with PostgreSQL in the sweep."""
+ONCE_FILES = (
+    "test_preview.py",
+    "test_margin_preserving.py",
+    "test_approvals.py",
+    "test_concurrency.py",
+    "test_load.py",
+)
+
+
+@pytest.hookimpl(tryfirst=True)  # before tests are deselected by their markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
+        if "postgresql" in item.name and item.nodeid.startswith(ONCE):
+            item.add_marker(pytest.mark.slow)
 
 
 @pytest.hookimpl(wrapper=True)

@@ -61,7 +61,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
     return tuple(value for name, value in row.items() if not name.startswith("n") or name == "native-country")
 
 
-@pytest.mark.parametrize("level", ["high", pytest.param("middle", marks=pytest.mark.slow), "low"])
+@pytest.mark.parametrize("level", ["high", *(pytest.param(name, marks=pytest.mark.slow) for name in ("middle", "low"))])
 def test_intervals_hold_the_truth(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for queries in (ALONE, RELATIONS):
         hits, total, _ = _covered(level, queries)

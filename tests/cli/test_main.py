@@ -69,6 +69,17 @@ def test_the_key_may_come_from_the_environment(workspace: Path, monkeypatch: pyt
         assert Path(name).stat().st_mode & 0o777 == 0o600, name
 
 
+def test_a_level_by_what_it_shall_ensure(workspace: Path) -> None:
+    for option in (("--error", "0.4"), ("--epsilon", "1"), ("--rho", "0.1", "0.5"), ("--growth", "0.2")):
+        assert run("level", *option, "--json").exit_code == 0
+    posterior = json.loads(run("level", "--rho", "0.1", "0.5", "--json").stdout)
+    assert posterior["largest posterior from a prior of 10 %, 10 categories"] == pytest.approx(0.5)
+    both = json.loads(run("level", "0.9", "--error", "0.4", "--json").stdout)
+    assert both["fidelity"] == pytest.approx(0.6)  # the stricter one
+    assert "give a fidelity" in run("level").stderr
+    assert "by a linear attacker, at least" in run("level", "0.5").stdout
+
+
 def test_json_everywhere(workspace: Path) -> None:
     commands = [
         ("key", "new", "k2"),

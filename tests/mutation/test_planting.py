@@ -59,6 +59,7 @@ def test_what_is_listed_as_equivalent_is_in_the_source_and_has_a_reason() -> Non
         assert one["reason"].endswith("."), one
 
 
+@pytest.mark.slow
 def test_a_fault_is_noticed_if_there_is_a_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In a package of its own, called as ours, so that little is imported."""
     root = tmp_path / "root"

@@ -25,7 +25,7 @@ from sfumato.audit.measures.rare_values import RareValue, rare_category, rare_nu
 from sfumato.audit.measures.singling_out import COLUMNS, singling_out
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.covariances import symmetric
+from sfumato.kernels.covariances import correlation_dissimilarity, symmetric
 from sfumato.kernels.intervals import Interval
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -71,6 +71,8 @@ class FieldMeasures:
     records: tuple[RecordRisks, ...]
     rare_values: tuple[RareValue, ...]
     anonymity: Anonymity | None
+    dissimilarity: float | None = None
+    """Of the best copy's noise and the data, 0 where it has the shape of the data (huang2005, Definition 8.1)."""
 
 
 def field_measures(
@@ -108,7 +110,8 @@ def field_measures(
         jobs.append(lambda: _record_risks("all copies, best estimates", *reconstructed, {}))
     with threadpool_limits(1), ThreadPoolExecutor(2) as pool:
         found = [job.result() for job in [pool.submit(job) for job in jobs]]
-    return FieldMeasures(tuple(found), rare_values(released, best, unknown), _anonymity(released, copy, rows))
+    rare, unchanged = rare_values(released, best, unknown), _anonymity(released, copy, rows)
+    return FieldMeasures(tuple(found), rare, unchanged, _dissimilarity(original, _noise(released, copy)))
 
 
 def shown_columns(released: AuditInput, copy: int) -> list[str]:
@@ -181,6 +184,17 @@ def _noise(released: AuditInput, copy: int) -> dict[str, Floats]:
     if len(models) != 1:
         return {}
     return {"columns": np.array(models[0].columns, object), "covariance": symmetric(models[0].covariance)}
+
+
+def _dissimilarity(original: MixedTable, noise: Mapping[str, Floats]) -> float | None:
+    """The dissimilarity of the correlations of noise and data, of records without missing numbers."""
+    if not noise or len(noise["columns"]) < 2:
+        return None
+    values = original.select(noise["columns"].tolist()).values
+    covariance = np.cov(values[~np.isnan(values).any(axis=1)].T)
+    if not (np.isfinite(covariance).all() and (np.diag(covariance) > 0).all()):
+        return None
+    return correlation_dissimilarity(covariance, noise["covariance"])
 
 
 def _reconstruction(

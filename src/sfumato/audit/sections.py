@@ -47,6 +47,10 @@ def record_sections(audit: Audit) -> list[Section]:
     found += [_inference_section(one) for one in audit.measures.records if one.inference]
     if audit.measures.rare_values:
         found.append(_rare_section(audit))
+    if audit.measures.dissimilarity is not None:
+        meaning = "of noise and data: 0 if the noise has the shape of the data, so that nothing filters it out"
+        row = ("Correlation dissimilarity", f"{audit.measures.dissimilarity:.4f}", f"{meaning} (huang2005)")
+        found.append(Section("Shape of the noise", (), MEANING, (row,)))
     if audit.measures.anonymity is not None:
         found.append(_anonymity_section(audit.measures.anonymity, audit.audited_rows))
     return found

@@ -70,6 +70,7 @@ def _text(forecast: Forecast) -> str:
         lines += [f"  {_name(c):<50}{c.epsilon:>14.4g}{c.independent_epsilon:>14.4g}" for c in forecast.categories]
         lines.append(_heading("categories: largest posterior, from a uniform prior"))
         lines += [f"  {_name(c):<50}{c.posterior:>14.2%}{c.independent_posterior:>14.2%}" for c in forecast.categories]
+    lines.append("By a linear attacker, at least: other attacks may leave less; `sfumato audit` runs them all.")
     return "\n".join(lines)
 
 

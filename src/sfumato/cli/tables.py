@@ -211,14 +211,35 @@ def _level_line(one: CalibratedLevel) -> str:
 
 
 @click.command()
-@click.argument("fidelity", type=float)
+@click.argument("fidelity", type=float, required=False)
+@click.option("--error", type=float, help="Instead: the share of variance that a linear attacker is left with.")
+@click.option("--epsilon", type=float, help="Instead: ε of local differential privacy of a category.")
+@click.option("--rho", nargs=2, type=float, help="Instead: ρ1-ρ2 privacy, as --rho 0.1 0.5: a prior and the posterior.")
+@click.option("--growth", type=float, help="Instead: δ-growth, the largest rise of a probability.")
 @click.option("--domain", type=click.IntRange(min=2), default=10, show_default=True, help="Number of categories.")
 @as_json_option
-def level(fidelity: float, domain: int, as_json: bool) -> None:
-    """Convert a level, given by its FIDELITY, to every unit."""
+def level(
+    fidelity: float | None,
+    error: float | None,
+    epsilon: float | None,
+    rho: tuple[float, float] | None,
+    growth: float | None,
+    domain: int,
+    as_json: bool,
+) -> None:
+    """Convert a level, given by its FIDELITY or by what it shall ensure, to every unit."""
     from sfumato.levels import Level
 
-    chosen = Level(fidelity)
+    given = [
+        *([] if fidelity is None else [Level(fidelity)]),
+        *([] if error is None else [Level.from_error(error)]),
+        *([] if epsilon is None else [Level.from_epsilon(epsilon, domain=domain)]),
+        *([] if rho is None else [Level.from_rho(*rho, domain=domain)]),
+        *([] if growth is None else [Level.from_growth(growth, domain=domain)]),
+    ]
+    if not given:
+        raise click.UsageError("give a fidelity, such as 0.5, or --error, --epsilon, --rho or --growth")
+    chosen = min(given)  # the strictest of several
     units = {
         "fidelity": chosen.fidelity,
         "noise variance": chosen.noise,
@@ -231,7 +252,10 @@ def level(fidelity: float, domain: int, as_json: bool) -> None:
     }
     width = max(map(len, units)) + 2
     text = "\n".join(f"{name:<{width}}{value:.8g}" for name, value in units.items())
-    note = "(noise and error relative to the column's own standard deviation or variance)"
+    note = (
+        "(noise and error relative to the column's own standard deviation or variance; by a linear attacker, at least: "
+        "the audit runs stronger ones)"
+    )
     print_result(units, as_json, f"{text}\n{note}", "write it under [levels] in a policy")
 
 

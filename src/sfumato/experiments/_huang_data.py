@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.attacks import Evidence
 from sfumato.attacks.evidence.arrays import Array, noisy_copy, normal_records, random_orthogonal, rmse
+from sfumato.kernels.covariances import correlation_dissimilarity
 
 NOISE = 25.0
 """The variance of the noise."""
@@ -97,13 +98,7 @@ def noise4(share: float) -> tuple[float, ...]:
 def dissimilarity(share: float) -> float:
     """The correlation dissimilarity (Definition 8.1 as printed) of data and noise in Experiment 4."""
     simulation = simulate(EIGENVALUES_4, 1000, noise4(share))
-    data, noise = (_correlations(c) for c in (simulation.covariance, simulation.noise_covariance))
-    return float(np.sqrt(((data - noise) ** 2).sum()) / (100**2 - 100))
-
-
-def _correlations(covariance: Array) -> Array:
-    deviation = np.sqrt(np.diag(covariance))
-    return covariance / np.outer(deviation, deviation)
+    return correlation_dissimilarity(simulation.covariance, simulation.noise_covariance)
 
 
 def sweep(

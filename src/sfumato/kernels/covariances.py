@@ -118,3 +118,13 @@ def correlation(original: Floats, noise: Floats, rows: float) -> tuple[float, fl
     r = float(np.clip(original[0, 1] / scale, -1, 1))
     weights = np.array([[-r / (2 * sizes[0] ** 2), 0.5 / scale], [0.5 / scale, -r / (2 * sizes[1] ** 2)]])
     return r, float(np.sqrt(max(linear_variance(weights, original, noise, max(rows, 2.0)), 0.0)))
+
+
+def correlation_dissimilarity(data: Floats, noise: Floats) -> float:
+    """How unlike the correlations of data and noise are, from their covariances (huang2005, Definition 8.1 as printed).
+
+    It is 0 for noise of the data's shape, which no attack by principal components can filter out.
+    """
+    first, second = (c / np.outer(np.sqrt(np.diag(c)), np.sqrt(np.diag(c))) for c in (data, noise))
+    size = len(data)
+    return float(np.sqrt(((first - second) ** 2).sum()) / (size**2 - size)) if size > 1 else 0.0

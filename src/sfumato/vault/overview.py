@@ -75,7 +75,7 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
         entry = require(reading, "dataset", name)
         rows = [_recipient_row(reading, grant) for grant in reading.current("grant", dataset=name)]
         copies, elsewhere = held_copies(reading, name), held_elsewhere(reading, name)
-        shared = overlapping(reading, name)
+        shared, decided = overlapping(reading, name), _sign_off(reading, name)
     roles = entry.body["columns"]
     numbers = any(map(adds_noise, roles.values()))
     error = exposure(vault.store, copies, numbers=numbers, elsewhere=elsewhere)["error"] if copies else None
@@ -88,8 +88,21 @@ def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
         "residual error of the best linear attack if all recipients collude": "" if error is None else f"{error:.1%}",
         **({"linear maps, not included": f"{', '.join(mapped)}; see sfumato audit {name}"} if mapped else {}),
         **({"shares records with, which is included": ", ".join(shared)} if shared else {}),
+        **decided,
         "table": rows,
     }
+
+
+def _sign_off(reading: LedgerReader, name: str) -> dict[str, str]:
+    """The verdict of the latest sign-off pack of a dataset, and the latest decision about one."""
+    found = {}
+    report, decision = reading.latest("report", name), reading.latest("approval", name)
+    if report is not None:
+        found["sign-off pack"] = f"{report.body['state']}, version {report.body['version']}, {report.at[:10]}"
+    if decision is not None:
+        body = decision.body
+        found["decision"] = f"{decision.action} by {body['officer']}, version {body['version']}, {decision.at[:10]}"
+    return found
 
 
 def _recipient_row(reading: LedgerReader, grant: Entry) -> dict[str, Any]:

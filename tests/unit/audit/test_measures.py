@@ -20,6 +20,7 @@ from sfumato.audit.measures.mixed_table import MixedTable, encode, total_distanc
 from sfumato.audit.measures.rare_values import rare_category, rare_numbers
 from sfumato.audit.measures.singling_out import singling_out
 from sfumato.kernels import Floats
+from sfumato.kernels.covariances import correlation_dissimilarity
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
@@ -188,6 +189,14 @@ def test_a_privacy_budget_is_that_of_the_two_records_that_noise_protects_least()
     assert twice is not None
     assert twice.rho == pytest.approx(2 * worst)
     assert twice.epsilon > budget.epsilon
+
+
+def test_noise_of_the_shape_of_the_data_is_not_dissimilar() -> None:
+    data = np.cov(ORIGINAL.values[:, :5].T)
+    assert correlation_dissimilarity(data, 3 * data) == pytest.approx(0.0, abs=1e-12)
+    independent = correlation_dissimilarity(data, np.diag(np.diag(data)))
+    correlations = np.corrcoef(ORIGINAL.values[:, :5].T) - np.eye(5)
+    assert independent == pytest.approx(np.sqrt((correlations**2).sum()) / 20)
 
 
 def test_utility_of_a_copy_in_clear_and_of_noise_alone() -> None:

@@ -80,7 +80,7 @@ def test_the_interval_of_a_variance_solves_its_equation() -> None:
         assert abs(4.0 - end) == pytest.approx(1.96 * np.sqrt((4 * 2 * end + 2 * 4) / 49))
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_weights_estimate_the_distribution_function(rng: np.random.Generator) -> None:
     """Given the value, the mean weight is the smoothed step function: 1 well below the point, 0 well above."""
     cutoff = cutoff_frequency(0.5, 1.0, 10_000)

@@ -16,13 +16,15 @@ from sfumato.kernels import Floats, Rows
 ATTEMPTS = 500
 """The number of descriptions, if so many are found in `_TRIES` times as many trials."""
 _TRIES = 6
+FEWEST = 20
+"""With fewer descriptions, nothing can be said."""
 _CHUNK = 200
 COLUMNS = (1, 3, 5)
 """The numbers of columns that a description uses."""
 
 
 def singling_out(original: MixedTable, copy: MixedTable, control: MixedTable, columns: int) -> ExcessRisk | None:
-    """The risk by descriptions of so many columns; the three tables have as many records; none if none was found."""
+    """The risk by descriptions of so many columns; the tables have as many records; none if hardly any was found."""
     rng = np.random.default_rng(0)
     columns = min(columns, len(copy.columns))
     if not columns or not len(copy):
@@ -42,7 +44,7 @@ def singling_out(original: MixedTable, copy: MixedTable, control: MixedTable, co
         if found == ATTEMPTS:
             break
     name = "one column" if columns == 1 else f"{columns} columns"
-    return excess_risk(name, int(hits[0]), int(hits[1]), int(hits[2]), found) if found else None
+    return excess_risk(name, int(hits[0]), int(hits[1]), int(hits[2]), found) if found >= FEWEST else None
 
 
 def _counts(table: MixedTable, records: Floats, columns: Rows, medians: Floats) -> Rows:
