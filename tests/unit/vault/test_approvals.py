@@ -43,7 +43,7 @@ def test_a_version_is_released_only_after_its_approval(vault: sf.Vault, tmp_path
     entry = vault.approve("ward", "Ada", role="DPO", reason="after a talk")
     assert (entry.action, entry.body["officer"], entry.body["version"]) == ("approved", "Ada", 1)
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
-    status = vault.status("ward")
+    status = vault.overview("ward")
     assert status["sign-off pack"].endswith(f"version 1, {entry.at[:10]}")
     assert status["decision"].startswith("approved by Ada, version 1")
     vault.update("ward", wards.table(410), replace=True)
