@@ -191,7 +191,10 @@ def _dissimilarity(original: MixedTable, noise: Mapping[str, Floats]) -> float |
     if not noise or len(noise["columns"]) < 2:
         return None
     values = original.select(noise["columns"].tolist()).values
-    covariance = np.cov(values[~np.isnan(values).any(axis=1)].T)
+    complete = values[~np.isnan(values).any(axis=1)]
+    if len(complete) < 3:
+        return None
+    covariance = np.cov(complete.T)
     if not (np.isfinite(covariance).all() and (np.diag(covariance) > 0).all()):
         return None
     return correlation_dissimilarity(covariance, noise["covariance"])

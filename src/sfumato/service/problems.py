@@ -124,7 +124,8 @@ def install_handlers(app: FastAPI) -> None:
         if str(error) != detail:
             report = log.error if status == 503 else log.warning
             report("refused", request=request.scope.get("request_id"), status=status, reason=str(error))
-        return problem_response(request, status, detail)
+        later = {"Retry-After": "5"} if isinstance(error, errors.Unavailable) else None  # a busy database, a full disk
+        return problem_response(request, status, detail, later)
 
     @app.exception_handler(pa.ArrowException)
     @app.exception_handler(UnicodeDecodeError)
