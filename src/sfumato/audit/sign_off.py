@@ -127,6 +127,8 @@ def _attribute_risks(audit: Audit) -> Section | None:
 
 def _limits(audit: Audit) -> Section:
     skipped = ", ".join(one.attack for one in audit.all_copies.skipped)
+    ran = ", ".join(score.attack for score in audit.all_copies.scores)
+    only = f"ONLY SOME ATTACKS WERE RUN: {ran}. The others may do better." if audit.partial else ""
     left_out = f"Left out of this assessment: {', '.join(audit.without)}." if audit.without else ""
     paragraphs = (
         "Whether a person is in the table is not protected. Columns released unchanged, published identifiers, "
@@ -138,6 +140,7 @@ def _limits(audit: Audit) -> Section:
         f"Not run, since they concern other kinds of perturbation or need what these copies lack: {skipped}."
         if skipped
         else "",
+        only,
         left_out,
     )
     return Section("Limits, and threats not covered", tuple(text for text in paragraphs if text))

@@ -38,12 +38,13 @@ def decide(
             "reason": reason.strip(),
             "report": report.body["digest"],
             "state": report.body["state"],
+            "fidelity": report.body["fidelity"],
         }
         return writing.append("approved" if approved else "rejected", "approval", body, dataset=dataset)
 
 
-def require_approval(reading: LedgerReader, dataset: Dataset) -> None:
-    """Refuse a copy of a version that must be approved and was not."""
+def require_approval(reading: LedgerReader, dataset: Dataset, fidelity: float) -> None:
+    """Refuse a copy of a version that must be approved and was not, or not at so high a level."""
     if not dataset.scheme.policy.require_approval:
         return
     decision = reading.latest("approval", dataset.name)
@@ -53,4 +54,10 @@ def require_approval(reading: LedgerReader, dataset: Dataset) -> None:
         raise GrantError(
             f"the policy of {dataset.name} requires an approval, and version {dataset.version} {state}",
             f"run `sfumato audit {dataset.name} --report report.pdf`, then `sfumato approve {dataset.name} --by NAME`",
+        )
+    if fidelity > decision.body["fidelity"]:
+        raise GrantError(
+            f"version {dataset.version} of {dataset.name} was approved up to fidelity {decision.body['fidelity']:g}, "
+            f"and this copy has {fidelity:g}",
+            f"audit it again with this grant, and let the officer decide: `sfumato audit {dataset.name} --report`",
         )

@@ -183,7 +183,7 @@ class VaultIssuer(Issuer):
         _, entry = active_grant(reading, request.grant.recipient, dataset.name, self._now())
         if entry.number != request.entry.number or require(reading, "dataset", dataset.name).body != dataset.body:
             raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")
-        require_approval(reading, dataset)
+        require_approval(reading, dataset, request.fidelity)
 
     def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy; computed outside of any transaction, since it takes long."""

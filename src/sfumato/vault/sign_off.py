@@ -62,6 +62,7 @@ def write_report(
         "digest": digest,
         "state": audit.state.value,
         "findings": len(audit.findings),
+        "fidelity": max(copy.fidelity for copy in audit.copies),
         "copies": [copy.name for copy in audit.copies],
     }
     with ledger.writing(keys) as writing:

@@ -43,6 +43,10 @@ def test_a_version_is_released_only_after_its_approval(vault: sf.Vault, tmp_path
     entry = vault.approve("ward", "Ada", role="DPO", reason="after a talk")
     assert (entry.action, entry.body["officer"], entry.body["version"]) == ("approved", "Ada", 1)
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.grant("clinic", "ward", 0.7)  # more than was audited and approved
+    with pytest.raises(GrantError, match=r"approved up to fidelity 0\.5, and this copy has 0\.69"):
+        vault.release("clinic", "ward", tmp_path / "better.parquet")
+    assert not (tmp_path / "better.parquet").exists()
     status = vault.overview("ward")
     assert status["sign-off pack"].endswith(f"version 1, {entry.at[:10]}")
     assert status["decision"].startswith("approved by Ada, version 1")
@@ -58,6 +62,7 @@ def test_a_pack_is_signed_and_every_change_is_noticed(vault: sf.Vault, tmp_path:
     reported(vault, pack)
     assert check_report(pack, vault.public_key) == vault.public_key
     text = pack.read_text(encoding="utf-8")
+    assert "ONLY SOME ATTACKS WERE RUN: " in text
     for part in ("Disclosure risk assessment of ward", "Singling out", "Utility", "Privacy budget", "Five Safes"):
         assert part in text
     shutil.copy(f"{pack}.sig", tmp_path / "other.html.sig")
