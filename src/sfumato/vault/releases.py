@@ -58,6 +58,7 @@ class CopyRequest:
         """The copy that a recipient may have now, at the level of its grant or at a lower one that it asks for."""
         grant, entry = active_grant(reading, recipient, dataset.name, now)
         level, fidelity = (grant.level, grant.fidelity) if requested is None else lower_level(dataset, entry, requested)
+        require_approval(reading, dataset, fidelity)
         generation = reading.head().generation
         return cls(grant, entry, dataset, generation, keys[generation], level, fidelity, keys)
 

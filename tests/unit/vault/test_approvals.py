@@ -11,6 +11,7 @@ from tests import wards
 import sfumato as sf
 from sfumato.audit.verdict import State
 from sfumato.errors import GrantError, ManifestError, PolicyError, VaultError
+from sfumato.vault.delivery import Delivery
 from sfumato.vault.sign_off import check_report
 
 QUICK = ("llse", "collusion")
@@ -55,6 +56,16 @@ def test_a_version_is_released_only_after_its_approval(vault: sf.Vault, tmp_path
         vault.release("clinic", "ward", tmp_path / "next.parquet")
     assert not (tmp_path / "next.parquet").exists()
     assert vault.verify().sound
+
+
+def test_a_rejection_stops_copies_that_were_delivered_before(vault: sf.Vault, tmp_path: Path) -> None:
+    reported(vault, tmp_path / "pack.html")
+    vault.approve("ward", "Ada")
+    first = b"".join(Delivery.of(vault, "clinic", "ward").chunks("csv"))
+    assert b"".join(Delivery.of(vault, "clinic", "ward").chunks("csv")) == first
+    vault.approve("ward", "Ada", approved=False)
+    with pytest.raises(GrantError, match="version 1 was rejected"):
+        Delivery.of(vault, "clinic", "ward")
 
 
 def test_a_pack_is_signed_and_every_change_is_noticed(vault: sf.Vault, tmp_path: Path) -> None:
