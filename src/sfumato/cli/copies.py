@@ -115,10 +115,8 @@ def check(copy: Path, signer: str | None, succession: str | None, as_json: bool)
 
     if is_report(copy):
         key = check_report(copy, signer)
-        text = f"The sign-off pack is as {key} signed it."
-        if signer is None:
-            text += " Compare that key with the one that the owner told you, or name it with --signer."
-        print_result({"signer": key}, as_json, text, "sfumato log")
+        advice = "" if signer else " Compare that key with the one that the owner told you, or name it with --signer."
+        print_result({"signer": key}, as_json, f"The sign-off pack is as {key} signed it.{advice}", "sfumato log")
         return
     manifest = check_certificate(str(copy), signer, succession)
     named = "the key that you named" if succession is None else "the key that you named, or its successor"

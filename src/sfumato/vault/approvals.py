@@ -59,5 +59,5 @@ def require_approval(reading: LedgerReader, dataset: Dataset, fidelity: float) -
         raise GrantError(
             f"version {dataset.version} of {dataset.name} was approved up to fidelity {decision.body['fidelity']:g}, "
             f"and this copy has {fidelity:g}",
-            f"audit it again with this grant, and let the officer decide: `sfumato audit {dataset.name} --report`",
+            f"audit it with this grant, and let an officer decide: `sfumato audit {dataset.name} --report new.pdf`",
         )
