@@ -42,13 +42,6 @@ ONCE = (
     *("tests/unit/vault/test_preview.py", "tests/unit/vault/test_margin_preserving.py", "tests/survey/test_load.py"),
 )
 """What does not depend on the database is tested with SQLite always, and with PostgreSQL in the sweep."""
-ONCE_FILES = (
-    "test_preview.py",
-    "test_margin_preserving.py",
-    "test_approvals.py",
-    "test_concurrency.py",
-    "test_load.py",
-)
 
 
 @pytest.hookimpl(tryfirst=True)  # before tests are deselected by their markers

@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.attacks import ATTACKS, Attack, AttackError, Score, score
+from sfumato.audit.calibration import CONFIDENCE, TRIAL_KEY
 from sfumato.audit.measures.information_loss import Utility, utility
 from sfumato.audit.measures.mixed_table import encode
 from sfumato.errors import PolicyError
@@ -29,6 +30,7 @@ from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import numbered_rows, perturb_sample
 from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
+from sfumato.risk.thresholds import run_all_attacks
 from sfumato.tables.sampling import one_in, sampled
 from sfumato.tables.source import Source
 
@@ -38,13 +40,12 @@ ROWS = 5000
 """The most records that a map is made with."""
 _STRONGEST = ("latent-class", "noisy-labels", "bayes", "mixture", "collusion")
 _CONTROL_ONE_IN = 5
-_SLACK = 0.01
-"""The gate of a release tries attackers who know some records too, and other noise: by so much they may do better."""
 STEPS = 7
 """The steps by which the highest level within a limit is found."""
-
-
-_UNKNOWN = Utility(math.nan, math.nan, math.nan, math.nan, math.nan)
+_LOWEST = 0.005
+"""Below this no level is proposed: hardly anything is left in a copy."""
+_LOWERED = 0.97
+"""By this a level is lowered until the gate's attackers, who know some records, are within the limit too."""
 
 
 @dataclass(frozen=True)
@@ -88,27 +89,42 @@ class Trial:
         """Fit a policy to a table, and draw the sample."""
         source = Source.of(table)
         scheme = replace(policy, digits=16, targets=()).fit(source)
-        return cls(mechanism, scheme, *sampled(numbered_rows(scheme, source), ROWS), Key.generate())
+        return cls(mechanism, scheme, *sampled(numbered_rows(scheme, source), ROWS), TRIAL_KEY)
 
-    def point(self, fidelity: float, *, with_utility: bool = True) -> RiskUtilityPoint:
+    def point(self, fidelity: float) -> RiskUtilityPoint:
         """Release the sample at a level, attack it, and compare it with the original."""
+        copy, manifest = self._copy(fidelity)
+        recovered, column, best, accuracy = max(_recovered(self._strongest(copy, manifest, 0.95)))
+        kept = self._utility(copy, manifest)
+        return RiskUtilityPoint(self.mechanism, fidelity, recovered, column, best, kept, accuracy)
+
+    def risk(self, fidelity: float, *, gate: bool = False) -> tuple[float, str, str]:
+        """The largest share of a column that an attack recovers, that column and the attack.
+
+        With so much confidence that other noise does not change it; by the strongest attackers, or by all of the gate.
+        """
+        copy, manifest = self._copy(fidelity)
+        if gate:
+            evidence, truth = copy_evidence(copy, manifest), original_records(self.rows, manifest.models)
+            scores = run_all_attacks(evidence, truth, CONFIDENCE)
+        else:
+            scores = self._strongest(copy, manifest, CONFIDENCE)
+        return max(_recovered(scores))[:3]
+
+    def _copy(self, fidelity: float) -> tuple[pa.Table, Manifest]:
         copy = perturb_sample(self.scheme, self.row_numbers, self.rows, [Level(fidelity)], self.key)[0]
-        manifest = Manifest.of(copy)
+        return copy, Manifest.of(copy)
+
+    def _strongest(self, copy: pa.Table, manifest: Manifest, confidence: float) -> list[Score]:
         evidence, truth = copy_evidence(copy, manifest), original_records(self.rows, manifest.models)
-        found: list[tuple[float, str, str, float]] = []
+        scores = []
         for name in _STRONGEST:
             attack: Attack = ATTACKS[name]()
             try:
-                found += _recovered(score(attack.estimate(evidence), truth))
+                scores.append(score(attack.estimate(evidence), truth, confidence=confidence))
             except AttackError:
                 continue
-        if not found:
-            raise PolicyError(
-                "a map needs a perturbed column, and the policy has none; give one a role that perturbs it"
-            )
-        recovered, column, best, accuracy = max(found)
-        kept = self._utility(copy, manifest) if with_utility else _UNKNOWN
-        return RiskUtilityPoint(self.mechanism, fidelity, recovered, column, best, kept, accuracy)
+        return scores
 
     def _utility(self, copy: pa.Table, manifest: Manifest) -> Utility:
         """What the copy preserves, with one record in five as a test of models."""
@@ -120,17 +136,21 @@ class Trial:
         return utility(original.take(others), shown.take(others), original.take(control))
 
 
-def _recovered(found: Score) -> list[tuple[float, str, str, float]]:
-    """The share of each column that an attack recovers, the column, the attack, and its accuracy on categories.
+def _recovered(scores: Sequence[Score]) -> list[tuple[float, str, str, float]]:
+    """The share of each column that each attack recovers, the column, the attack, and its accuracy on categories.
 
     All are at the end of the confidence interval that favours the attacker.
     """
-    shares = [(1 - one.error.attack.low, one.column, found.attack, math.nan) for one in found.numbers]
-    for one in found.categories:
-        base, reached = one.success.baseline.estimate, one.success.attack.high
-        if base < 1:
-            shares.append(((reached - base) / (1 - base), " x ".join(one.columns), found.attack, reached))
-    return [share for share in shares if np.isfinite(share[0])]
+    shares = [(1 - one.error.attack.low, one.column, by.attack, math.nan) for by in scores for one in by.numbers]
+    for by in scores:
+        for one in by.categories:
+            base, reached = one.success.baseline.estimate, one.success.attack.high
+            if base < 1:
+                shares.append(((reached - base) / (1 - base), " x ".join(one.columns), by.attack, reached))
+    finite = [share for share in shares if np.isfinite(share[0])]
+    if not finite:
+        raise PolicyError("a map needs a perturbed column, and the policy has none; give one a role that perturbs it")
+    return finite
 
 
 def risk_utility_map(
@@ -158,18 +178,18 @@ def highest_within(
         raise PolicyError(f"a limit is a share between 0 and 1 that no attack may recover, got {limit:g}")
     trial = Trial.of("", policy, table)
     low, high = 0.0, 1.0
-    best: RiskUtilityPoint | None = None
     for _ in range(STEPS):
         middle = round((low + high) / 2, 3)
-        point = trial.point(middle, with_utility=False)
-        if point.recovered <= limit - _SLACK:
-            low, best = middle, point
-        else:
-            high = middle
+        risk = trial.risk(middle)
+        low, high = (middle, high) if risk[0] <= limit else (low, middle)
         progress(1)
-    if best is None:
+    lowest = high
+    while low >= _LOWEST and (risk := trial.risk(low, gate=True))[0] > limit:
+        lowest, low = low, math.floor(low * _LOWERED * 1000) / 1000
+    if low < _LOWEST:
+        recovered, column, attack = risk
         raise PolicyError(
-            f"no level keeps every column below {limit:.0%}: {point.attack} recovers {point.recovered:.0%} of "
-            f"{point.column} at fidelity {point.fidelity:g}; drop that column, or merge its values"
+            f"no level keeps every column below {limit:.0%}: {attack} recovers {recovered:.0%} of {column} at fidelity "
+            f"{lowest:g}; drop that column, or merge its values"
         )
-    return trial.point(best.fidelity)
+    return trial.point(low)

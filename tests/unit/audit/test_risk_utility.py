@@ -41,7 +41,7 @@ def test_a_map_shows_every_point_and_the_levels(points: list[RiskUtilityPoint]) 
     assert all(cell in text for row in rows(points) for cell in row)
 
 
-def test_the_highest_level_within_a_limit_passes_the_gate() -> None:
+def test_the_highest_level_within_a_limit_passes_the_gate(key: sf.Key) -> None:
     found = highest_within(wards.policy(), TABLE, 0.5)
     assert 0.3 < found.fidelity < 0.55
     assert found.recovered <= 0.5
@@ -50,7 +50,8 @@ def test_the_highest_level_within_a_limit_passes_the_gate() -> None:
         "partner = 0.5", "partner = 0.3"
     )
     policy = sf.Policy.loads(f"{text}\n[audit]\n{target}")
-    policy.fit(TABLE).release(TABLE, "internal", sf.Key.generate())
+    policy.fit(TABLE).release(TABLE, "internal", key)
+    assert highest_within(wards.policy(), TABLE, 0.5).fidelity == found.fidelity
     with pytest.raises(PolicyError, match="a limit is a share between 0 and 1"):
         highest_within(wards.policy(), TABLE, 1.5)
     clear = pa.table({"id": range(600), "age": [float(i % 7) for i in range(600)]})
@@ -59,14 +60,14 @@ def test_the_highest_level_within_a_limit_passes_the_gate() -> None:
         highest_within(unperturbed, clear, 0.5)
 
 
-def test_a_draft_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_draft_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: sf.Key) -> None:
     monkeypatch.chdir(tmp_path)
     pq.write_table(TABLE, "ward.parquet")
     done = CliRunner().invoke(main, ["suggest", "ward.parquet", "--limit", "0.4", "-o", "policy.toml"])
     assert done.exit_code == 0, done.output
-    assert "holds up to fidelity 0.3" in done.output
+    assert "holds up to fidelity 0.2" in done.output
     policy = sf.Policy.load("policy.toml")
     assert [target.bound for target in policy.targets] == [0.6]
-    policy.fit("ward.parquet").release("ward.parquet", next(iter(policy.ladder)).fidelity, sf.Key.generate())
+    policy.fit("ward.parquet").release("ward.parquet", next(iter(policy.ladder)).fidelity, key)
     both = CliRunner().invoke(main, ["suggest", "ward.parquet", "--policy", "policy.toml", "--limit", "0.4"])
     assert both.exit_code == 2
