@@ -20,7 +20,7 @@ ROWS = 12_000
 def attacked(table: pa.Table, fidelity: float) -> tuple[Evidence, Records]:
     """A copy with plain noise as evidence, and the truth."""
     policy = dataclasses.replace(sf.Policy.suggest(table, dataset="t", plain_noise=True), order="keep", digits=16)
-    copy = policy.fit(table).release(table, fidelity, sf.Key.generate())
+    copy = policy.fit(table).release(table, fidelity, sf.Key.from_bytes(bytes(range(32))))
     manifest = Manifest.of(copy)
     return copy_evidence(copy, manifest), original_records(table, manifest.models)
 
@@ -57,7 +57,7 @@ def test_atoms_are_found_behind_the_noise() -> None:
     policy = sf.Policy.loads(
         'dataset="s"\norder="keep"\n[levels]\nl=0.9\n[columns]\nspiky="gaussian"\nsmooth="gaussian"'
     )
-    copy = policy.fit(table).release(table, "l", sf.Key.generate())
+    copy = policy.fit(table).release(table, "l", sf.Key.from_bytes(bytes(range(32))))
     manifest = Manifest.of(copy)
     evidence, truth = copy_evidence(copy, manifest), original_records(table, manifest.models)
     linear = scored("bayes", evidence, truth).number("spiky").error.attack.estimate

@@ -173,7 +173,7 @@ def test_a_draft_that_meets_a_target(workspace: Path) -> None:
     assert [str(target) for target in policy.targets] == ["age: error >= 0.3"]
     top = next(iter(policy.ladder)).fidelity
     assert 0.6 < top < 0.7
-    policy.fit("ward.parquet").release("ward.parquet", top, sf.Key.generate())
+    policy.fit("ward.parquet").release("ward.parquet", top, sf.Key.from_bytes(bytes(range(32))))
     assert {column.role for column in policy.columns.values()} == {"id", "copula"}
     ok("suggest", "ward.parquet", "--plain-noise", "-o", "plain.toml")
     again = as_json("suggest", "ward.parquet", "--target", "diagnosis: success <= 0.8", "--policy", "plain.toml")

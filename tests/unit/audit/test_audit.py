@@ -71,7 +71,11 @@ def test_only_numerical_failures_are_reported_as_failed(table: pa.Table, copies:
 
 def test_collusion_gains_from_independent_copies(table: pa.Table) -> None:
     naive = wards.POLICY.replace('"gaussian"', '{ role = "independent", of = "gaussian" }')
-    made = sf.Policy.loads(naive).fit(table).release_levels(table, ["internal", "partner"], sf.Key.generate())
+    made = (
+        sf.Policy.loads(naive)
+        .fit(table)
+        .release_levels(table, ["internal", "partner"], sf.Key.from_bytes(bytes(range(32))))
+    )
     found = audit(table, dict(zip(("ann", "bob"), made, strict=True)), attacks=QUICK)
     assert found.collusion_gains
     assert not found.passed
