@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from sfumato.audit.result import Audit
-from sfumato.client.remote_vault import RemoteAudit, RemoteDataset, RemoteVault
+from sfumato.client.remote_vault import RemoteVault
+from sfumato.client.results import RemoteAudit, RemoteDataset
 from sfumato.vault import Vault
 from sfumato.vault.audits import ReportedAudit
 from sfumato.vault.datasets import Dataset
@@ -52,7 +53,7 @@ def test_the_protocol_has_the_operations_of_a_vault() -> None:
             "revoke",
             "grants",
         ),
-        *("release", "audit", "trace", "verify", "log", "overview", "token", "tokens", "withdraw"),
+        *("release", "audit", "approve", "trace", "verify", "log", "overview", "token", "tokens", "withdraw"),
         *("accesses", "erase", "erase_accesses", "erase_recipient"),
     }
     assert set(PROPERTIES) == {"public_key", "release_unit"}

@@ -15,11 +15,13 @@ from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_va
 import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError, UnknownSubject
 from sfumato.keys.encrypted_file import Spill
+from sfumato.ledger.reader import Query
 from sfumato.service import uploads
 from sfumato.service.settings import Settings
 from sfumato.service.state import JOBS, State
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
+from sfumato.vault.sign_off import check_report
 from sfumato.vault.store import FolderStore
 
 
@@ -132,6 +134,49 @@ def test_a_disclosed_column_is_named_first_wherever_the_verdict_is_shown(sqlite_
         assert "Sound" not in page
     assert "<pre" not in pages[0]
     assert '<p class="verdict bad"><strong>At risk.</strong> DISCLOSED' in pages[0]
+
+
+def test_a_pack_is_made_and_decided_on_through_the_service(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path)
+    with serving(vault, tmp_path) as service:
+        service.tokens["owner"] = vault.token()["token"]
+        remote = service.remote("owner")
+        with pytest.raises(SfumatoError, match="a report must end in"):
+            remote.audit("ward", report=tmp_path / "pack.docx")
+        for name in ("pack.pdf", "pack.html"):
+            remote.audit("ward", attacks=["llse"], rows=200, report=tmp_path / name)
+            assert check_report(tmp_path / name, vault.public_key) == vault.public_key
+        assert (tmp_path / "pack.pdf").read_bytes().startswith(b"%PDF")
+        entry = remote.approve("ward", "Ada", role="DPO", approved=False)
+        assert (entry.action, entry.body["officer"]) == ("rejected", "Ada")
+        with service.client("owner") as client:
+            jobs = client.get("/api/v1/jobs", params={"kind": "audit"}).json()
+            found = client.get(f"/api/v1/jobs/{jobs[0]['id']}").json()
+            assert found["has_pack"]
+            assert "pack" not in found["result"]
+            sent = client.get(f"/api/v1/jobs/{jobs[0]['id']}/pack/content")
+            assert sent.content == (tmp_path / "pack.html").read_bytes()
+            assert sent.headers["content-disposition"].startswith("attachment")
+
+
+def test_a_cancelled_job_stops_and_has_no_result(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table(50_000))
+    state = State(vault)
+    with serving(vault, tmp_path) as service, service.client(vault.token()["token"]) as client:
+        first, second = (client.post("/api/v1/datasets/ward/audits", json={}).json()["job"] for _ in range(2))
+        assert client.delete(f"/api/v1/jobs/{second}").json()["state"] == "cancelled"  # while it waits
+        while state.job(first).state != "running":  # type: ignore[union-attr]
+            time.sleep(0.05)
+        assert client.delete(f"/api/v1/jobs/{first}").json()["state"] == "cancelled"
+        third = client.post("/api/v1/datasets/ward/audits", json={"attacks": ["udr"], "rows": 500}).json()["job"]
+        while state.job(third).state not in ("done", "failed"):  # type: ignore[union-attr]
+            time.sleep(0.05)
+        assert [state.job(job).state for job in (first, second, third)] == [  # type: ignore[union-attr]
+            *("cancelled", "cancelled", "done")
+        ]
+        assert client.delete(f"/api/v1/jobs/{third}").json()["state"] == "done"
+    assert state.report(first) == ""
+    assert [entry.body["state"] for entry in vault.accesses(Query(action="audited"))] == ["within limits"]
 
 
 def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:

@@ -38,6 +38,8 @@ class CalibratedLevel:
 
     fidelity: float
     result: ThresholdResult
+    sentence: str = ""
+    """What an owner can say about the level, where more is known than the target."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from sfumato.audit.field_measures import FieldMeasures
 from sfumato.audit.measures.accounting import PrivacyBudget
 from sfumato.audit.measures.information_loss import Utility
 from sfumato.audit.outliers import SinglingOutRisk
+from sfumato.audit.risk_utility import RiskUtilityPoint
 from sfumato.audit.survival import Survival
 from sfumato.audit.verdict import Finding, State, quasi_identifiers, readable, standing_out, unsound, violated
 from sfumato.risk.thresholds import ThresholdResult
@@ -124,6 +125,8 @@ class Audit:
     """The differential privacy of a record's values."""
     without: tuple[str, ...] = ()
     """The parts of the audit that were left out."""
+    risk_utility: tuple[RiskUtilityPoint, ...] = ()
+    """What each level would risk and preserve, if that was asked for."""
 
     @property
     def collusion_gains(self) -> bool:

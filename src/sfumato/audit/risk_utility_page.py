@@ -30,14 +30,8 @@ def rows(points: Sequence[RiskUtilityPoint]) -> list[tuple[str, ...]]:
 
 def page(dataset: str, points: Sequence[RiskUtilityPoint], levels: Sequence[float]) -> str:
     """The map with its figure and table."""
-    declared = ", ".join(f"{level:g}" for level in levels)
-    text = (
-        "Each point is a level. To the right, the best attack recovers more of the column at the highest risk; further "
-        "up, models that are trained on the copy as it stands predict more of what models of the original do. Vertical "
-        f"lines show the levels that the policy declares: {declared}. Means are within a share of their column's "
-        "standard deviation."
-    )
-    body = f"<figure>{_figure(points, levels)}</figure><p>{text}</p>{pages.table(HEAD, rows(points), texts=4)}"
+    table = pages.table(HEAD, rows(points), texts=4)
+    body = f"<figure>{figure(points, levels)}</figure><p>{meaning(levels)}</p>{table}"
     worst = max(points, key=lambda point: point.recovered)
     return pages.page(
         title=f"Risk and utility of {dataset}",
@@ -47,7 +41,19 @@ def page(dataset: str, points: Sequence[RiskUtilityPoint], levels: Sequence[floa
     )
 
 
-def _figure(points: Sequence[RiskUtilityPoint], levels: Sequence[float]) -> str:
+def meaning(levels: Sequence[float]) -> str:
+    """How to read the map."""
+    declared = ", ".join(f"{level:g}" for level in levels)
+    return (
+        "Each point is a level. To the right, the best attack recovers more of the column at the highest risk; further "
+        "up, models that are trained on the copy as it stands predict more of what models of the original do. Vertical "
+        f"lines show today's levels: {declared}. Means are within a share of their column's standard deviation."
+    )
+
+
+def figure(points: Sequence[RiskUtilityPoint], levels: Sequence[float]) -> str:
+    """The map as a picture."""
+
     def draw(axis: Any) -> None:
         for colour, name in zip((BLUE, ORANGE), dict.fromkeys(point.mechanism for point in points), strict=False):
             own = [point for point in points if point.mechanism == name]

@@ -10,6 +10,7 @@ from sfumato.audit.field_measures import RecordRisks
 from sfumato.audit.measures.anonymity import Anonymity
 from sfumato.audit.measures.excess_risk import ExcessRisk
 from sfumato.audit.result import Audit
+from sfumato.audit.risk_utility_page import HEAD, figure, meaning, rows
 
 _MOST_ROWS = 40
 """The most rows of a table in a report."""
@@ -24,6 +25,8 @@ class Section:
     head: tuple[str, ...] = ()
     rows: tuple[tuple[str, ...], ...] = ()
     texts: int = 3
+    figure: str = ""
+    """A picture as SVG, which pages show and print does not."""
 
 
 MEANING = ("measure", "result", "meaning")
@@ -230,7 +233,18 @@ def _bound(value: float | None) -> str:
     return "no bound" if math.isinf(value) else f"{value:.3g}"
 
 
+def risk_utility_section(audit: Audit) -> Section | None:
+    """What each level would risk and preserve."""
+    if not audit.risk_utility:
+        return None
+    levels = sorted({copy.fidelity for copy in audit.copies}, reverse=True)
+    points = audit.risk_utility
+    return Section(
+        "Risk and utility of levels", (meaning(levels),), HEAD, tuple(rows(points)), 4, figure(points, levels)
+    )
+
+
 def all_sections(audit: Audit) -> Sequence[Section]:
     """The sections that every report has, in order."""
-    sections = [*record_sections(audit), utility_section(audit), budget_section(audit)]
+    sections = [*record_sections(audit), utility_section(audit), risk_utility_section(audit), budget_section(audit)]
     return [section for section in sections if section is not None]

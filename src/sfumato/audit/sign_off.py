@@ -65,7 +65,8 @@ def render(section: Section) -> str:
     """A section as HTML."""
     text = "".join(f"<p>{pages.escape(paragraph)}</p>" for paragraph in section.paragraphs)
     table = pages.table(section.head, section.rows, texts=section.texts) if section.rows else ""
-    return f"<h2>{pages.escape(section.title)}</h2>{text}{table}"
+    figure = f"<figure>{section.figure}</figure>" if section.figure else ""
+    return f"<h2>{pages.escape(section.title)}</h2>{figure}{text}{table}"
 
 
 _MEANINGS = {

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
-from sfumato.cli.vault_options import is_service, local_vault, open_vault, vault_options
+from sfumato.cli.vault_options import is_service, open_vault, vault_options
 from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
@@ -131,6 +131,7 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
 @click.option(
     "--without", multiple=True, type=click.Choice(("measures", "utility")), help="Leave out this part; may be repeated."
 )
+@click.option("--map", "risk_utility", is_flag=True, help="Map what each level would risk and preserve, in the report.")
 @click.option("--quasi", help="Columns that a public table about the same persons has, separated by commas.")
 @click.option(
     "--report",
@@ -149,6 +150,7 @@ def audit(
     attacks: tuple[str, ...],
     rows: int,
     without: tuple[str, ...],
+    risk_utility: bool,
     quasi: str | None,
     report: Path | None,
     output: Path | None,
@@ -176,11 +178,14 @@ def audit(
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
             options = {"attacks": attacks or None, "rows": rows, "without": without, "quasi": known}
+            if risk_utility:
+                raise click.UsageError("--map needs the policy: audit a dataset of a vault, or use suggest --map")
             found: AuditReport = _audit_files(original, subjects, options, stage)
         else:
             if len(subjects) > 1:
                 raise click.UsageError("audit one dataset at a time; to audit files, name their --original")
-            chosen = _Chosen(subjects[0], _names(colluders, "colluders"), attacks or None, rows, without, known)
+            named = _names(colluders, "colluders")
+            chosen = _Chosen(subjects[0], named, attacks or None, rows, without, known, risk_utility)
             found = _audit_vault(chosen, report, location, key_path, stage)
         if output is not None:
             stage("writing the report")
@@ -204,6 +209,7 @@ class _Chosen:
     rows: int
     without: tuple[str, ...]
     quasi: tuple[str, ...]
+    risk_utility: bool
 
     def options(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "dataset"}
@@ -213,25 +219,20 @@ def _audit_vault(
     chosen: _Chosen, report: Path | None, location: str, key_path: Path | None, stage: Callable[[str], None]
 ) -> AuditReport:
     """Audit a dataset, and write the sign-off pack if one is wanted."""
-    if report is None:
-        return open_vault(location, key_path).audit(chosen.dataset, stage=stage, **chosen.options())
-    vault = local_vault(location, key_path)
-    found = vault.audit(chosen.dataset, stage=stage, **chosen.options())
-    stage("writing the sign-off pack")
-    vault.report(chosen.dataset, found, report)
-    return found
+    return open_vault(location, key_path).audit(chosen.dataset, report=report, stage=stage, **chosen.options())
 
 
 def _check_report(report: Path, subjects: tuple[str, ...], original: Path | None, location: str) -> None:
     """Refuse a sign-off pack that cannot be made, before any work is done."""
-    from sfumato.vault.sign_off import check_format
+    from sfumato.vault.sign_off import check_format, check_suffix
 
-    if original is not None or is_service(location):
+    if original is not None:
         raise click.UsageError(
-            f"--report signs with the vault's key and records the pack in its ledger: run it on the machine of the "
-            f"vault that holds {subjects[0]}; -o writes a report without signature"
+            f"--report signs with the vault's key and records the pack in its ledger, and {subjects[0]} is a file; -o "
+            "writes a report without signature"
         )
-    check_format(report)
+    check = check_suffix if is_service(location) else check_format
+    check(report)
 
 
 @click.command()
@@ -258,7 +259,7 @@ def approve(
     """
     from sfumato.vault.messages import sentence
 
-    entry = local_vault(location, key_path).approve(dataset, officer, role=role, reason=reason, approved=not reject)
+    entry = open_vault(location, key_path).approve(dataset, officer, role=role, reason=reason, approved=not reject)
     print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --dataset {dataset}")
 
 

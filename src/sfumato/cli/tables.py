@@ -99,7 +99,7 @@ def suggest(
     if levels:
         text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
     if map_path is not None:
-        _write_map(text, table, map_path, plain_noise, as_json)
+        _write_map(text, table, map_path, as_json)
     if output is None and not as_json:
         click.echo(text, nl=False)
         return
@@ -127,28 +127,26 @@ def _within_limit(policy: Policy, table: Path, limit: float, as_json: bool) -> C
     role = policy.columns[point.column].role if point.column in policy.columns else ""
     if role == "uniform":
         target = Target(point.column, "success", round(point.accuracy, 3))
-        return CalibratedLevel(point.fidelity, ThresholdResult(target, point.attack, point.accuracy))
+        result = ThresholdResult(target, point.attack, point.accuracy)
+        return CalibratedLevel(point.fidelity, result, point.sentence(limit))
     target = Target(point.column, "error", round(1 - limit, 3))
-    return CalibratedLevel(point.fidelity, ThresholdResult(target, point.attack, 1 - point.recovered))
+    result = ThresholdResult(target, point.attack, 1 - point.recovered)
+    return CalibratedLevel(point.fidelity, result, point.sentence(limit))
 
 
-def _write_map(text: str, table: Path, path: Path, plain_noise: bool, as_json: bool) -> None:
+def _write_map(text: str, table: Path, path: Path, as_json: bool) -> None:
     """Draw the draft beside the other way to perturb the same table."""
-    from sfumato.audit.risk_utility import FIDELITIES, risk_utility_map
+    from sfumato.audit.risk_utility import FIDELITIES, mechanisms, risk_utility_map
     from sfumato.audit.risk_utility_page import page
-    from sfumato.policy.suggest import draft
     from sfumato.release.policy import Policy
     from sfumato.tables.atomic import write_text
 
     check_new_file(path, (".html", ".htm"), replaceable="<title>Risk and utility of ")
     figure_class()  # refused before the work, not after it
     policy = Policy.loads(text)
-    other = Policy.loads(draft(table, dataset=policy.dataset, plain_noise=not plain_noise))
-    names = ["margins preserved (copula)", "plain noise"]
-    own, rival = reversed(names) if plain_noise else names
     with progress(quiet=as_json, unit="levels tried") as (stage, advance):
         stage("mapping risk and utility", 2 * len(FIDELITIES))
-        points = risk_utility_map({own: policy, rival: other}, table, progress=advance)
+        points = risk_utility_map(mechanisms(policy, table), table, progress=advance)
     write_text(path, page(policy.dataset, points, [level.fidelity for level in policy.ladder]))
 
 
@@ -200,6 +198,7 @@ def _levels_json(levels: list[CalibratedLevel]) -> list[dict[str, Any]]:
             "fidelity": one.fidelity,
             "attack": one.result.attack,
             "reaches": one.result.value,
+            **({"sentence": one.sentence} if one.sentence else {}),
         }
         for one in levels
     ]
@@ -207,7 +206,8 @@ def _levels_json(levels: list[CalibratedLevel]) -> list[dict[str, Any]]:
 
 def _level_line(one: CalibratedLevel) -> str:
     best = f"the best attack, {one.result.attack}, reaches {one.result.value:.4g} there"
-    return f"{one.result.target} holds up to fidelity {one.fidelity:g}: {best}."
+    line = f"{one.result.target} holds up to fidelity {one.fidelity:g}: {best}."
+    return f"{line}\n{one.sentence}" if one.sentence else line
 
 
 @click.command()

@@ -72,6 +72,8 @@ class Connection:
                 return result
             if status["state"] == "failed":
                 raise VaultError(status["stage"])
+            if status["state"] == "cancelled":
+                raise VaultError("this job was cancelled, and has no result")
             if status["state"] == "lost":
                 raise VaultError("the service stopped before it finished this job; start it again")
             time.sleep(pause)

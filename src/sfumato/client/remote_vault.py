@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import tempfile
+from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import date, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ import pyarrow.parquet
 
 from sfumato.client.connection import Connection, Progress
 from sfumato.client.downloads import download
+from sfumato.client.results import RemoteAudit, RemoteDataset
 from sfumato.errors import ServiceError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query
@@ -27,6 +29,7 @@ from sfumato.tables.source import Source
 from sfumato.vault.grants import Grant, RequestedLevel
 from sfumato.vault.protocol import Stage
 from sfumato.vault.recipients import Recipient
+from sfumato.vault.sign_off import Pack, check_suffix, is_pdf
 from sfumato.vault.tokens import Token
 from sfumato.vault.tracing import Trace
 from sfumato.vault.verification import VerificationReport
@@ -38,39 +41,6 @@ if TYPE_CHECKING:
 def connect(url: str, token: str | None = None) -> RemoteVault:
     """Connect to the service at a URL; without a token, the environment variable `SFUMATO_TOKEN` is used."""
     return RemoteVault(Connection(url, token))
-
-
-@dataclass(frozen=True)
-class RemoteDataset:
-    """The public data of one version of a dataset."""
-
-    name: str
-    version: int
-    rows: int
-    traced: bool
-    columns: dict[str, str]
-    levels: dict[str, float]
-
-
-@dataclass(frozen=True)
-class RemoteAudit:
-    """The result of an audit that a service ran."""
-
-    passed: bool
-    _result: dict[str, Any]
-    _page: str
-
-    def summary(self) -> dict[str, Any]:
-        """The result as JSON."""
-        return dict(self._result["summary"])
-
-    def text(self) -> str:
-        """The result as text for a terminal."""
-        return str(self._result["text"])
-
-    def page(self) -> str:
-        """The report as an HTML page with figures."""
-        return self._page
 
 
 class RemoteVault:
@@ -318,19 +288,37 @@ class RemoteVault:
         rows: int = 100_000,
         without: Sequence[str] = (),
         quasi: Sequence[str] = (),
+        risk_utility: bool = False,
+        report: str | Path | None = None,
         stage: Stage | None = None,
     ) -> RemoteAudit:
         """Attack the copies that recipients hold or may receive, alone and together."""
+        if report is not None:
+            check_suffix(Path(report))
         body = {
             "colluders": colluders and list(colluders),
             "attacks": attacks and list(attacks),
             "rows": rows,
             "without": list(without),
             "quasi": list(quasi),
+            "risk_utility": risk_utility,
+            "pack": None if report is None else "pdf" if is_pdf(Path(report)) else "html",
         }
         job = self._connection.request("POST", f"/datasets/{dataset}/audits", json=body)["job"]
         result = self._connection.wait(job, stage)
+        if report is not None:
+            self._pack(job).write(Path(report))
         return RemoteAudit(result["passed"], result, self._connection.request("GET", f"/jobs/{job}/report"))
+
+    def _pack(self, job: str) -> Pack:
+        """The sign-off pack that an audit made."""
+        made = self._connection.request("GET", f"/jobs/{job}/pack")
+        return Pack(b64decode(made["content"]), b64decode(made["signature"]))
+
+    def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
+        """Record an officer's decision about the latest sign-off pack of a dataset's current version."""
+        body = {"officer": officer, "role": role, "reason": reason, "approved": approved}
+        return _entry(self._connection.request("POST", f"/datasets/{dataset}/decisions", json=body))
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""

@@ -25,6 +25,10 @@ _HEARTBEAT_INTERVAL = 10.0
 """Seconds between two heartbeats of the running jobs."""
 
 
+class JobCancelled(Exception):
+    """Somebody cancelled the job."""
+
+
 class JobProgress:
     """Reports the progress of a running job."""
 
@@ -33,7 +37,8 @@ class JobProgress:
         self._rows, self._last = 0, 0.0
 
     def stage(self, text: str) -> None:
-        """Enter the next stage of the job."""
+        """Enter the next stage of the job, unless it was cancelled."""
+        self._check()
         self._state.update_job(self._job, stage=text)
 
     def advance(self, rows: int) -> None:
@@ -41,7 +46,12 @@ class JobProgress:
         self._rows += rows
         if time.monotonic() - self._last > _PROGRESS_INTERVAL:
             self._last = time.monotonic()
+            self._check()
             self._state.update_job(self._job, rows=self._rows)
+
+    def _check(self) -> None:
+        if self._state.is_cancelled(self._job):
+            raise JobCancelled
 
 
 def _release_memory() -> None:
@@ -87,9 +97,13 @@ class JobRunner:
     def _run(self, job: str, kind: str, work: Work) -> None:
         try:
             self._state.update_job(job, state="running", stage="starting")
-            result, report = work(JobProgress(self._state, job))
+            progress = JobProgress(self._state, job)
+            progress.stage("starting")
+            result, report = work(progress)
             stage = result.get("verdict", "done")
             self._state.update_job(job, state="done", stage=stage, result=result, report=report)
+        except JobCancelled:
+            structlog.get_logger().info("job cancelled", job=job, kind=kind)
         except SfumatoError as error:
             self._state.update_job(job, state="failed", stage=str(error))
         except TABLE_ERRORS as error:

@@ -66,6 +66,9 @@ _EARLIER = ("sfumato_sessions", "sfumato_jobs")
 _ENCRYPTED = ("stage", "result", "report")
 """The columns of jobs that are encrypted when they change; `about` has the kind, the dataset and the actor."""
 
+CANCELLED = "cancelled"
+"""The state of a job that somebody cancelled; nothing changes it."""
+
 _JOB_RETENTION = timedelta(days=90)
 """How long finished jobs are kept."""
 
@@ -100,12 +103,13 @@ class Job:
     dataset: str
     actor: str
     state: str
-    """`waiting`, `running`, `done`, `failed`, or `lost` if its worker died."""
+    """`waiting`, `running`, `done`, `failed`, `cancelled`, or `lost` if its worker died."""
     stage: str
     rows: int
     result: dict[str, Any]
     begun: str
     has_report: bool
+    has_pack: bool
 
 
 class State:
@@ -179,7 +183,18 @@ class State:
             dataset = self._dataset_of(job)
             values |= {name: self._encrypted(dataset, job, name, text) for name, text in texts.items()}
         with self._database.transaction(writes=True) as connection:
-            connection.execute(JOBS.update().where(JOBS.c.id == job).values(**values))
+            connection.execute(JOBS.update().where(JOBS.c.id == job, JOBS.c.state != CANCELLED).values(**values))
+
+    def cancel(self, job: str) -> None:
+        """Cancel a job that has not finished."""
+        unfinished = JOBS.c.state.in_(("waiting", "running"))
+        with self._database.transaction(writes=True) as connection:
+            connection.execute(JOBS.update().where(JOBS.c.id == job, unfinished).values(state=CANCELLED))
+
+    def is_cancelled(self, job: str) -> bool:
+        """Whether a job was cancelled."""
+        with self._database.transaction(writes=False) as connection:
+            return connection.execute(sa.select(JOBS.c.state).where(JOBS.c.id == job)).scalar() == CANCELLED
 
     def _dataset_of(self, job: str) -> str:
         """The token of the dataset that a job is about."""
@@ -224,7 +239,9 @@ class State:
         }
         about = json.loads(texts["about"] or '{"kind": "", "dataset": "", "actor": ""}')
         is_lost = row.pop("beat") < alive_since and row["state"] in ("waiting", "running")
-        row |= about | {"stage": texts["stage"] or row["state"], "result": json.loads(texts["result"] or "{}")}
+        result = json.loads(texts["result"] or "{}")
+        has_pack = result.pop("pack", None) is not None  # it is large, and has its own way out
+        row |= about | {"stage": texts["stage"] or row["state"], "result": result, "has_pack": has_pack}
         return Job(**row | ({"state": "lost"} if is_lost else {}))
 
     def report(self, name: str) -> str:
@@ -232,6 +249,13 @@ class State:
         with self._database.transaction(writes=False) as connection:
             stored = connection.execute(sa.select(JOBS.c.report).where(JOBS.c.id == name)).scalar() or ""
         return self._decrypted(self._dataset_of(name), name, "report", stored)
+
+    def pack(self, name: str) -> dict[str, str]:
+        """The sign-off pack of a job, or an empty dictionary."""
+        with self._database.transaction(writes=False) as connection:
+            stored = connection.execute(sa.select(JOBS.c.result).where(JOBS.c.id == name)).scalar() or ""
+        result = self._decrypted(self._dataset_of(name), name, "result", stored)
+        return dict(json.loads(result or "{}").get("pack", {}))
 
     def size(self, tag: str) -> int | None:
         """The size in bytes of a copy that has been generated completely before."""

@@ -11,6 +11,7 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.reader import LedgerReader
+from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import require
 
@@ -39,12 +40,13 @@ def decide(
             "report": report.body["digest"],
             "state": report.body["state"],
             "fidelity": report.body["fidelity"],
+            "assessed": report.body.get("assessed", [{"fidelity": report.body["fidelity"]}]),
         }
         return writing.append("approved" if approved else "rejected", "approval", body, dataset=dataset)
 
 
-def require_approval(reading: LedgerReader, dataset: Dataset, fidelity: float) -> None:
-    """Refuse a copy of a version that must be approved and was not, or not at so high a level."""
+def require_approval(reading: LedgerReader, dataset: Dataset, fidelity: float, view: View) -> None:
+    """Refuse a copy of a version that must be approved and was not, or that shows more than was assessed."""
     if not dataset.scheme.policy.require_approval:
         return
     decision = reading.latest("approval", dataset.name)
@@ -61,3 +63,19 @@ def require_approval(reading: LedgerReader, dataset: Dataset, fidelity: float) -
             f"and this copy has {fidelity:g}",
             f"audit it with this grant, and let an officer decide: `sfumato audit {dataset.name} --report new.pdf`",
         )
+    if not any(_contains(copy, fidelity, view) for copy in decision.body.get("assessed", [{"fidelity": fidelity}])):
+        raise GrantError(
+            f"no copy that was assessed for the approval of version {dataset.version} of {dataset.name} shows these "
+            f"columns and rows at fidelity {fidelity:g}",
+            f"audit it with this grant, and let an officer decide: `sfumato audit {dataset.name} --report new.pdf`",
+        )
+
+
+def _contains(assessed: Mapping[str, Any], fidelity: float, view: View) -> bool:
+    """Whether an assessed copy shows all that another one shows."""
+    columns, where = assessed.get("columns"), assessed.get("where")
+    return (
+        fidelity <= assessed["fidelity"]
+        and (columns is None or (view.columns is not None and set(view.columns) <= set(columns)))
+        and where in (None, view.where)
+    )

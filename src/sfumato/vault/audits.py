@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +14,7 @@ from sfumato.audit.audit import audit
 from sfumato.audit.messages import headline, text, verdict
 from sfumato.audit.outliers import singling_out_risk
 from sfumato.audit.result import Audit
+from sfumato.audit.risk_utility import FIDELITIES, RiskUtilityPoint, mechanisms, risk_utility_map
 from sfumato.errors import AttackError, GrantError
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
@@ -22,7 +23,9 @@ from sfumato.levels import Level
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.release.perturbation import numbered_rows, perturb_sample
+from sfumato.release.policy import Policy
 from sfumato.tables.sampling import sampled
+from sfumato.tables.source import Source
 from sfumato.tables.view import EVERYTHING, View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import active_grant, granted_view
@@ -42,14 +45,18 @@ class Holder:
 class ReportedAudit(Audit):
     """An audit that can also be written as text and as a page: what `VaultProtocol.audit` promises."""
 
+    views: Mapping[str, View] = field(default_factory=dict)
+    """The columns and rows of each copy."""
+
     @classmethod
-    def of(cls, found: Audit) -> ReportedAudit:
+    def of(cls, found: Audit, views: Mapping[str, View] | None = None) -> ReportedAudit:
         """The same audit with its reports."""
-        return cls(**found.__dict__)
+        return cls(**found.__dict__, views=views or {})
 
     def summary(self) -> dict[str, Any]:
         """The result as JSON, with the verdict first."""
-        return {"verdict": verdict(self), "headline": headline(self), **super().summary()}
+        found = {"verdict": verdict(self), "headline": headline(self), **super().summary()}
+        return {name: value for name, value in found.items() if name != "views"}
 
     def text(self) -> str:
         """The verdict and the figures, for a terminal."""
@@ -109,6 +116,7 @@ def audit_dataset(
     rows: int,
     without: Sequence[str] = (),
     quasi: Sequence[str] = (),
+    risk_utility: bool = False,
     stage: Callable[[str], None],
 ) -> ReportedAudit:
     """Reproduce the copies of some records, bit for bit, and attack them."""
@@ -143,7 +151,23 @@ def audit_dataset(
             quasi=quasi,
             stage=stage,
         )
-        return ReportedAudit.of(found)
+        if risk_utility:
+            found = replace(found, risk_utility=_risk_utility(Policy.loads(scheme.policy.dumps()), source, stage))
+        return ReportedAudit.of(found, {name: holder.view for name, holder in holders.items()})
+
+
+def _risk_utility(policy: Policy, source: Source, stage: Callable[[str], None]) -> tuple[RiskUtilityPoint, ...]:
+    """The risk-utility map of the policy, and of the other way to perturb the same table."""
+    policies = mechanisms(policy, source)
+    left = len(policies) * len(FIDELITIES)
+
+    def progress(levels: int) -> None:
+        nonlocal left
+        left -= levels
+        stage(f"mapping risk and utility, {left} levels left")
+
+    progress(0)
+    return tuple(risk_utility_map(policies, source, progress=progress))
 
 
 def _shared(

@@ -178,9 +178,14 @@ class VaultProtocol(Protocol):
         rows: int = 100_000,
         without: Sequence[str] = (),
         quasi: Sequence[str] = (),
+        risk_utility: bool = False,
+        report: str | Path | None = None,
         stage: Stage | None = None,
     ) -> AuditReport:
         """Attack the copies that recipients hold or may receive, alone and together."""
+
+    def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
+        """Record an officer's decision about the latest sign-off pack of a dataset's current version."""
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """Find the recipients whose copy a file is, or was made from."""

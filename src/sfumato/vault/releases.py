@@ -58,7 +58,7 @@ class CopyRequest:
         """The copy that a recipient may have now, at the level of its grant or at a lower one that it asks for."""
         grant, entry = active_grant(reading, recipient, dataset.name, now)
         level, fidelity = (grant.level, grant.fidelity) if requested is None else lower_level(dataset, entry, requested)
-        require_approval(reading, dataset, fidelity)
+        require_approval(reading, dataset, fidelity, grant.view)
         generation = reading.head().generation
         return cls(grant, entry, dataset, generation, keys[generation], level, fidelity, keys)
 
@@ -184,7 +184,7 @@ class VaultIssuer(Issuer):
         _, entry = active_grant(reading, request.grant.recipient, dataset.name, self._now())
         if entry.number != request.entry.number or require(reading, "dataset", dataset.name).body != dataset.body:
             raise GrantError(f"the grant or {dataset.name} changed while the copy was made; release it again")
-        require_approval(reading, dataset, request.fidelity)
+        require_approval(reading, dataset, request.fidelity, request.grant.view)
 
     def _exposure(self, rows: int) -> dict[str, Any]:
         """What the recipient holds with this copy; computed outside of any transaction, since it takes long."""

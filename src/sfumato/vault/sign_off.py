@@ -5,8 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from sfumato.audit.pdf import pdf, require_pdf
 from sfumato.audit.result import Audit
@@ -14,11 +16,11 @@ from sfumato.audit.sign_off import Provenance, html
 from sfumato.errors import ManifestError, VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.signature import is_signed, public_key, sign
-from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Ledger
 from sfumato.levels import Level
 from sfumato.models import Model
 from sfumato.tables.atomic import write_bytes
+from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import require
 
@@ -29,18 +31,48 @@ _PURPOSE = b"sfumato-report-1 "
 """What a signature of a pack begins with, so that it is no signature of anything else."""
 
 
-def check_format(path: Path) -> None:
-    """Refuse a pack that cannot be written, before any work is done."""
+def is_pdf(path: Path) -> bool:
+    """Whether a pack is written as PDF."""
+    return path.suffix.lower() == ".pdf"
+
+
+def check_suffix(path: Path) -> None:
+    """Refuse a pack that is neither PDF nor HTML."""
     if path.suffix.lower() not in FORMATS:
         raise VaultError(f"a report must end in {', '.join(FORMATS)}, got {path.name!r}")
-    if path.suffix.lower() == ".pdf":
+
+
+def check_format(path: Path) -> None:
+    """Refuse a pack that cannot be written, before any work is done."""
+    check_suffix(path)
+    if is_pdf(path):
         require_pdf()
 
 
-def write_report(
-    ledger: Ledger, keys: Mapping[int, Key], dataset: Dataset, audit: Audit, path: Path, now: datetime
-) -> Entry:
-    """Write a signed sign-off pack, recorded before it appears; its signature is beside it, in a file `.sig`."""
+@dataclass(frozen=True)
+class Pack:
+    """A signed sign-off pack; its signature is beside it, in a file `.sig`."""
+
+    content: bytes
+    signature: bytes
+
+    def write(self, path: Path) -> None:
+        """Write the pack and its signature."""
+        write_bytes(path, self.content)
+        write_bytes(_signature_path(path), self.signature)
+
+
+def signed_pack(
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    dataset: Dataset,
+    audit: Audit,
+    views: Mapping[str, View],
+    now: datetime,
+    *,
+    as_pdf: bool,
+) -> Pack:
+    """A signed sign-off pack of an audit of copies with some views; it is recorded before anybody sees it."""
     with ledger.reading(keys) as reading:
         head = reading.head()
     master = keys[head.generation]
@@ -55,7 +87,7 @@ def write_report(
         made=f"{now.astimezone(UTC):%Y-%m-%d %H:%M} UTC",
         roles=tuple(_treatment(dataset, audit)),
     )
-    content = pdf(audit, made) if path.suffix.lower() == ".pdf" else html(audit, made).encode()
+    content = pdf(audit, made) if as_pdf else html(audit, made).encode()
     digest = hashlib.sha256(content).hexdigest()
     body = {
         "version": dataset.version,
@@ -64,14 +96,19 @@ def write_report(
         "findings": len(audit.findings),
         "fidelity": max(copy.fidelity for copy in audit.copies),
         "copies": [copy.name for copy in audit.copies],
+        "assessed": [{"fidelity": copy.fidelity, **_shown(views[copy.name])} for copy in audit.copies],
     }
     with ledger.writing(keys) as writing:
         if require(writing, "dataset", dataset.name).body != dataset.body:
             raise VaultError(f"{dataset.name} changed while it was audited; audit it again")
-        entry = writing.append("reported", "report", body, dataset=dataset.name)
-    write_bytes(path, content)
-    write_bytes(_signature_path(path), _signature(master, digest))
-    return entry
+        writing.append("reported", "report", body, dataset=dataset.name)
+    return Pack(content, _signature(master, digest))
+
+
+def _shown(view: View) -> dict[str, Any]:
+    """The columns and rows of an assessed copy, where they are not all."""
+    columns = None if view.columns is None else list(view.columns)
+    return {name: value for name, value in (("columns", columns), ("where", view.where)) if value is not None}
 
 
 def _treatment(dataset: Dataset, audit: Audit) -> list[tuple[str, str]]:

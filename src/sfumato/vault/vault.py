@@ -7,7 +7,6 @@ from datetime import date, datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.audit.result import Audit
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query
@@ -29,7 +28,7 @@ from sfumato.vault.paths import check_replaceable, default_copy_path
 from sfumato.vault.protocol import Progress, Stage
 from sfumato.vault.recipients import Recipient, register, set_state
 from sfumato.vault.releases import CopyRequest, release
-from sfumato.vault.sign_off import check_format, write_report
+from sfumato.vault.sign_off import Pack, check_format, is_pdf, signed_pack
 from sfumato.vault.suspects import release_groups
 from sfumato.vault.tokens import Token
 from sfumato.vault.tracing import Trace, trace
@@ -257,6 +256,8 @@ class Vault(VaultLifecycle):
         rows: int = 100_000,
         without: Sequence[str] = (),
         quasi: Sequence[str] = (),
+        risk_utility: bool = False,
+        report: str | Path | None = None,
         stage: Stage | None = None,
     ) -> ReportedAudit:
         """Attack the copies that recipients hold or may receive, alone and together.
@@ -268,15 +269,25 @@ class Vault(VaultLifecycle):
             rows: the most records that are read; the others are only checked for outliers.
             without: the parts to leave out: `measures`, `utility`.
             quasi: the columns that a public table about the same persons has, by which it may be linked.
+            risk_utility: whether to map what each level would risk and preserve.
+            report: the file of a signed sign-off pack, PDF or HTML, which is recorded in the ledger.
             stage: called with the name of each stage.
 
         """
+        if report is not None:
+            check_format(Path(report))
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
         found = audit_dataset(
-            now, holders, keys, attacks=attacks, rows=rows, without=without, quasi=quasi, stage=stage or _ignore
+            *(now, holders, keys),
+            attacks=attacks,
+            rows=rows,
+            without=without,
+            quasi=quasi,
+            risk_utility=risk_utility,
+            stage=stage or _ignore,
         )
         body = {
             "version": now.version,
@@ -285,12 +296,16 @@ class Vault(VaultLifecycle):
             "state": found.state.value,
         }
         self.record_access("audited", body, dataset=dataset)
+        if report is not None:
+            (stage or _ignore)("writing the sign-off pack")
+            self.pack(dataset, found, as_pdf=is_pdf(Path(report))).write(Path(report))
         return found
 
-    def report(self, dataset: str, audit: Audit, path: str | Path) -> Entry:
-        """Write an audit of the current version as a signed sign-off pack, PDF or HTML, and record it."""
-        check_format(Path(path))
-        return write_report(self.ledger, self.keys(), self.dataset(dataset), audit, Path(path), self.now())
+    def pack(self, dataset: str, audit: ReportedAudit, *, as_pdf: bool) -> Pack:
+        """The signed sign-off pack of an audit of the current version, recorded in the ledger."""
+        return signed_pack(
+            self.ledger, self.keys(), self.dataset(dataset), audit, audit.views, self.now(), as_pdf=as_pdf
+        )
 
     def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
         """Record an officer's decision about the latest sign-off pack of a dataset's current version."""

@@ -28,7 +28,7 @@ def vault(tmp_path: Path) -> sf.Vault:
 
 
 def reported(vault: sf.Vault, path: Path) -> sf.Vault:
-    vault.report("ward", vault.audit("ward", attacks=QUICK), path)
+    vault.audit("ward", attacks=QUICK, report=path)
     return vault
 
 
@@ -56,6 +56,20 @@ def test_a_version_is_released_only_after_its_approval(vault: sf.Vault, tmp_path
         vault.release("clinic", "ward", tmp_path / "next.parquet")
     assert not (tmp_path / "next.parquet").exists()
     assert vault.verify().sound
+
+
+def test_an_approval_is_of_the_columns_and_rows_that_were_assessed(vault: sf.Vault, tmp_path: Path) -> None:
+    vault.grant("clinic", "ward", "partner", columns=["age", "income"])
+    reported(vault, tmp_path / "pack.html").approve("ward", "Ada")
+    vault.release("clinic", "ward", tmp_path / "copy.parquet")
+    vault.grant("clinic", "ward", 0.3, columns=["age"])  # less than was assessed
+    vault.release("clinic", "ward", tmp_path / "less.parquet")
+    for columns in (None, ["age", "diagnosis"]):
+        vault.grant("clinic", "ward", "partner", columns=columns)
+        with pytest.raises(GrantError, match="no copy that was assessed for the approval of version 1 of ward shows"):
+            vault.release("clinic", "ward", tmp_path / "more.parquet")
+    reported(vault, tmp_path / "again.html").approve("ward", "Ada")
+    vault.release("clinic", "ward", tmp_path / "more.parquet")
 
 
 def test_a_rejection_stops_copies_that_were_delivered_before(vault: sf.Vault, tmp_path: Path) -> None:
@@ -88,7 +102,7 @@ def test_a_pack_is_signed_and_every_change_is_noticed(vault: sf.Vault, tmp_path:
 def test_unsound_copies_cannot_be_approved(vault: sf.Vault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = vault.audit("ward", attacks=QUICK)
     monkeypatch.setattr(type(found), "state", property(lambda _: State.UNSOUND))
-    vault.report("ward", found, tmp_path / "pack.html")
+    vault.pack("ward", found, as_pdf=False)
     with pytest.raises(VaultError, match="found unsound cannot be approved"):
         vault.approve("ward", "Ada")
 
@@ -97,7 +111,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_any_work(vault: sf.Va
     found = vault.audit("ward", attacks=QUICK, without=("measures", "utility"))
     assert (found.measures, found.utility) == (None, None)
     with pytest.raises(VaultError, match="a report must end in"):
-        vault.report("ward", found, tmp_path / "pack.docx")
+        vault.audit("ward", report=tmp_path / "pack.docx")
     with pytest.raises(VaultError, match="must name the officer"):
         vault.approve("ward", " ")
     with pytest.raises(PolicyError, match="`require_approval` must be true or false"):

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from base64 import b64decode, b64encode
+from pathlib import Path as FilePath
+from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Path, Query, Request
-from fastapi.responses import HTMLResponse
+from fastapi.responses import HTMLResponse, Response
 
 from sfumato.attacks import ATTACKS
 from sfumato.audit.messages import notes
 from sfumato.errors import UnknownSubject
 from sfumato.serialization import json_safe
 from sfumato.service.api import schemas
+from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
 from sfumato.service.state import Job
+from sfumato.vault.sign_off import check_format
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"], responses=problem_responses(404))
 
@@ -34,14 +38,19 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
     for name in body.attacks or ():
         ATTACKS[name]  # raises an error for an unknown attack
 
+    if body.pack:
+        check_format(FilePath(f"pack.{body.pack}"))
+    vault = caller.acting(context.vault)
+
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        audit = caller.acting(context.vault).audit(
+        audit = vault.audit(
             dataset,
             colluders=body.colluders,
             attacks=body.attacks,
             rows=body.rows,
             without=body.without,
             quasi=body.quasi,
+            risk_utility=body.risk_utility,
             stage=progress.stage,
         )
         progress.stage("drawing the report")
@@ -54,9 +63,22 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
             "notes": notes(audit),
             "summary": summary,
         }
+        if body.pack:
+            progress.stage("writing the sign-off pack")
+            pack = vault.pack(dataset, audit, as_pdf=body.pack == "pdf")
+            parts = {"content": pack.content, "signature": pack.signature}
+            result["pack"] = {"format": body.pack, **{name: b64encode(part).decode() for name, part in parts.items()}}
         return result, audit.page()
 
     return {"job": context.jobs.start("audit", dataset, caller.actor, work)}
+
+
+@router.post("/datasets/{dataset}/decisions", status_code=201)
+def decide(request: Request, dataset: schemas.Name, body: schemas.NewDecision, caller: Writer) -> schemas.LedgerEntry:
+    """Record an officer's decision about the latest sign-off pack of a dataset's current version."""
+    vault = caller.acting(context_of(request).vault)
+    entry = vault.approve(dataset, body.officer, role=body.role, reason=body.reason, approved=body.approved)
+    return ledger_entry(entry)
 
 
 @router.get("/jobs")
@@ -86,3 +108,39 @@ def get_report(request: Request, job: JobId, caller: Reader) -> HTMLResponse:  #
     if not report:
         raise UnknownSubject(f"the job {job} has no report")
     return HTMLResponse(report, headers={"Content-Security-Policy": _REPORT_POLICY, "X-Frame-Options": "SAMEORIGIN"})
+
+
+@router.get("/jobs/{job}/pack")
+def get_pack(request: Request, job: JobId, caller: Reader) -> schemas.SignOffPack:  # noqa: ARG001
+    """Get the signed sign-off pack of an audit."""
+    return _pack(request, job)
+
+
+@router.get("/jobs/{job}/pack/{part}", response_class=Response)
+def download_pack(
+    request: Request,
+    job: JobId,
+    part: Literal["content", "signature"],
+    caller: Reader,  # noqa: ARG001
+) -> Response:
+    """Download the sign-off pack of an audit, or the signature that belongs beside it."""
+    pack = _pack(request, job)
+    suffix = f".{pack.format}" + (".sig" if part == "signature" else "")
+    kind = "application/json" if part == "signature" else {"pdf": "application/pdf", "html": "text/html"}[pack.format]
+    headers = {"Content-Disposition": f'attachment; filename="sign-off-{job}{suffix}"'}
+    return Response(b64decode(getattr(pack, part)), media_type=kind, headers=headers)
+
+
+def _pack(request: Request, job: str) -> schemas.SignOffPack:
+    found = context_of(request).state.pack(job)
+    if not found:
+        raise UnknownSubject(f"the job {job} has no sign-off pack")
+    return schemas.SignOffPack.model_validate(found)
+
+
+@router.delete("/jobs/{job}")
+def cancel_job(request: Request, job: JobId, caller: Writer) -> Job:
+    """Cancel a job that waits or runs; a running one stops at its next step, and stores no result."""
+    state = context_of(request).state
+    state.cancel(job)
+    return get_job(request, job, caller)

@@ -161,6 +161,25 @@ class NewAudit(Body):
     rows: Annotated[int, Field(ge=100, le=1_000_000)] = 100_000
     without: list[Literal["measures", "utility"]] = Field(default_factory=list, max_length=2)
     quasi: list[Annotated[str, Field(max_length=200)]] = Field(default_factory=list, max_length=1000)
+    risk_utility: bool = False
+    pack: Literal["pdf", "html"] | None = None
+
+
+class NewDecision(Body):
+    """An officer's decision about the latest sign-off pack of a dataset."""
+
+    officer: Annotated[str, Field(min_length=1, max_length=200)]
+    role: Annotated[str, Field(max_length=200)] = ""
+    reason: Text = ""
+    approved: bool = True
+
+
+class SignOffPack(BaseModel):
+    """A sign-off pack and its signature, in base 64."""
+
+    format: Literal["pdf", "html"]
+    content: str
+    signature: str
 
 
 class NewVerification(Body):

@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response
 
 from sfumato.errors import UnknownSubject
+from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service.api import schemas
 from sfumato.service.api.datasets import dataset_version
@@ -24,6 +25,9 @@ router = APIRouter(prefix="/console")
 
 _PAGE_SIZE = 50
 
+_AUDITS = 1000
+"""The latest audits that are looked at for the verdicts of datasets."""
+
 
 @router.get("")
 def overview_page(request: Request, caller: Owner) -> Response:
@@ -31,9 +35,10 @@ def overview_page(request: Request, caller: Owner) -> Response:
     context = context_of(request)
     with context.vault.ledger.reading(context.vault.keys()) as reading:
         datasets = [dataset_version(entry) for entry in existing(reading, "dataset")]
+    verdicts = {one.dataset: one for one in context.vault.accesses(LedgerQuery(action="audited", last=_AUDITS))}
     recent = [(entry, sentence(entry)) for entry in context.vault.log(LedgerQuery(last=8))[::-1]]
     jobs = context.state.jobs()[:6]
-    return render("overview.html", caller, datasets=datasets, recent=recent, jobs=jobs)
+    return render("overview.html", caller, datasets=datasets, verdicts=verdicts, recent=recent, jobs=jobs)
 
 
 @router.get("/datasets/new")
@@ -68,8 +73,10 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
             versions = reading.entries(LedgerQuery(kind="dataset", dataset=name))
             recipients = [one.recipient for one in existing(reading, "recipient") if one.action != "disabled"]
             releases = {one.recipient: one for one in reading.current("release", dataset=name)}
+            decisions = reading.latest("report", name), reading.latest("approval", name)
     except UnknownSubject as error:
         return not_found(caller, str(error))
+    audits = context.vault.accesses(LedgerQuery(action="audited", dataset=name, last=1))
     grants = context.vault.grants(dataset=name)
     dataset = dataset_version(entry)
     return render(
@@ -82,8 +89,16 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
         recipients=recipients,
         releases=releases,
         jobs=context.state.jobs("audit", name)[:10],
+        audit=audits[-1] if audits else None,
+        report=_about(decisions[0], dataset.version),
+        decision=_about(decisions[1], dataset.version),
         policy=context.vault.dataset(name).scheme.policy.dumps() if template == "dataset.html" else "",
     )
+
+
+def _about(entry: Entry | None, version: int) -> Entry | None:
+    """An entry, if it is about this version."""
+    return entry if entry is not None and entry.body["version"] == version else None
 
 
 @router.get("/recipients")

@@ -36,6 +36,7 @@ export async function waitForJob(job, onProgress) {
     const found = await callApi("GET", `/api/v1/jobs/${job}`);
     onProgress?.(found);
     if (found.state === "done") return found;
+    if (found.state === "cancelled") throw new Error("This job was cancelled.");
     if (found.state === "failed" || found.state === "lost") {
       const lost = "The server process that ran this job died; start the job again.";
       throw new Error(found.state === "failed" ? found.stage : lost);

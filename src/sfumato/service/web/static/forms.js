@@ -9,6 +9,7 @@ function bodyOf(form) {
   for (const field of form.elements) {
     if (!field.name || "path" in field.dataset || field.value === "") continue;
     if (field.type === "checkbox") body[field.name] = field.checked;
+    else if ("boolean" in field.dataset) body[field.name] = field.value === "true";
     else if ("number" in field.dataset) body[field.name] = Number(field.value);
     else body[field.name] = field.value;
   }
