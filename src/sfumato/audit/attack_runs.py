@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
@@ -13,6 +13,7 @@ from threadpoolctl import threadpool_limits
 from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
 from sfumato.audit.best_estimates import BestEstimates
 from sfumato.audit.result import AttackRun, SkippedAttack
+from sfumato.audit.steps import Steps
 from sfumato.errors import AttackError, NumericalFailure
 from sfumato.kernels import Rows
 
@@ -60,7 +61,7 @@ class Scorer:
 
 
 def run_attacks(
-    adversaries: Sequence[Adversary], names: Sequence[str] | None, scorer: Scorer, stage: Callable[[str], None]
+    adversaries: Sequence[Adversary], names: Sequence[str] | None, scorer: Scorer, steps: Steps
 ) -> list[AttackRun]:
     """Run all attacks, or those named, by all adversaries; an attack that does not apply is reported as skipped."""
     classes = ATTACKS.members().values() if names is None else [ATTACKS[name] for name in names]
@@ -74,8 +75,10 @@ def run_attacks(
 
     def run(job: tuple[int, Attack]) -> Outcome:
         i, attack = job
-        stage(f"{attack.name} on {adversaries[i].name}")
-        return _outcome(attack, adversaries[i], scorer)
+        with steps.step(f"{attack.name} on {adversaries[i].name}", attack.cost):
+            return _outcome(attack, adversaries[i], scorer)
+
+    steps.plan(sum(attack.cost for _, attack in jobs))
 
     # one attack per core: a library that started its own threads for each would slow all of them down
     with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:

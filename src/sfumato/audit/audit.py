@@ -14,12 +14,13 @@ from sfumato.audit.attack_runs import Adversary, Scorer, run_attacks
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check
 from sfumato.audit.comparison import collusion_curves, column_risks, error_distribution
-from sfumato.audit.field_measures import audited_budget, field_measures, shown_columns
+from sfumato.audit.field_measures import audited_budget, check_quasi_identifiers, field_measures, shown_columns
 from sfumato.audit.measures.information_loss import utility
 from sfumato.audit.measures.mixed_table import encode
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.result import AttackRun, Audit, HeldCopy
 from sfumato.audit.soundness import soundness
+from sfumato.audit.steps import Steps
 from sfumato.audit.survival import survival
 from sfumato.audit.value_risk import value_risks
 from sfumato.policy.targets import Target
@@ -31,6 +32,10 @@ CONTROL_ONE_IN = 10
 MEASURES, UTILITY = "measures", "utility"
 PARTS = (MEASURES, UTILITY)
 """The parts of an audit that can be left out; attacks are chosen by name."""
+
+NOISE, COPIES = "noise", "copies"
+COSTS = {NOISE: 1.0, COPIES: 1.0, MEASURES: 1.0, UTILITY: 1.0}
+"""What the parts cost, relative to each other and to attacks, for the estimate of the time that is left."""
 
 ATTACKED = 15_000
 """The most records that are attacked; the noise of all is checked."""
@@ -68,14 +73,18 @@ def audit(
 
     """
     everything = AuditInput.of(original, copies)
-    stage("checking the noise")
-    sound = soundness(everything, faults=faults)
+    check_quasi_identifiers(everything, quasi)
+    steps = Steps(stage)
+    steps.plan(sum(COSTS[part] for part in (NOISE, COPIES, *(part for part in PARTS if part not in without))))
+    with steps.step("checking the noise", COSTS[NOISE]):
+        sound = soundness(everything, faults=faults)
     released, control = everything.sample(ATTACKED).hold_out(CONTROL_ONE_IN)
     scorer = Scorer(released.truth, released.known_rows(), control.truth)
     independent = released.with_independent_noise()
-    single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, stage)
+    single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, steps)
     total = len(everything.truth) if rows is None else rows
-    stage("adding copy by copy")
+    with steps.step("adding copy by copy", COSTS[COPIES]):
+        together = {**_of_collusion(released, independent), **_of_margins(released, independent, everything)}
     return Audit(
         **_subject(released, control, total),
         single_copy=tuple(single_copy),
@@ -86,9 +95,8 @@ def audit(
         singling_out=singling_out,
         thresholds=_threshold_results(released, targets, [all_copies, *single_copy]),
         partial=attacks is not None,
-        **_of_collusion(released, independent),
-        **_of_margins(released, independent, everything),
-        **_of_records(released, control, scorer, _Records(total, tuple(without), tuple(quasi)), stage),
+        **together,
+        **_of_records(released, control, scorer, _Records(total, tuple(without), tuple(quasi)), steps),
     )
 
 
@@ -115,19 +123,20 @@ class _Records:
 
 
 def _of_records(
-    released: AuditInput, control: AuditInput, scorer: Scorer, chosen: _Records, stage: Stage
+    released: AuditInput, control: AuditInput, scorer: Scorer, chosen: _Records, steps: Steps
 ) -> dict[str, Any]:
     """The field's measures of risk and utility, unless they are left out."""
     copy = released.best_copy
     found: dict[str, Any] = {"without": chosen.without, "budget": audited_budget(released)}
     if MEASURES not in chosen.without:
-        found["measures"] = field_measures(
-            *(released, control, scorer.best, scorer.unknown), rows=chosen.rows, quasi=chosen.quasi, stage=stage
-        )
+        with steps.step("singling out, linkability, inference and membership", COSTS[MEASURES]):
+            found["measures"] = field_measures(
+                *(released, control, scorer.best, scorer.unknown), rows=chosen.rows, quasi=chosen.quasi
+            )
     if UTILITY not in chosen.without:
-        stage("utility of the best copy")
-        names = shown_columns(released, copy)
-        found["utility"] = utility(*encode([released.original, released.tables[copy], control.original], names))
+        with steps.step("utility of the best copy", COSTS[UTILITY]):
+            names = shown_columns(released, copy)
+            found["utility"] = utility(*encode([released.original, released.tables[copy], control.original], names))
     return found
 
 
@@ -149,7 +158,7 @@ def _of_margins(released: AuditInput, independent: AuditInput, everything: Audit
 
 
 def _run_all(
-    released: AuditInput, independent: AuditInput, attacks: Sequence[str] | None, scorer: Scorer, stage: Stage
+    released: AuditInput, independent: AuditInput, attacks: Sequence[str] | None, scorer: Scorer, steps: Steps
 ) -> tuple[list[AttackRun], AttackRun, AttackRun]:
     """The attacks on each copy, on all copies, and on copies with independent noise.
 
@@ -160,7 +169,7 @@ def _run_all(
     adversaries = [Adversary(name, released.single(i, known_records=knows[i])) for i, name in enumerate(released.names)]
     adversaries.append(Adversary("all copies", released.combined(), equivalent=_equivalent_copy(released)))
     adversaries.append(Adversary("copies with independent noise", independent.combined(), is_comparison=True))
-    *single_copy, all_copies, independent_noise = run_attacks(adversaries, attacks, scorer, stage)
+    *single_copy, all_copies, independent_noise = run_attacks(adversaries, attacks, scorer, steps)
     return single_copy, all_copies, independent_noise
 
 

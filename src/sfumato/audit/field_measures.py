@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
@@ -62,6 +62,8 @@ class RecordRisks:
     candidates: int
     quasi_linkage: Interval | None = None
     """The share of records that are linked to their own copy by somebody who knows the quasi-identifiers alone."""
+    quasi_inference: tuple[ExcessRisk, ...] = ()
+    """The risk of the other columns by somebody who knows the quasi-identifiers alone."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,6 @@ def field_measures(
     *,
     rows: int,
     quasi: Sequence[str] = (),
-    stage: Callable[[str], None],
 ) -> FieldMeasures:
     """Measure the risk of records.
 
@@ -94,24 +95,28 @@ def field_measures(
         unknown: the rows that attackers did not know.
         rows: the number of records of the whole table.
         quasi: the columns that a public table about the same persons has.
-        stage: called with the name of each step.
 
     """
-    stage("singling out, linkability, inference and membership")
     copy = released.best_copy
     columns = shown_columns(released, copy)
     original, shown, others = encode([released.original, released.tables[copy], control.original], columns)
-    missing = [name for name in quasi if name not in columns]
-    if missing:
-        raise AttackError(f"a quasi-identifier must be a column of the best copy; {nearest(missing[0], columns)}")
     jobs = [lambda: _record_risks(released.names[copy], original, shown, others, _noise(released, copy), quasi)]
     reconstructed = _reconstruction(released, control, best, unknown)
     if len(released.copies) > 1 and reconstructed is not None:
-        jobs.append(lambda: _record_risks("all copies, best estimates", *reconstructed, {}))
+        estimated = [name for name in quasi if name in reconstructed[0].columns]
+        jobs.append(lambda: _record_risks("all copies, best estimates", *reconstructed, {}, estimated))
     with threadpool_limits(1), ThreadPoolExecutor(2) as pool:
         found = [job.result() for job in [pool.submit(job) for job in jobs]]
     rare, unchanged = rare_values(released, best, unknown), _anonymity(released, copy, rows)
     return FieldMeasures(tuple(found), rare, unchanged, _dissimilarity(original, _noise(released, copy)))
+
+
+def check_quasi_identifiers(released: AuditInput, quasi: Sequence[str]) -> None:
+    """Refuse quasi-identifiers that the best copy does not show, before any work is done."""
+    columns = shown_columns(released, released.best_copy)
+    missing = [name for name in quasi if name not in columns]
+    if missing:
+        raise AttackError(f"a quasi-identifier must be a column of the best copy; {nearest(missing[0], columns)}")
 
 
 def shown_columns(released: AuditInput, copy: int) -> list[str]:
@@ -155,6 +160,7 @@ def _record_risks(
         size,
         len(candidates),
         record_linkage(targets.select(quasi), candidates.select(quasi), own) if quasi else None,
+        tuple(attribute_inference(targets, candidates, others, quasi)) if quasi else (),
     )
 
 

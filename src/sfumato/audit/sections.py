@@ -47,7 +47,14 @@ def record_sections(audit: Audit) -> list[Section]:
     if audit.measures is None:
         return []
     found = [_record_section(one) for one in audit.measures.records]
-    found += [_inference_section(one) for one in audit.measures.records if one.inference]
+    for one in audit.measures.records:
+        if one.inference:
+            knows = "Somebody who knows all other attributes of a person"
+            found.append(_inference_section(f"Attribute inference: {one.adversary}", knows, one.inference))
+        if one.quasi_inference:
+            knows = "Somebody who knows the named quasi-identifiers of a person, as from a public table,"
+            title = f"Attribute inference by quasi-identifiers: {one.adversary}"
+            found.append(_inference_section(title, knows, one.quasi_inference))
     if audit.measures.rare_values:
         found.append(_rare_section(audit))
     if audit.measures.dissimilarity is not None:
@@ -116,8 +123,8 @@ def _interval(estimate: float, low: float, high: float) -> str:
     return f"{estimate:.1%} ({low:.1%} to {high:.1%})"
 
 
-def _inference_section(risks: RecordRisks) -> Section:
-    ordered = sorted(risks.inference, key=lambda one: -one.excess.estimate)[:_MOST_ROWS]
+def _inference_section(title: str, knows: str, risks: Sequence[ExcessRisk]) -> Section:
+    ordered = sorted(risks, key=lambda one: -one.excess.estimate)[:_MOST_ROWS]
     rows = [
         (
             one.name,
@@ -129,11 +136,11 @@ def _inference_section(risks: RecordRisks) -> Section:
         for one in ordered
     ]
     text = (
-        "Somebody who knows all other attributes of a person reads one off the nearest record. A category counts as "
-        "inferred if it is right, a number if it is within 5 %.",
+        f"{knows} reads one off the nearest record. A category counts as inferred if it is right, a number if it is "
+        "within 5 %.",
     )
     head = ("column", "excess", "success", "control", "any record")
-    return Section(f"Attribute inference: {risks.adversary}", text, head, tuple(rows), texts=1)
+    return Section(title, text, head, tuple(rows), texts=1)
 
 
 def _rare_section(audit: Audit) -> Section:

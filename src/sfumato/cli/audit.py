@@ -134,6 +134,9 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
 @click.option("--map", "risk_utility", is_flag=True, help="Map what each level would risk and preserve, in the report.")
 @click.option("--quasi", help="Columns that a public table about the same persons has, separated by commas.")
 @click.option(
+    "--public", type=click.Path(path_type=Path), help="The public table itself: its columns are the quasi-identifiers."
+)
+@click.option(
     "--report",
     type=click.Path(path_type=Path),
     help="Write a signed sign-off pack for officers, PDF or HTML, and record it in the ledger.",
@@ -152,6 +155,7 @@ def audit(
     without: tuple[str, ...],
     risk_utility: bool,
     quasi: str | None,
+    public: Path | None,
     report: Path | None,
     output: Path | None,
     location: str,
@@ -175,6 +179,8 @@ def audit(
         if original is not None or not is_service(location):
             figure_class()  # refused before the work, not after it
     known = tuple(_names(quasi, "quasi") or ())
+    if public is not None:
+        known += _shared_columns(public, original, subjects[0], location, key_path)
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
             options = {"attacks": attacks or None, "rows": rows, "without": without, "quasi": known}
@@ -261,6 +267,23 @@ def approve(
 
     entry = open_vault(location, key_path).approve(dataset, officer, role=role, reason=reason, approved=not reject)
     print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --dataset {dataset}")
+
+
+def _shared_columns(
+    public: Path, original: Path | None, subject: str, location: str, key_path: Path | None
+) -> tuple[str, ...]:
+    """The columns of a public table that copies of the audited table have too."""
+    from sfumato.tables.source import Source
+
+    if original is not None:
+        own = Source.of(original).schema.names
+    else:
+        roles = open_vault(location, key_path).dataset(subject).columns
+        own = [name for name, role in roles.items() if role not in ("id", "drop")]
+    shared = tuple(name for name in Source.of(public).schema.names if name in own)
+    if not shared:
+        raise click.UsageError(f"a public table must share a column with {subject}, and {public} shares none")
+    return shared
 
 
 def _names(listed: str | None, option: str) -> list[str] | None:

@@ -61,6 +61,7 @@ def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as
     type=click.Path(path_type=Path),
     help="A CSV file with the covariance of normal noise: one column and one line per column of the table.",
 )
+@click.option("--rotation", help="Columns that are others under a secret rotation, as y1,y2=age,income.")
 @click.option("--id", "ids", multiple=True, help="A column that identifies records; may be repeated.")
 @click.option("--dataset", help="A name for the dataset; by default that of the file.")
 @as_json_option
@@ -68,6 +69,7 @@ def declare(
     table: Path,
     noises: tuple[str, ...],
     covariance: Path | None,
+    rotation: str | None,
     ids: tuple[str, ...],
     dataset: str | None,
     as_json: bool,
@@ -78,17 +80,21 @@ def declare(
     --original`, which tests whether the noise is what was stated. Columns without noise are taken as unchanged.
     """
     from sfumato.release.manifest import sidecar
-    from sfumato.release.stated_noise import StatedNoise, read_covariance, stated_manifest
+    from sfumato.release.stated_noise import StatedNoise, StatedRotation, read_covariance, stated_manifest
     from sfumato.tables.atomic import write_text
 
-    if not noises and covariance is None:
-        raise click.UsageError("state some noise, as in --noise income=gaussian:sd=3, or a --covariance")
+    if not noises and covariance is None and rotation is None:
+        raise click.UsageError("state some noise, as in --noise income=gaussian:sd=3, a --covariance or a --rotation")
     stated = [StatedNoise.parse(text) for text in noises]
     matrix = None if covariance is None else read_covariance(covariance)
-    manifest = stated_manifest(table, stated, covariance=matrix, ids=ids, dataset=dataset or table.stem)
+    mapped = None if rotation is None else StatedRotation.parse(rotation)
+    manifest = stated_manifest(
+        table, stated, covariance=matrix, rotation=mapped, ids=ids, dataset=dataset or table.stem
+    )
     write_text(sidecar(table), manifest.dumps())
     text = "\n".join([f"Wrote {sidecar(table)}.", "", *_description(manifest)])
-    print_result(json.loads(manifest.dumps()), as_json, text, f"sfumato attack llse {table}")
+    attack = "llse" if mapped is None else "known-input"
+    print_result(json.loads(manifest.dumps()), as_json, text, f"sfumato attack {attack} {table}")
 
 
 @click.command()

@@ -3,6 +3,8 @@
 income=gaussian:sd=3000            normal noise with this standard deviation
 gaussian:sd=0.5                    the same for all numbers that are not named
 ward=uniform:retention=0.8         a category retained with this probability, else any of those that occur
+
+A rotation is stated apart, as y1,y2=age,income: these columns are the others under a secret map.
 """
 
 from __future__ import annotations
@@ -23,6 +25,8 @@ from sfumato.errors import ManifestError, nearest
 from sfumato.kernels import Floats
 from sfumato.models import Model
 from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.projection import Projection
+from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import IDENTIFIER, PUBLIC, Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release import statements
@@ -65,6 +69,43 @@ class StatedNoise:
         return cls(found["column"], found["kind"], value)
 
 
+@dataclass(frozen=True)
+class StatedRotation:
+    """Columns that are others under a secret orthogonal map or, if they are fewer, under a projection."""
+
+    columns: tuple[str, ...]
+    sources: tuple[str, ...]
+
+    @classmethod
+    def parse(cls, text: str) -> StatedRotation:
+        """A rotation in a text like `y1,y2=age,income`."""
+        sides = [tuple(name.strip() for name in side.split(",") if name.strip()) for side in text.split("=")]
+        if len(sides) != 2 or not 0 < len(sides[0]) <= len(sides[1]):
+            raise ManifestError(
+                f"a rotation must name its columns and at least as many of the original, as y1,y2=age,income, "
+                f"got {text!r}"
+            )
+        return cls(*sides)
+
+    def model(self) -> Rotation:
+        """The map, about which no more is known: it may have moved the records, and kept their order."""
+        count = len(self.sources)
+        kind = Rotation if len(self.columns) == count else Projection
+        return kind(
+            columns=self.columns,
+            sources=self.sources,
+            centre=(0.0,) * count,
+            unit=(1.0,) * count,
+            clip=(None,) * count,
+            step=_FINEST,
+            translated=True,
+            shuffled=False,
+            noise=0.0,
+            covariance=(),
+            collusion_resistant=False,
+        )
+
+
 def read_covariance(path: Path) -> tuple[list[str], Floats]:
     """The covariance in a CSV file whose header names the columns."""
     table = pa.Table.from_batches(Source.of(path).batches(), Source.of(path).schema)
@@ -79,6 +120,7 @@ def stated_manifest(
     noises: Sequence[StatedNoise],
     *,
     covariance: tuple[Sequence[str], Floats] | None = None,
+    rotation: StatedRotation | None = None,
     ids: Sequence[str] = (),
     dataset: str = "table",
 ) -> Manifest:
@@ -88,18 +130,22 @@ def stated_manifest(
         table: the perturbed table, or the path of its file.
         noises: the noise of columns.
         covariance: the names of columns, and the covariance of their normal noise, in place of standard deviations.
+        rotation: columns that are others under a secret map.
         ids: the columns that identify records.
         dataset: a name for the dataset.
 
     """
     source = Source.of(table)
     named = {one.column: one for one in noises}
-    stated = [*(name for name in named if name), *(covariance[0] if covariance else ()), *ids]
+    rotated = rotation.columns if rotation else ()
+    stated = [*(name for name in named if name), *(covariance[0] if covariance else ()), *ids, *rotated]
     for name in stated:
         if name not in source.schema.names:
             raise ManifestError(f"the table has no column {name!r}; {nearest(name, source.schema.names)}")
     whole = pa.Table.from_batches(source.batches(), source.schema).replace_schema_metadata(None)
-    models = _models(whole, named, _normal_noise(whole, named, covariance, ids), ids)
+    others = whole.drop_columns(list(rotated))
+    models = _models(others, named, _normal_noise(others, named, covariance, ids), ids)
+    models += [rotation.model()] if rotation else []
     fidelity = max((_fidelity(model) for model in models if model.is_perturbed), default=1.0)
     draft = Manifest(
         dataset=dataset,

@@ -376,6 +376,8 @@ def test_known_quasi_identifiers_link_fewer_records_than_whole_records(table: pa
     assert found.measures is not None
     risks = found.measures.records[0]
     assert risks.quasi_linkage is not None
+    assert {one.name for one in risks.quasi_inference} == {one.name for one in risks.inference} - {"age"}
+    assert "Attribute inference by quasi-identifiers" in page(found)
     assert risks.quasi_linkage.estimate < risks.linkage.estimate
     assert risks.mahalanobis_linkage is not None
     with pytest.raises(AttackError, match="did you mean 'age'"):

@@ -19,7 +19,7 @@ from sfumato.audit.verdict import State
 from sfumato.cli import main
 from sfumato.errors import ManifestError
 from sfumato.release.manifest import Manifest, attach
-from sfumato.release.stated_noise import StatedNoise, stated_manifest
+from sfumato.release.stated_noise import StatedNoise, StatedRotation, stated_manifest
 
 ROWS = 6000
 WARDS = np.array(["A", "B", "C", "D"])
@@ -149,3 +149,24 @@ def test_statements_that_do_not_fit_the_table_are_refused(tables: tuple[pa.Table
         stated_manifest(tables[1], [StatedNoise.parse("ward=gaussian:sd=1")])
     with pytest.raises(ManifestError, match="symmetric positive"):
         stated_manifest(tables[1], [], covariance=(["age"], np.array([[-1.0]])))
+
+
+def test_a_stated_rotation_is_undone_by_known_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(1)
+    records = rng.normal(size=(500, 3)) @ np.diag([1.0, 2.0, 3.0])
+    mapped = records @ np.linalg.qr(rng.normal(size=(3, 3)))[0].T + [5.0, -2.0, 1.0]
+    original = pa.table({"id": np.arange(500), **{name: records[:, i] for i, name in enumerate("abc")}})
+    pq.write_table(pa.table({"id": np.arange(500), **{f"y{i}": mapped[:, i] for i in range(3)}}), "theirs.parquet")
+    pq.write_table(original, "original.parquet")
+    command = ["declare", "theirs.parquet", "--rotation", "y0,y1,y2=a,b,c", "--id", "id"]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == 0, done.output
+    assert "a linear combination of 3 columns (rotation)" in done.output
+    attack = ["attack", "known-input", "theirs.parquet", "--truth", "original.parquet", "--known", "10", "--json"]
+    found = json.loads(CliRunner().invoke(main, attack).stdout)
+    assert max(one["error"]["attack"]["estimate"] for one in found["score"]["numbers"]) < 1e-6
+    for wrong in ("y0,y1", "=a", "y0,y1,y2=a,b"):
+        with pytest.raises(ManifestError, match="a rotation must name its columns"):
+            StatedRotation.parse(wrong)
+    assert StatedRotation.parse("y0=a,b").model().kind == "projection"

@@ -5,6 +5,8 @@ In the manner of Anonymeter: a category must be the true one, a number within 5 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from sfumato.audit.measures.excess_risk import ExcessRisk, excess_risk
@@ -15,14 +17,22 @@ TOLERANCE = 0.05
 """How far a number may be from the true one, as a share of the guess."""
 
 
-def attribute_inference(targets: MixedTable, candidates: MixedTable, control: MixedTable) -> list[ExcessRisk]:
-    """The risk of each column, where all others of a person are known; targets and control have as many records."""
+def attribute_inference(
+    targets: MixedTable, candidates: MixedTable, control: MixedTable, known: Sequence[str] | None = None
+) -> list[ExcessRisk]:
+    """The risk of each column, where all others of a person are known, or those named, as from a public table.
+
+    Targets and control have as many records.
+    """
     rng = np.random.default_rng(0)
-    totals = [total_distance(some, candidates) for some in (targets, control)]
+    used = None if known is None else [targets.columns.index(name) for name in known]
+    totals = [total_distance(some, candidates, used) for some in (targets, control)]
     risks = []
     for column, name in enumerate(targets.columns):
+        if used is not None and column in used:
+            continue
         hits = [
-            int(_guessed(some, candidates, column, total - distances(some, candidates, column)).sum())
+            int(_guessed(some, candidates, column, _others(some, candidates, column, total, used)).sum())
             for some, total in zip((targets, control), totals, strict=True)
         ]
         anyone = candidates.values[rng.integers(len(candidates), size=len(targets)), column]
@@ -30,6 +40,11 @@ def attribute_inference(targets: MixedTable, candidates: MixedTable, control: Mi
         baseline = int(is_correct(anyone, targets.values[:, column], number=number).sum())
         risks.append(excess_risk(name, hits[0], hits[1], baseline, len(targets)))
     return risks
+
+
+def _others(some: MixedTable, candidates: MixedTable, column: int, total: Floats, used: Sequence[int] | None) -> Floats:
+    """The distances in what is known, without the column that is inferred."""
+    return total - distances(some, candidates, column) if used is None else total
 
 
 def _guessed(some: MixedTable, candidates: MixedTable, column: int, others: Floats) -> Mask:
