@@ -24,7 +24,7 @@ from sfumato.audit.steps import Steps
 from sfumato.audit.survival import survival
 from sfumato.audit.value_risk import value_risks
 from sfumato.policy.targets import Target
-from sfumato.risk.thresholds import ThresholdResult, best_results, is_measured
+from sfumato.risk.thresholds import ThresholdResult, best_results, closed_form_results, is_measured
 
 CONTROL_ONE_IN = 10
 """One record in this many is held out as a control: what attacks find out about it, they find out without a copy."""
@@ -197,7 +197,8 @@ def _threshold_results(
     """The best attack on each target whose column is in some copy."""
     scores = [score for run in runs for score in run.scores]
     measured = [target for target in targets if _is_released(released, target) and is_measured(scores, target)]
-    return tuple(best_results(measured, scores))
+    evidence = released.combined(known_records=False)
+    return (*closed_form_results(targets, evidence, released.truth), *best_results(measured, scores))
 
 
 def _is_released(released: AuditInput, target: Target) -> bool:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 
 from sfumato.audit.field_measures import RecordRisks
 from sfumato.audit.measures.anonymity import Anonymity
 from sfumato.audit.measures.excess_risk import ExcessRisk
 from sfumato.audit.result import Audit
 from sfumato.audit.risk_utility_page import HEAD, figure, meaning, rows
+from sfumato.errors import install_hint
 
 _MOST_ROWS = 40
 """The most rows of a table in a report."""
@@ -215,7 +217,8 @@ def budget_section(audit: Audit) -> Section | None:
     """The differential privacy of a record's values."""
     budget = audit.budget
     if budget is None:
-        return None
+        reason = f"Not computed, since dp-accounting is not installed: {install_hint('dp')}."
+        return None if find_spec("dp_accounting") else Section("Privacy budget", (reason,))
     rows = [
         (" x ".join(one.columns), _bound(one.rho), _bound(one.epsilon))
         for one in sorted(budget.attributes, key=lambda one: -one.epsilon)[:_MOST_ROWS]

@@ -176,8 +176,8 @@ def audit(
         _check_report(report, subjects, original, location)
     if output is not None:
         check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
-        if original is not None or not is_service(location):
-            figure_class()  # refused before the work, not after it
+    if (output is not None or risk_utility) and (original is not None or not is_service(location)):
+        figure_class()  # refused before the work, not after it
     known = tuple(_names(quasi, "quasi") or ())
     if public is not None:
         known += _shared_columns(public, original, subjects[0], location, key_path)

@@ -115,7 +115,7 @@ class Gaussian(Mechanism):
 
     reference = "li2012, sections 3.1 and 5, Theorems 4 and 5"
     options = frozenset({"clip", "max_clipped", "scale", "spread", "integer", "range"})
-    measures = frozenset({"rmse", "error"})
+    measures = frozenset({"rmse", "error", "dissimilarity"})
     adds_noise = True
     examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))
     settings = frozenset({EPSILON, "rescale"})

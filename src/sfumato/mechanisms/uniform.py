@@ -61,7 +61,7 @@ class Uniform(Mechanism):
 
     reference = "xiao2009, sections 3 to 6, Lemma 1 and Theorems 1 and 2"
     options = frozenset({"domain", "scale", "nulls", "joint"})
-    measures = frozenset({"success"})
+    measures = frozenset({"success", "rho2", "growth", "epsilon"})
     examples = (
         Example("categories"),
         Example("categories", 2, {"joint": "both", "nulls": "perturb"}, keeps_nulls=False),

@@ -3,6 +3,13 @@
 income: rmse >= 5000          the root mean square error of the best estimate, in the column's units
 age: error >= 0.3             the residual error: its square, as a share of the column's variance
 diagnosis: success <= 0.6     the accuracy: how often the most probable category is the true one
+
+These follow from the level alone, and hold against any attacker:
+
+diagnosis: rho2(0.1) <= 0.5   ρ1-ρ2 privacy: what was believed with 0.1 at most is believed with 0.5 at most
+diagnosis: growth <= 0.3      δ-growth: by how much any belief may rise
+diagnosis: epsilon <= 2       local differential privacy of the category
+age: dissimilarity <= 0.01    of the correlations of data and noise (huang2005, Definition 8.1)
 """
 
 from __future__ import annotations
@@ -12,9 +19,20 @@ from dataclasses import dataclass
 
 from sfumato.errors import PolicyError, nearest
 
-SIGNS = {"rmse": ">=", "error": ">=", "success": "<="}
+SIGNS = {
+    "rmse": ">=",
+    "error": ">=",
+    "success": "<=",
+    "rho2": "<=",
+    "growth": "<=",
+    "epsilon": "<=",
+    "dissimilarity": "<=",
+}
+CLOSED_FORM = frozenset({"rho2", "growth", "epsilon", "dissimilarity"})
+"""The measures that follow from the model of a copy, whatever an attacker does."""
 
-_FORM = re.compile(r"\s*(?P<measure>\w+)\s*(?P<sign>[<>]=?|=)\s*(?P<bound>[-+.\w]+)\s*")
+_UNBOUNDED = {"rmse", "epsilon"}
+_FORM = re.compile(r"\s*(?P<measure>\w+)\s*(\((?P<prior>[-+.\w]+)\))?\s*(?P<sign>[<>]=?|=)\s*(?P<bound>[-+.\w]+)\s*")
 
 
 @dataclass(frozen=True)
@@ -24,6 +42,8 @@ class Target:
     column: str
     measure: str
     bound: float
+    prior: float | None = None
+    """Of ρ1-ρ2 privacy: the prior belief ρ1."""
 
     @classmethod
     def parse(cls, text: str) -> Target:
@@ -45,15 +65,20 @@ class Target:
         if sign != SIGNS[measure]:
             raise PolicyError(f"a target of {column!r} must say `{measure} {SIGNS[measure]}` a bound, got {stated!r}")
         try:
-            bound = float(found["bound"])
+            bound, prior = float(found["bound"]), float(found["prior"]) if found["prior"] else None
         except ValueError:
             raise PolicyError(f"a target of {column!r} must end in a number, got {found['bound']!r}") from None
-        most = {"rmse": float("inf"), "error": 1.0, "success": 1.0}[measure]
+        most = float("inf") if measure in _UNBOUNDED else 1.0
         if not 0 < bound < most:
             raise PolicyError(
                 f"the bound on the {measure} of {column!r} must lie between 0 and {most:g}, got {bound:g}"
             )
-        return cls(column, measure, bound)
+        if (prior is not None) != (measure == "rho2") or not 0 < (prior or bound / 2) < bound:
+            raise PolicyError(
+                f"ρ1-ρ2 privacy of {column!r} must read like rho2(0.1) <= 0.5, the smaller belief first, and no other "
+                f"measure has a prior; got {stated!r}"
+            )
+        return cls(column, measure, bound, prior)
 
     def met(self, value: float) -> bool:
         """Whether an attack that achieved this value is within the bound."""
@@ -61,7 +86,8 @@ class Target:
 
     def requirement(self) -> str:
         """The target as it is written in a policy."""
-        return f"{self.measure} {SIGNS[self.measure]} {self.bound:.10g}"
+        prior = "" if self.prior is None else f"({self.prior:.10g})"
+        return f"{self.measure}{prior} {SIGNS[self.measure]} {self.bound:.10g}"
 
     def __str__(self) -> str:
         return f"{self.column}: {self.requirement()}"

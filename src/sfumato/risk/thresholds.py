@@ -13,8 +13,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, Records, Score, score
+from sfumato.attacks.evidence.statistics import complete_records
 from sfumato.errors import AttackError, ReleaseError, UnknownMember
-from sfumato.policy.targets import Target
+from sfumato.kernels.covariances import correlation_dissimilarity
+from sfumato.levels import Level
+from sfumato.policy.targets import CLOSED_FORM, Target
 from sfumato.tables.sampling import one_in
 
 ROWS = 20_000
@@ -22,6 +25,10 @@ ROWS = 20_000
 
 KNOWN_ONE_IN = 10
 """The attacker is assumed to know one record in this many."""
+
+
+ANYBODY = "any attacker"
+"""In place of an attack's name where a threshold is evaluated in closed form."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,8 @@ class ThresholdResult:
         return self.target.met(self.value)
 
     def __str__(self) -> str:
-        return f"{self.target.column}: the attack {self.attack} may reach {self.target.measure} {self.value:,.4g}"
+        who = self.attack if self.attack == ANYBODY else f"the attack {self.attack}"
+        return f"{self.target.column}: {who} may reach {self.target.measure} {self.value:,.4g}"
 
 
 def require_thresholds(targets: Sequence[Target], evidence: Evidence, truth: Records) -> None:
@@ -59,14 +67,51 @@ def require_thresholds(targets: Sequence[Target], evidence: Evidence, truth: Rec
 def evaluate_thresholds(
     targets: Sequence[Target], evidence: Evidence, truth: Records, confidence: float = 0.95
 ) -> list[ThresholdResult]:
-    """Run all attacks on a copy, and compare the best one with each target."""
-    results: list[ThresholdResult] = []
+    """Run all attacks on a copy, and compare the best one with each target; some follow from the models alone."""
+    results = closed_form_results(targets, evidence, truth)
+    missing = {target for target in targets if target.measure in CLOSED_FORM} - {result.target for result in results}
+    if missing:
+        raise _unmeasured(missing.pop())
     for measures in ({"rmse", "error"}, {"success"}):
         chosen = [target for target in targets if target.measure in measures]
         if chosen:
             scores = run_all_attacks(restricted_to(evidence, chosen), truth, confidence)
             results += best_results(chosen, scores)
     return results
+
+
+def closed_form_results(targets: Sequence[Target], evidence: Evidence, truth: Records) -> list[ThresholdResult]:
+    """The targets that hold against any attacker, by the least perturbed copy of each column."""
+    results = []
+    for target in targets:
+        if target.measure in CLOSED_FORM:
+            found = _dissimilarities if target.measure == "dissimilarity" else _beliefs
+            values = found(target, evidence, truth)
+            results += [ThresholdResult(target, ANYBODY, max(values))] if values else []
+    return results
+
+
+def _beliefs(target: Target, evidence: Evidence, truth: Records) -> list[float]:  # noqa: ARG001 - whatever it is
+    """What anybody may come to believe of a category, by its model in each copy (xiao2009, section 3)."""
+    found = []
+    for part in evidence.categories:
+        if target.column in part.model.columns:
+            level = Level(part.model.retention)
+            prior = () if target.prior is None else (target.prior,)
+            found.append(getattr(level, target.measure)(*prior, domain=part.size) if part.size > 1 else 0.0)
+    return found
+
+
+def _dissimilarities(target: Target, evidence: Evidence, truth: Records) -> list[float]:
+    """How unlike data the noise is with which a column is perturbed, in each copy (huang2005, Definition 8.1)."""
+    found = []
+    for part in evidence.numbers:
+        if target.column in part.columns and part.copula is None:
+            records = complete_records(truth.numbers(part.columns))
+            varies = np.flatnonzero(records.std(axis=0) > 0) if len(records) > 2 else np.empty(0, np.int64)
+            noise = part.covariance[np.ix_(varies, varies)]
+            found.append(correlation_dissimilarity(np.cov(records[:, varies].T), noise) if len(varies) > 1 else 0.0)
+    return found
 
 
 def run_all_attacks(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:
@@ -127,15 +172,19 @@ def best_results(targets: Iterable[Target], scores: Sequence[Score]) -> list[Thr
     results = []
     for target in targets:
         if not is_measured(scores, target):
-            raise AttackError(
-                f"a target needs an attack that measures it, and none measures the {target.measure} of "
-                f"{target.column!r}; check the role of the column"
-            )
+            raise _unmeasured(target)
         found = [ThresholdResult(target, one.attack, value) for one in scores for value in _values(target, one)]
         defined = [result for result in found if not math.isnan(result.value)]
         best = max if target.measure == "success" else min
         results += [best(defined, key=lambda result: result.value)] if defined else []
     return results
+
+
+def _unmeasured(target: Target) -> AttackError:
+    return AttackError(
+        f"a target needs something that measures it, and nothing measures the {target.measure} of {target.column!r}; "
+        "check the role of the column"
+    )
 
 
 def is_measured(scores: Sequence[Score], target: Target) -> bool:

@@ -93,6 +93,34 @@ def test_targets_are_read_from_a_line() -> None:
         Target.parse("rmse >= 5000")
 
 
+def test_targets_that_hold_against_any_attacker(table: pa.Table, key: sf.Key) -> None:
+    """A calibrated level is that of the closed form, and the gate refuses the next higher one."""
+    stated = {
+        "rho2(0.1) <= 0.5": sf.Level.from_rho(0.1, 0.5, domain=3),
+        "growth <= 0.3": sf.Level.from_growth(0.3, domain=3),
+        "epsilon <= 1": sf.Level.from_epsilon(1, domain=3),
+    }
+    for requirement, level in stated.items():
+        target = Target.parse(f"diagnosis: {requirement}")
+        assert target.requirement() == requirement
+        [found] = calibrate(wards.policy(), table, [target])
+        assert found.fidelity == int(level.fidelity * 1000) / 1000
+        assert found.result.attack == "any attacker"
+        scheme = sf.Policy.loads(f'{wards.POLICY}[audit]\ndiagnosis = "{requirement}"\n').fit(table)
+        scheme.release(table, found.fidelity, key)
+        with pytest.raises(ReleaseError, match=r"diagnosis: any attacker may reach"):
+            scheme.release(table, found.fidelity + 0.002, key)
+    shaped = wards.POLICY + '[audit]\nage = "dissimilarity <= 0.02"\n'
+    sf.Policy.loads(shaped).fit(table).release(table, "partner", key)
+    distorted = shaped.replace('income = "gaussian"', 'income = { role = "gaussian", scale = 3 }')
+    assert distorted != shaped
+    with pytest.raises(ReleaseError, match="any attacker may reach dissimilarity"):
+        sf.Policy.loads(distorted).fit(table).release(table, "partner", key)
+    for wrong in ("rho2 <= 0.5", "rho2(0.6) <= 0.5", "growth(0.1) <= 0.5"):
+        with pytest.raises(PolicyError, match="must read like rho2"):
+            Target.parse(f"diagnosis: {wrong}")
+
+
 @pytest.mark.long
 def test_calibration_finds_the_highest_level(table: pa.Table, key: sf.Key) -> None:
     """On normal data, the best residual error is 1 - f; the calibrated level meets its target in every release."""
