@@ -39,7 +39,19 @@ SERVERS = {"postgres", "chromium", "browser", "page", "cluster", "service", "spa
 
 ONCE = (
     *("tests/unit/audit", "tests/unit/risk", "tests/unit/mechanisms", "tests/unit/release", "tests/browser"),
-    *("tests/unit/vault/test_preview.py", "tests/unit/vault/test_margin_preserving.py", "tests/survey/test_load.py"),
+    *(
+        f"tests/unit/vault/test_{name}.py"
+        for name in (
+            *("preview", "margin_preserving", "erasure", "backup", "reencryption", "overlaps", "encryption"),
+            *("unlocking", "approvals", "tracing", "exposure"),
+        )
+    ),
+    *("tests/survey/test_load.py", "tests/service/test_jobs_and_uploads.py", "tests/service/test_copies.py"),
+    *(
+        "tests/unit/ledger/test_access_log.py",
+        "tests/cli/test_vault.py::test_errors",
+        "tests/cli/test_vault.py::test_the_log",
+    ),
 )
 """What does not depend on the database is tested with SQLite always, and with PostgreSQL in the sweep."""
 

@@ -114,7 +114,9 @@ def test_killed_at_any_moment(job: tuple[Path, list[str], bytes], tmp_path: Path
 
 
 @pytest.mark.parametrize("room", [0, pytest.param(100, marks=pytest.mark.slow), 50_000, 2_000_000])
-@pytest.mark.parametrize("ending", ["parquet", "csv", "arrow"])
+@pytest.mark.parametrize(
+    "ending", ["parquet", *(pytest.param(ending, marks=pytest.mark.slow) for ending in ("csv", "arrow"))]
+)
 def test_a_full_disk(job: tuple[Path, list[str], bytes], tmp_path: Path, room: int, ending: str) -> None:
     """A file may not grow beyond `room` bytes: one sentence, exit code 1, and nothing is left behind."""
     folder, command, _ = job

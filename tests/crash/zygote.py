@@ -1,10 +1,10 @@
 """Runs one operation of a vault repeatedly, killed one step later each time.
 
-`python -m tests.crash.zygote NAME [SERVER]`. Everything is imported and compiled once; then each attempt is a forked
-child. A step is whatever can be seen to change something: opening a file to write, renaming, removing, making a folder,
-fsync, a statement or a commit in the database, a call of the Parquet writer (of many alike, the first three). After
-each kill the vault must open and be sound, a repetition (killed as well, at another step) and a second one must finish
-the job, and everything must equal a run that was left alone.
+`python -m tests.crash.zygote NAME EVERY [SERVER]`: at every EVERY-th step. Everything is imported and compiled once;
+then each attempt is a forked child. A step is whatever can be seen to change something: opening a file to write,
+renaming, removing, making a folder, fsync, a statement or a commit in the database, a call of the Parquet writer (of
+many alike, the first three). After each kill the vault must open and be sound, a repetition (killed as well, at another
+step) and a second one must finish the job, and everything must equal a run that was left alone.
 """
 
 from __future__ import annotations
@@ -316,14 +316,18 @@ def _warm(folder: Path) -> None:
     world.open().update("ward", _later())
 
 
-def main(name: str, server: str | None) -> None:
+ROOMS = [0, 1, 100, 700, 4000, 4096, 9000, 12_288, 20_000, 32_768, 41_000, 60_000, 80_000]
+"""To how many bytes a file can grow where a disk is full."""
+
+
+def main(name: str, every: int, server: str | None) -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         _warm(folder)
         zygote = Zygote(name, server, folder)
-        step = kills = 0
+        step, kills = 1 - every, 0
         while True:
-            step += 1
+            step += every
             world = zygote.fresh()
             if not zygote.kill(world, step):
                 break
@@ -335,14 +339,14 @@ def main(name: str, server: str | None) -> None:
             zygote.finish(world)
             zygote.forget(world)
         full = 0
-        for room in [0, 1, 100, 700, 4000, 4096, 9000, 12_288, 20_000, 32_768, 41_000, 60_000, 80_000]:
+        for room in ROOMS[::every]:
             world = zygote.fresh()
             full += zygote.fill(world, room)
             zygote.is_sound(world)
             zygote.finish(world)
             zygote.forget(world)
-        print(json.dumps({"steps": step - 1, "kills": kills, "full": full}))
+        print(json.dumps({"steps": step - every, "kills": kills, "full": full}))
 
 
 if __name__ == "__main__":
-    main(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else None)
+    main(sys.argv[1], int(sys.argv[2]), sys.argv[3] if len(sys.argv) > 3 else None)

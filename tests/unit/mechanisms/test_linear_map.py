@@ -215,7 +215,9 @@ def test_noise_before_a_turn_is_counted_as_other_noise_is(table: pa.Table, vault
     assert vault.dataset("d").variance_ratio == pytest.approx(now / before, rel=0.1)
 
 
-@pytest.mark.parametrize("settings", ["", "noise = true\n", "translation = true\n"])
+@pytest.mark.parametrize(
+    "settings", ["noise = true\n", *(pytest.param(one, marks=pytest.mark.slow) for one in ("", "translation = true\n"))]
+)
 @pytest.mark.long
 def test_an_audit_of_rotated_copies(settings: str, key: sf.Key) -> None:
     rng = np.random.default_rng(1)

@@ -121,7 +121,7 @@ def test_targets_that_hold_against_any_attacker(table: pa.Table, key: sf.Key) ->
             Target.parse(f"diagnosis: {wrong}")
 
 
-@pytest.mark.long
+@pytest.mark.slow
 def test_calibration_finds_the_highest_level(table: pa.Table, key: sf.Key) -> None:
     """On normal data, the best residual error is 1 - f; the calibrated level meets its target in every release."""
     steps: list[int] = []
