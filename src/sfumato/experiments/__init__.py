@@ -45,13 +45,14 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 import pyarrow as pa
 
-from sfumato.experiments._claims import AGREES, CORRECTED, FAILS, VERDICTS, Claim, claim
+from sfumato.experiments._claims import AGREES, CHOSEN, CORRECTED, FAILS, VERDICTS, Claim, claim
 from sfumato.experiments._tables import distinct, select, to_table
 from sfumato.family import Family
 from sfumato.keys.key import Key
 
 __all__ = [
     "AGREES",
+    "CHOSEN",
     "CORRECTED",
     "EXPERIMENTS",
     "FAILS",
@@ -128,6 +129,8 @@ class Experiment(abc.ABC):
     seed: ClassVar[int] = 1
     measures_time: ClassVar[bool] = False
     """Whether verdicts depend on measured run times, hence on the machine; such a table has a column `seconds`."""
+    chosen_settings: ClassVar[str] = ""
+    """The settings that the paper does not state, and on which verdicts depend; those that agree say so."""
     quick_is_enough: ClassVar[bool] = True
     """Whether the small size of `--quick` is large enough to give the verdicts of the full size."""
     makes_claims: ClassVar[bool] = True

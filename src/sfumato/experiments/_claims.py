@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 AGREES, CORRECTED, FAILS = "agrees", "agrees after correction", "does not reproduce"
-VERDICTS = (AGREES, CORRECTED, FAILS)
+CHOSEN = "agrees under settings chosen by us"
+"""The paper does not state all settings, and the statement holds for those that we chose; for others it may not."""
+VERDICTS = (AGREES, CHOSEN, CORRECTED, FAILS)
 
 
 @dataclass(frozen=True)

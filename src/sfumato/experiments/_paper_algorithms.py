@@ -50,6 +50,34 @@ def algorithm_3(rng: np.random.Generator, known: Array, old: Array, new: Array, 
     return (mean + rng.normal(size=mean.shape) @ root.T).reshape(len(known), len(new), len(k_x))
 
 
+def algorithm_iv_a3(known: Array, rows: Array, tolerance: float = 1e-6) -> int:
+    """How many valid assignments known records have, up to 2 (giannella2010, IV-A.2 and IV-A.3, corrected by G2).
+
+    A record may be assigned to a row of its length that has the same inner products with the rows of all others.
+    """
+    lengths = np.linalg.norm(rows, axis=1)
+    products = known @ known.T
+    found = 0
+
+    def extend(assigned: list[int]) -> None:
+        nonlocal found
+        i = len(assigned)
+        if i == len(known):
+            found += 1
+            return
+        own = np.sqrt(products[i, i])
+        candidates = np.flatnonzero(np.abs(lengths - own) <= tolerance * max(own, 1.0))
+        off = np.abs(rows[candidates] @ rows[assigned].T - products[i, :i])
+        for row in candidates[(off <= tolerance * max(own**2, 1.0)).all(axis=1)].tolist():
+            if found > 1:
+                return
+            if row not in assigned:
+                extend([*assigned, row])
+
+    extend([])
+    return found
+
+
 class MultiPert:
     """Algorithm `multi-pert` of xiao2009, Figure 3, with `history(t)` of section 6 instead of the released tables."""
 

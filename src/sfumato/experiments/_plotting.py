@@ -60,6 +60,12 @@ def legend_above(axis: Any, columns: int) -> None:
     axis.figure.legend(handles, labels, loc="outside upper left", ncols=columns, frameon=False, fontsize=8.5)
 
 
+def straightness(x: Any, y: Any) -> float:
+    """The share of the variance of `y` that a straight line in `x` explains; 0 if it does not rise."""
+    slope, _ = np.polyfit(x, y, 1)
+    return float(np.corrcoef(x, y)[0, 1] ** 2) if slope > 0 else 0.0
+
+
 def power_exponent(x: Any, y: Any) -> float:
     """The exponent b of the power function `y = a·x^b` fitted to points by least squares on logarithms."""
     return float(np.polyfit(np.log(x), np.log(y), 1)[0])

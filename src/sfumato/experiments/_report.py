@@ -10,12 +10,12 @@ from collections.abc import Iterable, Sequence
 from importlib import resources
 from pathlib import Path
 
-from sfumato.experiments import AGREES, CORRECTED, FAILS, VERDICTS, Claim
+from sfumato.experiments import AGREES, CHOSEN, CORRECTED, FAILS, VERDICTS, Claim
 from sfumato.experiments._runner import Result
 from sfumato.pages import page
 from sfumato.tables.atomic import write_text
 
-_SYMBOLS = {AGREES: "✓", CORRECTED: "✎", FAILS: "✗"}
+_SYMBOLS = {AGREES: "✓", CHOSEN: "○", CORRECTED: "✎", FAILS: "✗"}
 
 
 def write(folder: Path, results: Sequence[Result]) -> Path:

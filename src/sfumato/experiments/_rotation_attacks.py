@@ -14,6 +14,7 @@ from sfumato.attacks.evidence.arrays import breach_rate, linear_map_model, mappe
 from sfumato.attacks.known_input import Span
 from sfumato.attacks.linkage.inner_products import ReleasedRows, link
 from sfumato.experiments import Job, _data
+from sfumato.experiments._paper_algorithms import algorithm_iv_a3
 from sfumato.kernels.hypersphere import uniform_breach_probability
 
 MEAN = np.full(3, 10.0)
@@ -52,8 +53,18 @@ def known_input_breaches(
             start = time.perf_counter()
             i, j = link(data[inputs], ReleasedRows(rows, 1e-9))
             seconds = time.perf_counter() - start
+            start = time.perf_counter()
+            algorithm_iv_a3(data[inputs], rows)
+            paper = time.perf_counter() - start
             wrong = int((inputs[i] != j).sum())
-            row = {"known": known, "run": run, "linked": len(i), "wrong": wrong, "seconds": seconds}
+            row = {
+                "known": known,
+                "run": run,
+                "linked": len(i),
+                "wrong": wrong,
+                "seconds": seconds,
+                "paper_seconds": paper,
+            }
             span = Span.of(data[inputs[i]], rows[j], translated=False) if len(i) else None
             for epsilon in epsilons:
                 rho = 0.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.csv
 
 from sfumato.errors import UnknownMember, nearest
-from sfumato.experiments import EXPERIMENTS, PAPERS, Claim, Experiment, Job
+from sfumato.experiments import AGREES, CHOSEN, EXPERIMENTS, PAPERS, Claim, Experiment, Job
 from sfumato.experiments._code_digests import digests
 from sfumato.experiments._data import MissingData
 from sfumato.pages.svg import STYLE, figure_class
@@ -128,9 +128,14 @@ def _present(stem: Path, chosen: Experiment, quick: bool, seconds: float) -> Res
     """Plot and judge a stored table."""
     table = pyarrow.csv.read_csv(stem.with_suffix(".csv"))
     _draw(chosen, table, stem)
-    result = _result(chosen, quick, seconds, tuple(chosen.claims(table)))
+    result = _result(chosen, quick, seconds, tuple(_judged(chosen, one) for one in chosen.claims(table)))
     write_text(stem.with_suffix(".json"), json.dumps(asdict(result), indent=1, ensure_ascii=False))
     return result
+
+
+def _judged(chosen: Experiment, one: Claim) -> Claim:
+    """A claim that agrees under settings that the paper does not state, said so."""
+    return replace(one, verdict=CHOSEN) if chosen.chosen_settings and one.verdict == AGREES else one
 
 
 def _draw(chosen: Experiment, table: pa.Table, stem: Path) -> None:

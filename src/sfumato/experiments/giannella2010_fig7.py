@@ -88,9 +88,10 @@ class Figure7(Experiment):
             claim(
                 "with a translation the frequency of breach on Adult degrades by approximately 10 %",
                 "section V-G",
-                "the mean over all ratios at ε = 0.15 falls by 2 to 20 points",
-                f"{rate.mean():.2f} rotated, {translated.mean():.2f} rotated and translated",
-                bool(0.02 <= rate.mean() - translated.mean() <= 0.2),
+                "at ε = 0.15 the rate falls by 5 to 15 points at every ratio (a mean would hide rises and falls)",
+                "change by ratio: " + ", ".join(f"{100 * (b - a):+.0f}" for a, b in zip(rate, translated, strict=True)),
+                bool(((rate - translated >= 0.05) & (rate - translated <= 0.15)).all()),
+                "G19",
             ),
             claim(
                 "among the three datasets, the attack works best for Gaussian, next Letter Recognition, then Adult",

@@ -58,6 +58,7 @@ class Figure5(Experiment):
         """Check how fast k* falls, with real and with random bootstrap rows."""
         real, random, strict = (list(RUNS)[i] for i in (0, 1, 2))
         few = {name: float(select(table, "few", series=name, received=56)[0]) for name in (real, random)}
+        last = {name: float(select(table, "k", series=name)[-1]) for name in (real, random)}
         k = select(table, "k", series=strict)
         soon = float(select(table, "k", series=real, received=101)[0])
         where = "section 6, Fig. 5"
@@ -82,9 +83,10 @@ class Figure5(Experiment):
             claim(
                 "bootstrap tuples may be real or randomly generated",
                 "section 4.1",
-                "k* <= 2 in 85 % of the runs after 50 tuples with random rows too",
-                f"{few[random]:.0%} of the runs",
-                few[random] >= 0.85,
+                "µ = 15 %: after 400 tuples, k* with random rows is at most 0.5 above that with real ones",
+                f"{last[real]:.1f} with real rows, {last[random]:.1f} with random ones; k* <= 2 after 50 tuples in "
+                f"{few[real]:.0%} and {few[random]:.0%} of the runs",
+                last[random] <= last[real] + 0.5,
                 "E13",
             ),
             claim(

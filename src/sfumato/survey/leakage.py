@@ -37,15 +37,20 @@ def measures(survey: Survey, codes: Integers, labels: Integers, guidance: Floats
     bits = (
         guided(sample, survey.sizes, guidance, np.random.default_rng(2005), draws=1000, floor=floor) if total else 0.0
     )
-    true = one_hot(codes, survey.sizes).astype(float)
-    sent = bit_probabilities(true.astype(np.int64), guidance)  # without the floor, which the collector corrects for
+    worst = degree_of_error(one_hot(codes, survey.sizes), labels, guidance, len(survey.classes))
+    return min(max(bits / total, 0.0), 1.0) if total else 0.0, worst
+
+
+def degree_of_error(rows: Integers, labels: Integers, guidance: Floats, classes: int) -> float:
+    """The degree of error `l_e` for sets of one answer or two: definition 1 of zhang2005, exact for these rows."""
+    true = rows.astype(float)
+    sent = bit_probabilities(rows, guidance)  # without the floor, which the collector corrects for
     errors = []
-    for members in (labels == label for label in range(len(survey.classes))):
+    for members in (labels == label for label in range(classes)):
         pairs = sent[members].T @ sent[members]
         np.fill_diagonal(pairs, sent[members].sum(0))
-        errors.append((true[members].T @ true[members] - pairs) / len(codes))
-    worst = max(float(np.abs(one - other).max()) for one, other in combinations(errors, 2))
-    return min(max(bits / total, 0.0), 1.0) if total else 0.0, worst
+        errors.append((true[members].T @ true[members] - pairs) / len(rows))
+    return max(float(np.abs(one - other).max()) for one, other in combinations(errors, 2))
 
 
 def paper_bound(codes: Integers, sizes: Sequence[int], level: int) -> float:
