@@ -80,8 +80,8 @@ def _figure(result: Any, chosen_settings: str) -> str:
     lines = [
         f"### {result.title}\n",
         f"![{result.title}](_static/gallery/{result.stem}.png)\n",
-        f"{result.description} Data: {result.data}. {_stated(chosen_settings)}`sfumato reproduce {result.name}`, seed {result.seed}, "
-        f"{result.seconds:.0f} s.\n",
+        f"{result.description} Data: {result.data}. {_stated(chosen_settings)}`sfumato reproduce {result.name}`, seed "
+        f"{result.seed}, {result.seconds:.0f} s.\n",
     ]
     if not result.claims:
         return "\n".join([*lines, "There is no claim to check.\n"])
