@@ -84,7 +84,7 @@ def audit(
     single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, steps)
     total = len(everything.truth) if rows is None else rows
     with steps.step("adding copy by copy", COSTS[COPIES]):
-        together = {**_of_collusion(released, independent), **_of_margins(released, independent, everything)}
+        together = {**_of_collusion(released, independent), **_of_margins(released, independent, everything, scorer)}
     return Audit(
         **_subject(released, control, total),
         single_copy=tuple(single_copy),
@@ -148,11 +148,13 @@ def _of_collusion(released: AuditInput, independent: AuditInput) -> dict[str, An
     }
 
 
-def _of_margins(released: AuditInput, independent: AuditInput, everything: AuditInput) -> dict[str, Any]:
+def _of_margins(
+    released: AuditInput, independent: AuditInput, everything: AuditInput, scorer: Scorer
+) -> dict[str, Any]:
     """What concerns margin-preserving columns only."""
     return {
         "coarsened_columns": _coarsened_columns(released),
-        "value_risks": value_risks(released, independent),
+        "value_risks": value_risks(released, independent, scorer.best),
         "survival": survival(everything),
     }
 

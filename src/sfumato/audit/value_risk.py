@@ -6,14 +6,16 @@ probable interval, and a number is the mean of the values that are possible.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from scipy.special import ndtr, ndtri
 
 from sfumato.attacks import ATTACKS, Evidence
 from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.best_estimates import BestEstimates
 from sfumato.audit.column_risk import ColumnRisk
+from sfumato.audit.value_forests import learned_values
 from sfumato.kernels import Floats, Rows
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
@@ -21,6 +23,9 @@ from sfumato.tables.columns import contiguous
 from sfumato.tables.margin import Margin, known_values
 
 ATTACK = "posterior"
+
+Scores = Mapping[str, tuple[Floats, Floats]]
+"""The estimated and the true scores of columns."""
 
 _LINEAR = ("llse", "regression")
 """The attacks whose scores are read off the margin: the one believes the manifests, the other learns from records."""
@@ -34,15 +39,27 @@ _RECORDS = 20_000
 """The most records whose values are estimated."""
 
 
-def value_risks(released: AuditInput, independent: AuditInput) -> tuple[ColumnRisk, ...]:
-    """The risk of each margin-preserving column in its own values: by the best copy, all copies, independent ones."""
+def value_risks(released: AuditInput, independent: AuditInput, best: BestEstimates) -> tuple[ColumnRisk, ...]:
+    """The risk of each margin-preserving column in its own values: by the best copy, all copies, independent ones.
+
+    Args:
+        released: the copies.
+        independent: as many copies whose noise is independent.
+        best: the best estimates of scores, of the records that attackers do not know.
+
+    """
     columns = margins_of(released)
     if not columns:
         return ()
     unknown = np.delete(np.arange(len(released.truth)), released.known_rows())[:_RECORDS]
-    best = released.best_copy
-    evidence = [released.single(best, known_records=True), released.combined(), independent.combined()]
+    copy = released.best_copy
+    evidence = [released.single(copy, known_records=True), released.combined(), independent.combined()]
     found = [_estimates(one, released, columns, unknown) for one in evidence]
+    by_any = _read_off(_best_scores(best, released, unknown), columns)
+    learned = learned_values(evidence[0], released, columns, unknown)
+    for name in columns:  # of copies on one path the best one tells as much as all
+        found[0][name] += by_any[name] + learned[name]
+        found[1][name] += by_any[name] + learned[name]
     risks = (_risk(name, margin, released, unknown, found) for name, margin in columns.items())
     return tuple(risk for risk in risks if risk is not None)
 
@@ -92,11 +109,29 @@ def _estimates(
     for attack in _LINEAR:
         estimate = ATTACKS[attack]().estimate(evidence).take(rows)
         truth = released.truth.take(rows).numbers(estimate.columns)
-        for name, margin in columns.items():
-            if name in estimate.columns:
-                i = estimate.columns.index(name)
-                error = score_error(estimate.values[:, i], truth[:, i])
-                made[name].append(value_estimates(np.nan_to_num(estimate.values[:, i]), error, margin))
+        scores = {name: (estimate.values[:, i], truth[:, i]) for i, name in enumerate(estimate.columns)}
+        for name, values in _read_off(scores, columns).items():
+            made[name] += values
+    return made
+
+
+def _best_scores(best: BestEstimates, released: AuditInput, rows: Rows) -> Scores:
+    """The best estimate of each column's scores by any attack, with the true scores."""
+    truth = released.truth.take(rows)
+    return {
+        name: (estimate[: len(rows)], truth.numbers([name])[:, 0])
+        for name, (_, _, estimate) in best.numbers.items()
+        if name in truth.columns
+    }
+
+
+def _read_off(scores: Scores, columns: Mapping[str, Margin]) -> dict[str, list[Floats]]:
+    """The values of columns that estimated scores lead to, by their true error."""
+    made: dict[str, list[Floats]] = {name: [] for name in columns}
+    for name, margin in columns.items():
+        if name in scores:
+            estimated, truth = scores[name]
+            made[name].append(value_estimates(np.nan_to_num(estimated), score_error(estimated, truth), margin))
     return made
 
 
