@@ -42,6 +42,7 @@ def test_no_release_uses_a_random_generator() -> None:
     assert {file.relative_to(ROOT / "src/sfumato").as_posix() for file in users} == {
         "attacks/evidence/arrays.py",
         "attacks/evidence/simulation.py",
+        "attacks/latent_class.py",
         "audit/value_forests.py",
         "attacks/known_input.py",
         "attacks/known_sample.py",

@@ -17,6 +17,8 @@ LARGEST_DOMAIN = 300
 """Attributes with more categories are left out."""
 _FEW = 50
 """Public columns with at most this many values are treated as categories."""
+_FEW_MISSING = 0.02
+"""Where a smaller share of values is missing, that is taken for chance."""
 _CERTAIN = 1 - 1e-6
 """The retention of a category that was not perturbed."""
 
@@ -31,6 +33,8 @@ class MixedRecords:
     public_numbers: Rows
     public_values: dict[int, Floats]
     """The values of the public columns that are treated as categories."""
+    gaps: Rows
+    """The columns of numbers whose missing values tell something of a record: whether one is missing is a category."""
     channel: Channel
     steps: Floats
     """The lattice that each perturbed number lies on, in common units; zero for scores."""
@@ -53,10 +57,13 @@ class MixedRecords:
         if pooled is not None:
             scaled = pooled.covariance / np.outer(units[:own], units[:own])
             noise[:own, :own] = nearest_covariance(scaled, np.ones(own)) + 1e-9 * np.eye(own)
+        gaps = _gaps(np.hstack([numbers, public[:, many]]))
         parts = [copies[0] for copies in evidence.attributes().values() if copies[0].size <= LARGEST_DOMAIN]
-        retentions = (*(min(part.model.retention, _CERTAIN) for part in parts), *(_CERTAIN for _ in few))
-        channel = Channel(noise, retentions, (*(part.size for part in parts), *map(len, few.values())))
-        return cls(pooled, units, tuple(parts), many, few, channel, _steps(evidence, pooled) / units[:own])
+        certain = [_CERTAIN] * (len(few) + len(gaps))
+        retentions = (*(min(part.model.retention, _CERTAIN) for part in parts), *certain)
+        sizes = (*(part.size for part in parts), *map(len, few.values()), *(2 for _ in gaps))
+        channel = Channel(noise, retentions, sizes)
+        return cls(pooled, units, tuple(parts), many, few, gaps, channel, _steps(evidence, pooled) / units[:own])
 
     def observed(self, evidence: Evidence) -> Observed:
         """The records of some evidence."""
@@ -66,7 +73,14 @@ class MixedRecords:
         shown = evidence.attributes()
         codes = [shown[part.model.columns][0].codes for part in self.attributes]
         codes += [_encoded(public[:, i], distinct) for i, distinct in self.public_values.items()]
+        codes += [np.isnan(values[:, i]).astype(np.int64) for i in self.gaps]
         return Observed(without_rare_patterns(values), tuple(codes))
+
+
+def _gaps(values: Floats) -> Rows:
+    """The columns in which more than a few values are missing, and not all."""
+    share = np.isnan(values).mean(axis=0) if len(values) else np.zeros(values.shape[1])
+    return np.flatnonzero((share > _FEW_MISSING) & (share < 1 - _FEW_MISSING))
 
 
 def _public_kinds(public: Floats) -> tuple[dict[int, Floats], Rows]:

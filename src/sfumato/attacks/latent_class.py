@@ -12,10 +12,13 @@ from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.attacks.evidence.statistics import column_means
 from sfumato.kernels import Floats
-from sfumato.kernels.latent_class import LatentClasses, Observed, fit
+from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, fit
 from sfumato.kernels.marginal_atoms import Atoms, find_atoms
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
+
+_MOST_COMPLETE = 0.8
+"""The least share of complete records that stands for all."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +52,7 @@ class LatentClass(Attack):
         view = MixedRecords.of(evidence)
         observed = view.observed(evidence)
         channel = view.channel
-        model = fit(_training(observed, self.rows), channel, self.classes, self.iterations)
+        model = fit(_training(observed, channel, self.rows), channel, self.classes, self.iterations)
         atoms = _atoms(observed, view, model)
         priors = {part.model.columns: attribute_prior(part, evidence.knowledge) for part in view.attributes}
 
@@ -65,11 +68,16 @@ class LatentClass(Attack):
         return estimate
 
 
-def _training(observed: Observed, most: int) -> Observed:
-    """Records to fit to, without missing numbers: complete ones, or if they are few all, with means."""
+def _training(observed: Observed, channel: Channel, most: int) -> Observed:
+    """Records to fit to, without missing numbers: complete ones if they are most, else all.
+
+    A missing number is replaced by the mean with noise, as if the original did not vary where it is missing: complete
+    records may be of one kind only.
+    """
     complete = np.flatnonzero(~np.isnan(observed.numbers).any(axis=1))
-    if len(complete) < max(50, 10 * observed.numbers.shape[1], len(observed) // 10):
-        filled = np.where(np.isnan(observed.numbers), column_means(observed.numbers), observed.numbers)
+    if len(complete) < max(50, 10 * observed.numbers.shape[1], _MOST_COMPLETE * len(observed)):
+        noise = np.random.default_rng(0).normal(size=observed.numbers.shape) * np.sqrt(np.diag(channel.noise))
+        filled = np.where(np.isnan(observed.numbers), column_means(observed.numbers) + noise, observed.numbers)
         observed, complete = Observed(filled, observed.codes), np.arange(len(observed))
     return observed.take(complete[:: max(len(complete) // most, 1)][:most])
 
