@@ -30,6 +30,7 @@ class LatentClass(Attack):
     """
 
     reference = "latent class analysis (Lazarsfeld and Henry 1968) behind the noise of li2012 and xiao2009, eq. 1"
+    cost = 4.0
     supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
     combines_copies = False
     example = {"classes": 6, "iterations": 12}

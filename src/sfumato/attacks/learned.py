@@ -27,6 +27,7 @@ class Learned(Attack):
     """
 
     reference = "the data-processing inequality, put to the test: docs/guarantee.md"
+    cost = 3.5
     supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
     example = {"iterations": 20}
     imputes_missing = True

@@ -18,6 +18,7 @@ from sfumato.kernels.mixture import fit
 class Mixture(SingleCopyAttack):
     """The posterior mean under a Gaussian mixture that is fitted to the original by deconvolution of the noise."""
 
+    cost = 1.3
     reference = "huang2005, section 6, beyond normal distributions; the fit by Bovy, Hogg and Roweis 2011"
     example = {"components": 3}
     unit_tolerance = 0.02  # clusters break ties in another way

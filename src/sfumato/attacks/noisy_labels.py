@@ -34,6 +34,7 @@ class NoisyLabels(Attack):
     """
 
     reference = "learning with noisy labels (Natarajan et al. 2013; Patrini et al. 2017) behind xiao2009, eq. 1"
+    cost = 2.5
     supports = frozenset({UniformReplacement.kind})
     combines_copies = False
     imputes_missing = True

@@ -19,7 +19,7 @@ from sfumato.kernels.ridge import ridge_regression
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
-_MAX_INPUTS = 320
+_MAX_INPUTS = 240
 """The most averages from which the mean of a record is predicted."""
 
 _TRAINING = 20_000
@@ -43,7 +43,9 @@ class Smoothing(Attack):
     """
 
     reference = "huang2005, section 6, with a mean predicted from related records; xiao2009, eq. 25, with a local prior"
+    cost = 2.0
     supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
+    combines_copies = False
     needs_all_records = True
     unit_tolerance = 1e-3
 

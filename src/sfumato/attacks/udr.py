@@ -17,6 +17,7 @@ from sfumato.kernels.deconvolution import SUPPORT_POINTS, deconvolved_density, p
 class Udr(SingleCopyAttack):
     """The posterior mean of each column by itself, under the density of the original."""
 
+    cost = 1.1
     reference = "huang2005, section 4.2, eqs 3 and 4; the density by Agrawal and Aggarwal 2001"
     example = {"density": "gaussian"}
     density: str = "reconstructed"

@@ -73,15 +73,17 @@ def run_attacks(
         if _source(i, adversary, attack) == i
     ]
 
+    cores = os.cpu_count() or 1
+
     def run(job: tuple[int, Attack]) -> Outcome:
         i, attack = job
-        with steps.step(f"{attack.name} on {adversaries[i].name}", attack.cost):
+        with steps.step(f"{attack.name} on {adversaries[i].name}", attack.cost / cores):
             return _outcome(attack, adversaries[i], scorer)
 
-    steps.plan(sum(attack.cost for _, attack in jobs))
+    steps.plan(sum(attack.cost for _, attack in jobs) / cores)
 
     # one attack per core: a library that started its own threads for each would slow all of them down
-    with threadpool_limits(1), ThreadPoolExecutor(os.cpu_count()) as pool:
+    with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
         outcomes = {(i, attack.name): found for (i, attack), found in zip(jobs, pool.map(run, jobs), strict=True)}
     return [
         _attack_run(adversary.name, (outcomes[_source(i, adversary, attack), attack.name] for attack in attacks))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -15,7 +16,7 @@ from sfumato.audit.measures.information_loss import Utility
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.risk_utility import RiskUtilityPoint
 from sfumato.audit.survival import Survival
-from sfumato.audit.verdict import Finding, State, quasi_identifiers, readable, standing_out, unsound, violated
+from sfumato.audit.verdict import Finding, State, betrayed, quasi_identifiers, readable, standing_out, unsound, violated
 from sfumato.risk.thresholds import ThresholdResult
 
 
@@ -161,9 +162,15 @@ class Audit:
             *unsound(self.soundness, self.paths),
             *violated(self.thresholds, partial=self.partial),
             *(readable(risk, fidelity, by_rank=risk.column in ranked) for risk in disclosed),
+            *betrayed((risk for risk in self.worst_columns if self._is_open(risk, decided, disclosed)), fidelity),
             *quasi_identifiers(self.measures.anonymity if self.measures else None),
             *records,
         )
+
+    def _is_open(self, risk: ColumnRisk, decided: set[str], disclosed: Sequence[ColumnRisk]) -> bool:
+        """Whether nothing else was said about a column."""
+        named = decided | {name for one in disclosed for name in one.columns}
+        return named.isdisjoint(risk.columns)
 
     @property
     def state(self) -> State:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -46,6 +46,14 @@ class Finding:
     fault: str
     advice: str
 
+
+BETRAYED = 0.2
+"""By so much more than its level a column may be recovered from related records before that is a finding."""
+
+RELATED_ADVICE = (
+    "release the rows in a secret order, hide ids that follow it, and perturb or coarsen public columns that many "
+    "records share"
+)
 
 UNIQUE = 0.05
 """Columns released unchanged that single out a larger share of the records are quasi-identifiers to act upon."""
@@ -91,7 +99,7 @@ def readable(risk: ColumnRisk, fidelity: float, *, by_rank: bool) -> Finding:
     """A column that an attack recovers, and what would hide it."""
     fault = f"{risk.attack} recovers {risk.recovered:.0%} of it"
     if risk.attack == "smoothing":
-        advice = "release the rows in a secret order, and hide ids that follow it"
+        advice = RELATED_ADVICE
     elif fidelity > RECOVERED:
         advice = f"lower the level: at fidelity {fidelity:.2g} most of every column is meant to be readable"
     elif by_rank:
@@ -99,6 +107,19 @@ def readable(risk: ColumnRisk, fidelity: float, *, by_rank: bool) -> Finding:
     else:
         advice = "perturb it by its ranks (role copula), clip it, lower the level, or drop the column"
     return Finding(risk.column, fault, advice)
+
+
+def betrayed(risks: Iterable[ColumnRisk], fidelity: float) -> list[Finding]:
+    """Columns of which related records tell much more than the level means to disclose."""
+    return [
+        Finding(
+            risk.column,
+            f"related records tell {risk.recovered:.0%} of it, although the level is meant to disclose {fidelity:.0%}",
+            RELATED_ADVICE,
+        )
+        for risk in risks
+        if risk.attack == "smoothing" and risk.recovered > fidelity + BETRAYED
+    ]
 
 
 def quasi_identifiers(found: Anonymity | None) -> list[Finding]:

@@ -59,9 +59,10 @@ def require_thresholds(targets: Sequence[Target], evidence: Evidence, truth: Rec
         raise ReleaseError(f"the policy's thresholds could not be tested, so nothing was released: {error}") from None
     if violated:
         reasons = "; ".join(f"{result}, and the policy requires {result.target.requirement()}" for result in violated)
-        raise ReleaseError(
-            f"no copy may be released at this level: {reasons}. Lower the level, or raise the `scale` of the column"
-        )
+        by_rank = {name for part in evidence.numbers if part.copula for name in part.columns}
+        scalable = any(r.target.measure in ("rmse", "error") and r.target.column not in by_rank for r in violated)
+        advice = "Lower the level, or raise the `scale` of the column" if scalable else "Lower the level"
+        raise ReleaseError(f"no copy may be released at this level: {reasons}. {advice}")
 
 
 def evaluate_thresholds(

@@ -8,7 +8,10 @@ import pytest
 
 import sfumato as sf
 from sfumato.attacks import ATTACKS, AttackError, Evidence, score
+from sfumato.audit.audit import audit
 from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.verdict import State
+from sfumato.kernels.periods import periods
 
 ROWS = 6000
 POLICY = """
@@ -83,3 +86,61 @@ def test_a_draft_names_ids_that_follow_the_order() -> None:
     assert "It follows the order of the rows" in text
     assert "It follows the order of the rows" not in shuffled
     assert 'order = "keep"' in shuffled
+
+
+PANEL = """
+dataset = "shops"
+order = "{order}"
+[levels]
+half = 0.5
+[columns]
+shop = "{shop}"
+rent = "gaussian"
+sales = "gaussian"
+kind = {{ role = "uniform", domain = ["city", "mall", "rail"] }}
+"""
+
+
+def _panel() -> pa.Table:
+    """Thirty shops, day by day: rent and kind are those of a shop, and sales have a week."""
+    rng = np.random.default_rng(8)
+    shop, day = np.arange(ROWS) % 30, np.arange(ROWS) // 30
+    return pa.table(
+        {
+            "shop": shop,
+            "rent": rng.normal(size=30)[shop],
+            "sales": 2.0 * (day % 7 == 5) + 0.5 * rng.normal(size=ROWS),
+            "kind": np.array(["city", "mall", "rail"])[rng.integers(0, 3, 30)][shop],
+        }
+    )
+
+
+@pytest.mark.parametrize(("order", "shop"), [("keep", "drop"), ("secret", "keep")])
+def test_records_a_period_apart_or_with_a_public_value_in_common_undo_the_noise(
+    order: str, shop: str, key: sf.Key
+) -> None:
+    """Half of the variance is promised to be lost; the days of a shop win nearly all of it back, and are found."""
+    table = _panel()
+    scheme = sf.Policy.loads(PANEL.format(order=order, shop=shop)).fit(table)
+    original = table if order == "keep" else scheme.arranged(table, key)
+    given = AuditInput.of(original, {"half": scheme.release(table, "half", key)})
+    linear, _ = _errors("bayes", given)
+    numbers, [kind] = _errors("smoothing", given)
+    assert linear["rent"] > 0.45
+    assert numbers["rent"] < 0.05
+    assert (numbers["sales"] < 0.3) is (order == "keep")  # the week is in the order alone
+    assert kind > 0.95
+    assert _errors("collusion", given)[1][0] < 0.75
+    found = audit(original, {"half": scheme.release(table, "half", key)}, attacks=("llse", "smoothing"))
+    assert found.state is State.AT_RISK
+    assert {"rent", "kind"} <= {one.subject for one in found.findings if "secret order" in one.advice}
+
+
+def test_noise_has_no_period() -> None:
+    rng = np.random.default_rng(9)
+    there = np.sort(rng.permutation(5000)[:4500])
+    assert periods(rng.normal(size=(4500, 6)), there) == []
+    weekly = rng.normal(size=(4500, 1)) + (there % 7 == 2)[:, None]
+    assert periods(weekly, there)[0] == 7
+    assert periods(rng.normal(size=(5, 1)), np.arange(5)) == []
+    assert periods(np.zeros((500, 2)), np.arange(500)) == []
