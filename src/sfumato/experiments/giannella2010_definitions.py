@@ -10,7 +10,7 @@ import pyarrow as pa
 from sfumato.attacks.evidence.arrays import random_orthogonal
 from sfumato.attacks.known_input import Span
 from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
-from sfumato.experiments._plotting import legend, lines
+from sfumato.experiments._plotting import legend_above, lines
 from sfumato.experiments._rotation_attacks import distinct_letters
 
 NORM, MED, COSINE = "relative error", "minimum entry difference", "cosine"
@@ -65,7 +65,7 @@ class Definitions(Experiment):
         axis.set_xlabel("known inputs a")
         axis.set_ylabel("share of records breached")
         axis.set_ylim(-0.03, 1.08)
-        legend(axis, loc="center right")
+        legend_above(axis, 3)
 
     def claims(self, table: pa.Table) -> list[Claim]:
         """Check the relations of section IV-F."""

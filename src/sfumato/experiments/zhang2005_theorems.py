@@ -67,7 +67,7 @@ class Theorems(Experiment):
         lines(left, votes, "x", "value", "what")
         left.set_xlabel("disclosure level k")
         left.set_ylabel("degree of error")
-        left.set_ylim(bottom=0)
+        left.set_yscale("log")
         legend(left, loc="upper right")
         names = [name for name, *_ in examples()]
         for offset, what, colour in ((-0.2, DISCLOSED, "#c45508"), (0.2, THEIR_BOUND, "#00629b")):

@@ -1,0 +1,142 @@
+"""Known-density attack: known records as the centres of the distribution that all records come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior, Records
+from sfumato.attacks._parameters import require_at_least
+from sfumato.attacks.evidence.pooling import Pool, pool
+from sfumato.attacks.evidence.prior import attribute_prior
+from sfumato.attacks.evidence.statistics import column_deviations, column_means
+from sfumato.errors import AttackError
+from sfumato.kernels import Floats
+from sfumato.kernels.centres import Attribute, Centres
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.uniform_replacement import UniformReplacement
+
+_WIDTHS = ((0.05, 0.01), (0.15, 0.03), (0.3, 0.1), (0.5, 0.2), (0.8, 0.4))
+"""How far records are from a known one, in deviations, and how likely a category differs; the likeliest is taken."""
+
+_CHOSEN_BY = 2000
+"""The most records by which the width is chosen, and the weights are found."""
+
+_MAX_CATEGORIES = 100
+"""Attributes with more categories are left out."""
+
+_CERTAIN = 1 - 1e-6
+"""The retention of what was not perturbed: whether a value is missing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KnownDensity(Attack):
+    """The posterior where every record is one like those that are known: repeated records are recognised.
+
+    A kernel density estimate of whole records, numbers and categories together, behind the published noise. Its width
+    and the weights of the known records are those under which the copies are the most likely.
+    """
+
+    reference = "nonparametric maximum likelihood (Kiefer and Wolfowitz 1956) behind the noise of li2012 and xiao2009"
+    cost = 4.0
+    supports = frozenset({GaussianNoise.kind, UniformReplacement.kind})
+    combines_copies = False
+    needs_known_records = True
+    unit_tolerance = 1e-3
+    known: int = 1500
+    """The most known records that are used."""
+    iterations: int = 4
+    """Iterations of EM for their weights."""
+
+    def __post_init__(self) -> None:
+        require_at_least("known", self.known, 2)
+        require_at_least("iterations", self.iterations, 1)
+
+    def fit(self, evidence: Evidence) -> FittedAttack:
+        """Choose the width, and find the weights."""
+        knowledge = evidence.knowledge
+        known = knowledge.known if knowledge.sample is None else knowledge.sample
+        if known is None:
+            raise self.lacks_known_records()
+        view = _View.of(evidence, known.take(np.arange(len(known))[:: max(len(known) // self.known, 1)][: self.known]))
+        some = evidence.take(np.linspace(0, evidence.rows - 1, min(evidence.rows, _CHOSEN_BY)).astype(np.int64))
+        shown = view.observed(some), view.attributes(some)
+        tried = [replace(view.centres, width=width, spread=spread) for width, spread in _WIDTHS]
+        best = max(tried, key=lambda one: float(one.responsibilities(*shown)[1].mean()))
+        fitted = best.weighted(*shown, self.iterations)
+        priors = {part.model.columns: attribute_prior(part, knowledge) for part in view.parts}
+
+        def estimate(wanted: Evidence) -> Estimate:
+            numbers, posteriors = fitted.estimate(view.observed(wanted), view.attributes(wanted))
+            made = [
+                _posterior(part, priors[part.model.columns], found)
+                for part, found in zip(view.parts, posteriors, strict=False)
+            ]
+            return Estimate(self.name, view.columns, view.original_units(numbers, wanted), tuple(made))
+
+        return estimate
+
+
+@dataclass(frozen=True)
+class _View:
+    """How copies are read: pooled numbers in common units, the best copy of each attribute, and what is missing."""
+
+    pooled: Pool | None
+    level: Floats
+    units: Floats
+    parts: tuple[Categories, ...]
+    known: Records
+    centres: Centres
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        return () if self.pooled is None else self.pooled.columns
+
+    @classmethod
+    def of(cls, evidence: Evidence, known: Records) -> _View:
+        pooled = pool(evidence.numbers) if evidence.numbers else None
+        parts = tuple(copies[0] for copies in evidence.attributes().values() if copies[0].size <= _MAX_CATEGORIES)
+        if pooled is None and not parts:
+            raise AttackError("the attack 'known-density' needs numbers, or attributes with few categories")
+        values = known.numbers(pooled.columns) if pooled else np.empty((len(known), 0))
+        level, units = column_means(values), column_deviations(values)
+        units = np.where(units > 0, units, 1.0)
+        numbers = np.nan_to_num((values - level) / units)
+        shape = np.cov(numbers.T).reshape(numbers.shape[1], -1) if numbers.shape[1] else np.empty((0, 0))
+        noise = pooled.covariance / np.outer(units, units) if pooled else np.empty((0, 0))
+        even = np.full(len(numbers), 1 / len(numbers))
+        return cls(pooled, level, units, parts, known, Centres(numbers, shape, noise, 1.0, 1.0, even))
+
+    def _values(self, evidence: Evidence) -> Floats:
+        return np.empty((evidence.rows, 0)) if self.pooled is None else self.pooled.apply(evidence.numbers)
+
+    def observed(self, evidence: Evidence) -> Floats:
+        """The noisy numbers in common units; a missing one as the mean, as in known records."""
+        return np.nan_to_num((self._values(evidence) - self.level) / self.units)
+
+    def attributes(self, evidence: Evidence) -> list[Attribute]:
+        """The attributes, and whether each column of numbers is missing, where it is for some known record."""
+        shown = evidence.attributes()
+        found = []
+        for part in self.parts:
+            own = self.known.codes[part.model.columns]
+            share = np.bincount(own[own >= 0], minlength=part.size) + 0.5
+            codes = shown[part.model.columns][0].codes
+            found.append(Attribute(np.maximum(own, 0), codes, share / share.sum(), part.model.retention))
+        values, theirs = self._values(evidence), self.known.numbers(self.columns)
+        for i in np.flatnonzero(np.isnan(theirs).any(axis=0)):
+            missing, own = (np.isnan(some[:, i]).astype(np.int64) for some in (values, theirs))
+            share = (np.bincount(own, minlength=2) + 0.5) / (len(own) + 1)
+            found.append(Attribute(own, missing, share, _CERTAIN))
+        return found
+
+    def original_units(self, numbers: Floats, evidence: Evidence) -> Floats:
+        """Estimates in the units of the columns, missing where the copies lack the value."""
+        return np.where(np.isnan(self._values(evidence)), np.nan, numbers * self.units + self.level)
+
+
+def _posterior(part: Categories, prior: Floats, found: Floats) -> Posterior:
+    """The probabilities of all categories as ratios to a prior."""
+    values = np.tile(np.arange(part.size), (len(found), 1))
+    return Posterior(part.model, prior, values, np.maximum(found / np.maximum(prior, 1e-300), 1e-12))
