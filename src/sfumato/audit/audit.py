@@ -74,17 +74,15 @@ def audit(
     """
     everything = AuditInput.of(original, copies)
     check_quasi_identifiers(everything, quasi)
-    steps = Steps(stage)
-    steps.plan(sum(COSTS[part] for part in (NOISE, COPIES, *(part for part in PARTS if part not in without))))
+    steps = _planned(stage, without)
     with steps.step("checking the noise", COSTS[NOISE]):
         sound = soundness(everything, faults=faults)
     released, control = everything.sample(ATTACKED).hold_out(CONTROL_ONE_IN)
     scorer = Scorer(released.truth, released.known_rows(), control.truth)
     independent = released.with_independent_noise()
     single_copy, all_copies, independent_noise = _run_all(released, independent, attacks, scorer, steps)
-    total = len(everything.truth) if rows is None else rows
-    with steps.step("adding copy by copy", COSTS[COPIES]):
-        together = {**_of_collusion(released, independent), **_of_margins(released, independent, everything, scorer)}
+    total = rows or len(everything.truth)
+    together = _of_collusion(released, independent, everything, scorer, steps)
     return Audit(
         **_subject(released, control, total),
         single_copy=tuple(single_copy),
@@ -98,6 +96,13 @@ def audit(
         **together,
         **_of_records(released, control, scorer, _Records(total, tuple(without), tuple(quasi)), steps),
     )
+
+
+def _planned(stage: Stage, without: Sequence[str]) -> Steps:
+    """The steps of an audit, with what its parts cost; attacks add theirs."""
+    steps = Steps(stage)
+    steps.plan(sum(COSTS[part] for part in (NOISE, COPIES, *(part for part in PARTS if part not in without))))
+    return steps
 
 
 def _subject(released: AuditInput, control: AuditInput, rows: int) -> dict[str, Any]:
@@ -140,12 +145,16 @@ def _of_records(
     return found
 
 
-def _of_collusion(released: AuditInput, independent: AuditInput) -> dict[str, Any]:
-    """What copies add to each other."""
-    return {
-        "collusion_curves": tuple(collusion_curves(released, independent)),
-        "error_distribution": error_distribution(released, independent),
-    }
+def _of_collusion(
+    released: AuditInput, independent: AuditInput, everything: AuditInput, scorer: Scorer, steps: Steps
+) -> dict[str, Any]:
+    """What copies add to each other, and what concerns margin-preserving columns only."""
+    with steps.step("adding copy by copy", COSTS[COPIES]):
+        return {
+            "collusion_curves": tuple(collusion_curves(released, independent)),
+            "error_distribution": error_distribution(released, independent),
+            **_of_margins(released, independent, everything, scorer),
+        }
 
 
 def _of_margins(

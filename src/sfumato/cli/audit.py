@@ -172,35 +172,22 @@ def audit(
     from sfumato.audit.verdict import State
     from sfumato.tables.atomic import write_text
 
-    if report is not None:
-        _check_report(report, subjects, original, location)
-    if output is not None:
-        check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
-    if (output is not None or risk_utility) and (original is not None or not is_service(location)):
-        figure_class()  # refused before the work, not after it
+    _check_outputs(report, output, subjects, original, location, risk_utility=risk_utility)
     known = tuple(_names(quasi, "quasi") or ())
     if public is not None:
         known += _shared_columns(public, original, subjects[0], location, key_path)
+    named = _names(colluders, "colluders")
+    chosen = _Chosen(subjects[0], named, attacks or None, rows, without, known, risk_utility)
     with progress(quiet=as_json, unit="") as (stage, _):
         if original is not None:
-            options = {"attacks": attacks or None, "rows": rows, "without": without, "quasi": known}
-            if risk_utility:
-                raise click.UsageError("--map needs the policy: audit a dataset of a vault, or use suggest --map")
-            found: AuditReport = _audit_files(original, subjects, options, stage)
+            found: AuditReport = _audit_files(original, subjects, chosen, stage)
         else:
-            if len(subjects) > 1:
-                raise click.UsageError("audit one dataset at a time; to audit files, name their --original")
-            named = _names(colluders, "colluders")
-            chosen = _Chosen(subjects[0], named, attacks or None, rows, without, known, risk_utility)
-            found = _audit_vault(chosen, report, location, key_path, stage)
+            vault = open_vault(location, key_path)
+            found = vault.audit(chosen.dataset, report=report, stage=stage, **chosen.options())
         if output is not None:
             stage("writing the report")
             write_text(output, found.page())
-    shown = report or output
-    next_step = f"open {shown}" if shown else "the same with -o report.html, for a page with figures"
-    if report is not None:
-        next_step += f"; an officer decides with `sfumato approve {subjects[0]} --by NAME`"
-    print_result(found.summary(), as_json, found.text(), next_step)
+    print_result(found.summary(), as_json, found.text(), _next_step(subjects[0], report, output))
     if code := State(found.summary()["state"]).exit_code:
         raise click.exceptions.Exit(code)
 
@@ -221,11 +208,32 @@ class _Chosen:
         return {name: value for name, value in self.__dict__.items() if name != "dataset"}
 
 
-def _audit_vault(
-    chosen: _Chosen, report: Path | None, location: str, key_path: Path | None, stage: Callable[[str], None]
-) -> AuditReport:
-    """Audit a dataset, and write the sign-off pack if one is wanted."""
-    return open_vault(location, key_path).audit(chosen.dataset, report=report, stage=stage, **chosen.options())
+def _next_step(dataset: str, report: Path | None, output: Path | None) -> str:
+    if report is not None:
+        return f"open {report}; an officer decides with `sfumato approve {dataset} --by NAME`"
+    return f"open {output}" if output else "the same with -o report.html, for a page with figures"
+
+
+def _check_outputs(
+    report: Path | None,
+    output: Path | None,
+    subjects: tuple[str, ...],
+    original: Path | None,
+    location: str,
+    *,
+    risk_utility: bool,
+) -> None:
+    """Refuse what cannot be made, before any work is done."""
+    if original is None and len(subjects) > 1:
+        raise click.UsageError("audit one dataset at a time; to audit files, name their --original")
+    if original is not None and risk_utility:
+        raise click.UsageError("--map needs the policy: audit a dataset of a vault, or use suggest --map")
+    if report is not None:
+        _check_report(report, subjects, original, location)
+    if output is not None:
+        check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
+    if (output is not None or risk_utility) and (original is not None or not is_service(location)):
+        figure_class()
 
 
 def _check_report(report: Path, subjects: tuple[str, ...], original: Path | None, location: str) -> None:
@@ -295,10 +303,9 @@ def _names(listed: str | None, option: str) -> list[str] | None:
     return names
 
 
-def _audit_files(
-    original: Path, copies: tuple[str, ...], options: dict[str, Any], stage: Callable[[str], None]
-) -> AuditReport:
+def _audit_files(original: Path, copies: tuple[str, ...], chosen: _Chosen, stage: Callable[[str], None]) -> AuditReport:
     from sfumato.audit.file_audit import audit_files
     from sfumato.vault.audits import ReportedAudit
 
+    options = {name: getattr(chosen, name) for name in ("attacks", "rows", "without", "quasi")}
     return ReportedAudit.of(audit_files(original, copies, stage=stage, **options))

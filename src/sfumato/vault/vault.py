@@ -289,13 +289,8 @@ class Vault(VaultLifecycle):
             risk_utility=risk_utility,
             stage=stage or _ignore,
         )
-        body = {
-            "version": now.version,
-            "colluders": sorted(holders),
-            "passed": found.passed,
-            "state": found.state.value,
-        }
-        self.record_access("audited", body, dataset=dataset)
+        body = {"version": now.version, "passed": found.passed, "state": found.state.value}
+        self.record_access("audited", {**body, "colluders": sorted(holders)}, dataset=dataset)
         if report is not None:
             (stage or _ignore)("writing the sign-off pack")
             self.pack(dataset, found, as_pdf=is_pdf(Path(report))).write(Path(report))
