@@ -317,7 +317,7 @@ def _warm(folder: Path) -> None:
 
 
 ROOMS = [0, 1, 100, 700, 4000, 4096, 9000, 12_288, 20_000, 32_768, 41_000, 60_000, 80_000]
-"""To how many bytes a file can grow where a disk is full."""
+"""The largest size of any file where a disk is full."""
 
 
 def main(name: str, every: int, server: str | None) -> None:

@@ -18,7 +18,7 @@ LARGEST_DOMAIN = 300
 _FEW = 50
 """Public columns with at most this many values are treated as categories."""
 _FEW_MISSING = 0.02
-"""Where a smaller share of values is missing, that is taken for chance."""
+"""Where a smaller share of values is missing, it tells nothing of a record."""
 _CERTAIN = 1 - 1e-6
 """The retention of a category that was not perturbed."""
 

@@ -72,9 +72,8 @@ def audit(
         stage: called with the name of each step as it begins; what it raises cancels the audit.
 
     """
-    everything = AuditInput.of(original, copies)
+    everything, steps = AuditInput.of(original, copies), _planned(stage, without)
     check_quasi_identifiers(everything, quasi)
-    steps = _planned(stage, without)
     with steps.step("checking the noise", COSTS[NOISE]):
         sound = soundness(everything, faults=faults)
     released, control = everything.sample(ATTACKED).hold_out(CONTROL_ONE_IN)

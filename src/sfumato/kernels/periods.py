@@ -16,7 +16,7 @@ _REPEATS = 8
 """So many multiples of a period are looked at."""
 
 _SIGNIFICANT = 6.0
-"""In standard errors of independent values: a resemblance below this is chance."""
+"""In standard errors of independent values: a resemblance below this tells nothing."""
 
 _BETTER = 1.2
 """By this factor a multiple of a period must resemble more than the period itself."""
