@@ -18,10 +18,10 @@ from sfumato.kernels import Floats, Rows
 from sfumato.tables.columns import contiguous
 from sfumato.tables.margin import Margin, known_values
 
-_TREES, _LEAF = 60, 2
+_TREES, _LEAF = 40, 2
 """The number of trees, and the fewest known records in a leaf."""
 
-_SIMULATED = 5
+_SIMULATED = 4
 """Copies with fresh noise that are learned from, for each known record."""
 
 _MOST_VALUES = 100
