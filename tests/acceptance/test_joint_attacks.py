@@ -124,3 +124,18 @@ def test_values_that_are_not_ordered_are_learned_from_known_records() -> None:
     assert kind.measure == "success"
     assert kind.independent_noise < 0.4  # by linear estimates of scores
     assert kind.all_copies > 0.65
+
+
+def test_a_perturbed_group_betrays_what_its_records_share() -> None:
+    """A branch has one rent; the branch is perturbed, and so is the rent, and each tells the other."""
+    rng = np.random.default_rng(4)
+    branch = rng.integers(0, 100, 6000)
+    columns = {"branch": np.array([f"b{i:03}" for i in range(100)])[branch], "rent": rng.normal(size=100)[branch]}
+    table = pa.table({**columns, "wage": rng.normal(size=6000)})
+    evidence, truth = attacked(table, 0.7)
+    alone, together = (scored(name, evidence, truth) for name in ("bayes", "hidden-groups"))
+    before, after = (one.number("rent").error.attack.estimate for one in (alone, together))
+    assert before > 0.27
+    assert after < 0.2
+    wages = [one.number("wage").error.attack.estimate for one in (alone, together)]
+    assert abs(wages[1] - wages[0]) < 0.03  # wages have no group

@@ -138,6 +138,8 @@ def _limits(audit: Audit) -> Section:
         "Not covered: attackers with methods that are not yet known; side information about the same persons that "
         "is nearly as good as the original; other releases of the same records that this vault did not make; theft of "
         "the key.",
+        "Each record is taken for that of another person. Several records of one person (visits, purchases) have noise "
+        "of their own, which can be averaged by those who recognise them; that is not assessed here.",
         f"Not run, since they concern other kinds of perturbation or need what these copies lack: {skipped}."
         if skipped
         else "",
