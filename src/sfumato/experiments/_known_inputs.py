@@ -41,5 +41,5 @@ def plot_by_known(figure: Any, table: pa.Table) -> None:
         )
         axis.set_xlabel("known inputs a")
         axis.set_ylabel(label)
-        axis.set_ylim(bottom=0)
+        axis.set_ylim(0, 1.05 if column == "rho" else None)
         axis.grid(alpha=0.25)

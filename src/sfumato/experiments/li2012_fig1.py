@@ -28,7 +28,9 @@ class Figure1(Experiment):
         """Compute the share of people in each bin."""
         table, out = _census.people(job.size(100_000, 5000)), []
         for name in _census.NAMES:
-            counts, edges = np.histogram(table.column(name).to_numpy(), 50)
+            values = table.column(name).to_numpy()
+            width = np.ceil(np.ptp(values) / 50)  # as many whole numbers in each bin, or some would be false spikes
+            counts, edges = np.histogram(values, np.arange(values.min() - 0.5, values.max() + width, width))
             shares = counts / counts.sum()
             out += [
                 {"attribute": name, "value": value, "share": share}

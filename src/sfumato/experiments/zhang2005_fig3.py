@@ -59,7 +59,7 @@ class Figure3(Experiment):
         bars(axis, table, "function", "accuracy", "series", "{:.3f}")
         axis.set_xlabel("function")
         axis.set_ylabel("accuracy")
-        axis.set_ylim(0.5, 1.05)
+        axis.set_ylim(0, 1.1)
         legend_above(axis, 3)
 
     def claims(self, table: pa.Table) -> list[Claim]:
