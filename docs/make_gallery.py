@@ -51,7 +51,7 @@ def main(folder: Path) -> None:
 def _sections(text: str) -> dict[str, str]:
     """The sections of a page, by their titles."""
     parts = re.split(r"^(?=###? )", text, flags=re.MULTILINE)
-    return {part.partition("\n")[0][4:]: part for part in parts if part.startswith("### ")}
+    return {part.partition("\n")[0][4:]: part.rstrip() + "\n" for part in parts if part.startswith("### ")}
 
 
 def page(sections: dict[str, str], verdicts: dict[str, dict[str, str]]) -> str:
