@@ -20,6 +20,7 @@ from tests.conftest import Site
 from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
+from sfumato.vault.sign_off import check_report
 
 ARTEFACTS = Path(__file__).parents[2] / ".artefacts"
 SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1200, "height": 900}, "phone": {"width": 390, "height": 844}}
@@ -273,6 +274,32 @@ def test_an_audit_and_its_report(browser: Browser, service: Service) -> None:
     expect(opening.value.get_by_role("heading", name="Audit of ward")).to_be_visible()
     ARTEFACTS.mkdir(exist_ok=True)
     opening.value.screenshot(path=ARTEFACTS / "report-desktop-light.png")
+    page.context.close()
+
+
+def test_an_officer_decides_about_a_pack(browser: Browser, service: Service, tmp_path: Path) -> None:
+    page = opened(browser, service)
+    sign_in(page)
+    page.goto("/console/datasets/ward")
+    expect(page.get_by_text("There is no sign-off pack of version 1 yet")).to_be_visible()
+    page.get_by_label("Sign-off pack").select_option("html")
+    page.get_by_role("button", name="Run an audit").click()
+    with page.expect_download(timeout=120_000) as pack:
+        page.get_by_role("link", name="Download the sign-off pack").click(timeout=120_000)
+    with page.expect_download() as signature:
+        page.get_by_role("link", name="its signature").click()
+    pack.value.save_as(tmp_path / "pack.html")
+    signature.value.save_as(tmp_path / "pack.html.sig")
+    assert check_report(tmp_path / "pack.html") == service.vault.public_key
+    page.get_by_role("link", name="page of ward").click()
+    page.get_by_label("Officer").fill("Ada Lovelace")
+    page.get_by_label("Decision").select_option("reject")
+    page.get_by_role("button", name="Record the decision").click()
+    expect(page.get_by_text("by Ada Lovelace")).to_be_visible()
+    decision = service.vault.log()[-1]
+    assert (decision.action, decision.body["officer"]) == ("rejected", "Ada Lovelace")
+    page.goto("/console")
+    expect(page.locator(".card", has_text="ward").get_by_text("within limits")).to_be_visible()
     page.context.close()
 
 
