@@ -104,10 +104,10 @@ def test_the_service_behind_the_proxy(tmp_path: Path) -> None:
     with serving(vault, tmp_path, *options, insecure=False) as service, proxied(service, tmp_path) as url:
         trusted = ssl.create_default_context(cafile=str(tmp_path / "cert.pem"))
         token = {"Authorization": f"Bearer {vault.token('clinic')['token']}"}
-        with httpx2.Client(base_url=url, verify=trusted, headers=token) as client:
+        with httpx2.Client(base_url=url, verify=trusted, headers=token, timeout=60) as client:
             assert client.get("/api/v1/copies/ward").content == expected
             assert client.get("/api/v1/copies/ward", headers={"Range": "bytes=5-"}).content == expected[5:]
-        with httpx2.Client(base_url=url, verify=trusted) as client:
+        with httpx2.Client(base_url=url, verify=trusted, timeout=60) as client:
             form = {"name": "anna", "password": PASSWORD}
             assert client.post("/signin", data=form, headers={"Origin": url}).status_code == 303
             assert client.get("/console").status_code == 200  # the Secure cookie is sent over TLS
@@ -130,7 +130,7 @@ def test_a_service_with_its_own_certificate_on_a_full_disk(tmp_path: Path, postg
     with (
         small_disk(tmp_path / "small") as disk,
         serving(vault, tmp_path, *options, insecure=False, env={**os.environ, "TMPDIR": str(disk)}) as service,
-        httpx2.Client(base_url=service.url, verify=trusted) as client,
+        httpx2.Client(base_url=service.url, verify=trusted, timeout=60) as client,
     ):
         form = {"name": "anna", "password": PASSWORD}
         assert client.post("/signin", data=form, headers={"Origin": service.url}).status_code == 303
