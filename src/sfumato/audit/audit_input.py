@@ -18,8 +18,11 @@ from sfumato.audit.alignment import (
 )
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
+from sfumato.models import of_type
+from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
+from sfumato.tables.columns import with_bins
 from sfumato.tables.margin import shown_scores
 from sfumato.tables.sampling import one_in, pseudo_random_order
 
@@ -65,6 +68,7 @@ class AuditInput:
                 "same records"
             )
         evidence = [copy_evidence(copy, manifest) for copy, manifest in zip(matched, manifests, strict=True)]
+        table = with_bins(table, of_type(models, UniformReplacement))
         truth = original_records(table, models)
         return cls(tuple(copies), tuple(manifests), tuple(evidence), table, truth, tuple(matched))
 

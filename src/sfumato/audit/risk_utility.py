@@ -25,12 +25,14 @@ from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.models import of_type
 from sfumato.models.unchanged import Unchanged
+from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import copy_evidence, original_records
 from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import numbered_rows, perturb_sample
 from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
 from sfumato.risk.thresholds import run_all_attacks
+from sfumato.tables.columns import with_bins
 from sfumato.tables.sampling import one_in, sampled
 from sfumato.tables.source import Source
 
@@ -141,7 +143,8 @@ class Trial:
         """What the copy preserves, with one record in five as a test of models."""
         hidden = {name for one in of_type(manifest.models, Unchanged) if one.is_identifier for name in one.columns}
         names = [name for name in self.rows.column_names if name in copy.column_names and name not in hidden]
-        original, shown = encode([self.rows, copy], names)
+        binned = with_bins(self.rows, of_type(manifest.models, UniformReplacement))
+        original, shown = encode([binned, copy], names)
         control = one_in(_CONTROL_ONE_IN, len(original))
         others = np.delete(np.arange(len(original)), control)
         return utility(original.take(others), shown.take(others), original.take(control))

@@ -13,7 +13,7 @@ from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number
 from sfumato.mechanisms._uniform_scheme import UniformScheme
-from sfumato.tables.domain import LARGEST, Domain, is_category, observed
+from sfumato.tables.domain import LARGEST, Domain, is_category, is_number, observed
 
 OBSERVED = "observed"
 
@@ -36,9 +36,12 @@ class Column:
             raise PolicyError(f"`nulls` of column {name!r} must be 'keep' or 'perturb', got {nulls!r}")
         if joint is not None and not isinstance(joint, str):
             raise PolicyError(f"`joint` of column {name!r} must be the name of its group, got {joint!r}")
+        if "bins" in options and "domain" in options:
+            raise PolicyError(f"column {name!r} must have `bins` or a `domain`, and has both")
+        stated = None if domain == OBSERVED else Domain.declared(name, domain)
         return cls(
             name,
-            domain=None if domain == OBSERVED else Domain.declared(name, domain),
+            domain=Domain.binned(name, options["bins"]) if "bins" in options else stated,
             scale=number(name, "scale", options.get("scale", 1.0), above=0),
             perturbs_null=nulls == "perturb",
             joint=joint,
@@ -60,7 +63,7 @@ class Uniform(Mechanism):
     """One `uniform` column, or the columns of one joint group as one attribute over the product of their domains."""
 
     reference = "xiao2009, sections 3 to 6, Lemma 1 and Theorems 1 and 2"
-    options = frozenset({"domain", "scale", "nulls", "joint"})
+    options = frozenset({"domain", "bins", "scale", "nulls", "joint"})
     measures = frozenset({"success", "rho2", "growth", "epsilon"})
     examples = (
         Example("categories"),
@@ -89,10 +92,13 @@ class Uniform(Mechanism):
         for spec in self.specs:
             kind = schema.field(spec.name).type
             kind = kind.value_type if types.is_dictionary(kind) else kind
-            if not is_category(kind):
+            if spec.domain is not None and spec.domain.edges:
+                if not is_number(kind):
+                    raise SourceError(f"`bins` need numbers, and column {spec.name!r} holds {kind}; state a `domain`")
+            elif not is_category(kind):
                 raise SourceError(
-                    f"the role uniform needs categories, and column {spec.name!r} holds {kind}; give it the role "
-                    "gaussian, or cast it"
+                    f"the role uniform needs categories, and column {spec.name!r} holds {kind}; state `bins`, give it "
+                    "the role gaussian, or cast it"
                 )
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:  # noqa: ARG002

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -50,6 +50,18 @@ def codes_of(table: pa.Table, model: UniformReplacement) -> Rows:
         missing |= codes < 0
         total = total * (domain.count + model.perturbs_null) + np.where(codes < 0, domain.count, codes)
     return total if model.perturbs_null else np.where(missing, -1, total)
+
+
+def with_bins(table: pa.Table, models: Iterable[UniformReplacement]) -> pa.Table:
+    """An original whose columns of numbers are in the bins that copies show them in."""
+    for model in models:
+        for name, encoded in zip(model.columns, model.domains, strict=True):
+            domain = Domain.decode(encoded)
+            if domain.edges and name in table.column_names:
+                codes = domain.codes(contiguous(table.column(name)), name)
+                shown = domain.array(np.maximum(codes, 0), codes < 0, pa.string())
+                table = table.set_column(table.column_names.index(name), name, shown)
+    return table
 
 
 def contiguous(column: pa.ChunkedArray | pa.Array) -> pa.Array:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -27,6 +28,23 @@ class Domain:
     values: tuple[Any, ...] = ()
     first: int = 0
     count: int = 0
+    edges: tuple[float, ...] = ()
+    """Of a column of numbers, where bins begin; then the values are their names."""
+
+    @classmethod
+    def binned(cls, column: str, stated: Any) -> Domain:
+        """The bins of a column of numbers that a policy states by the numbers at which they meet."""
+        numbers = stated if isinstance(stated, list) else []
+        fits = all(isinstance(edge, int | float) and not isinstance(edge, bool) for edge in numbers)
+        if not numbers or not fits or not np.all(np.diff(numbers) > 0) or not np.isfinite(numbers).all():
+            raise PolicyError(
+                f"`bins` of column {column!r} must be ascending numbers, as [0, 1000, 5000], got {stated!r}"
+            )
+        middle = [f"{low:g} to {high:g}" for low, high in pairwise(numbers)]
+        names = (f"below {numbers[0]:g}", *middle, f"{numbers[-1]:g} or more")
+        if len({f"{edge:g}" for edge in numbers}) < len(numbers):
+            raise PolicyError(f"`bins` of column {column!r} must differ in their first six digits, got {stated!r}")
+        return cls(values=names, count=len(names), edges=tuple(map(float, numbers)))
 
     @classmethod
     def listed(cls, values: Sequence[Any]) -> Domain:
@@ -64,18 +82,24 @@ class Domain:
         values, count = tuple(data.get("values", ())), data["count"]
         if not isinstance(count, int) or not 0 <= count <= LARGEST or ("values" in data and len(values) != count):
             raise ValueError("a domain has as many values as it counts")
-        return cls(values=values, first=data.get("min", 0), count=count)
+        edges = tuple(map(float, data.get("edges", ())))
+        if edges and (len(edges) + 1 != count or any(low >= high for low, high in pairwise(edges))):
+            raise ValueError("bins meet at ascending numbers, one fewer than there are bins")
+        return cls(values=values, first=data.get("min", 0), count=count, edges=edges)
 
     def encode(self) -> dict[str, Any]:
         """The domain as JSON."""
         if self.values or not self.count:
-            return {"values": list(self.values), "count": self.count}
+            edges = {"edges": list(self.edges)} if self.edges else {}
+            return {"values": list(self.values), "count": self.count, **edges}
         return {"min": self.first, "count": self.count}
 
     def codes(self, array: pa.Array, column: str) -> CategoryCodes:
         """The index of each value; -1 where null. A value outside the domain is refused."""
         if types.is_null(array.type):
             return np.full(len(array), -1, np.int64)
+        if self.edges and is_number(array.type):
+            return self._bins(array)
         if types.is_dictionary(array.type):
             table = np.append(self._lookup(array.dictionary), -1)
             indices = array.indices.cast(pa.int64()).fill_null(len(table) - 1)
@@ -104,7 +128,12 @@ class Domain:
         return self._typed(kind).take(pa.array(codes, mask=mask))
 
     def result_type(self, kind: pa.DataType) -> pa.DataType:
-        """The type of `array`: a dictionary grows its index where the domain needs it, and null takes the domain's."""
+        """The type of `array`: a dictionary grows its index where the domain needs it, and null takes the domain's.
+
+        Bins are shown by their names.
+        """
+        if self.edges:
+            return pa.string()
         if types.is_null(kind):
             return pa.array(self.values).type if self.values else pa.int64() if self.count else kind
         if types.is_dictionary(kind) and self.count > 2 ** (kind.index_type.bit_width - 1):
@@ -129,6 +158,16 @@ class Domain:
             codes[values.is_null().to_numpy(zero_copy_only=False)] = -1
         return codes
 
+    def _bins(self, array: pa.Array) -> CategoryCodes:
+        """The bin of each number; a missing one, or one that is no number, is in none."""
+        values = array.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False)
+        missing = np.isnan(values)
+        codes: CategoryCodes = np.searchsorted(self.edges, np.where(missing, 0.0, values), side="right").astype(
+            np.int64
+        )
+        codes[missing] = -1
+        return codes
+
     def _offset(self, array: pa.Array) -> CategoryCodes:
         null = array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
         values = array.fill_null(self.first) if array.null_count else array
@@ -138,6 +177,11 @@ class Domain:
         if null is not None:
             codes[null] = -1
         return codes
+
+
+def is_number(kind: pa.DataType) -> bool:
+    """Whether values of this type can be put into bins."""
+    return bool(types.is_floating(kind) or types.is_integer(kind) or types.is_decimal(kind))
 
 
 def is_category(kind: pa.DataType) -> bool:
