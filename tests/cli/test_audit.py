@@ -67,7 +67,7 @@ def test_all_attacks_are_listed(workspace: Path) -> None:
     assert set(as_json("attack", "--list")) == {
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
         *("average", "difference", "collusion", "vote", "learned", "smoothing", "latent-class", "noisy-labels"),
-        *("known-input", "known-sample", "known-rows", "regression", "ica"),
+        *("known-input", "known-sample", "known-rows", "known-density", "hidden-groups", "regression", "ica"),
     }
     assert "li2012, section 4.2.2" in ok("attack", "--list")
 

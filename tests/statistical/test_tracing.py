@@ -80,7 +80,13 @@ def test_an_innocent_score_is_standard_normal(verdict: Verdict, rng: np.random.G
 
 
 @pytest.mark.statistical(checks=2)
-@pytest.mark.parametrize(("policy", "made"), [(POLICY, patients), (MARGINS, _with_ties)], ids=["gaussian", "copula"])
+@pytest.mark.parametrize(
+    ("policy", "made"),
+    [
+        pytest.param(POLICY, patients, marks=pytest.mark.slow, id="gaussian"),
+        pytest.param(MARGINS, _with_ties, id="copula"),
+    ],
+)
 def test_matching_by_values_accuses_nobody(
     verdict: Verdict,
     rng: np.random.Generator,

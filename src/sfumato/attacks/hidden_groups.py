@@ -141,7 +141,7 @@ def _group_means(weights: Floats, observed: Floats, truly: Floats) -> Floats:
 
 def _within(means: Floats, prior: Floats, observed: Floats, noise: Floats) -> Floats:
     """The covariance of records within their group: all of it without that between groups and the noise."""
-    if not len(noise):
+    if not len(noise) or len(observed) < 2:
         return noise
     between = (means * prior[:, None]).T @ means
     total = np.cov(observed.T).reshape(noise.shape)

@@ -103,6 +103,8 @@ class _View:
         level, units = column_means(values), column_deviations(values)
         units = np.where(units > 0, units, 1.0)
         numbers = np.nan_to_num((values - level) / units)
+        if len(numbers) < 2:
+            raise AttackError("the attack 'known-density' needs at least two known records")
         shape = np.cov(numbers.T).reshape(numbers.shape[1], -1) if numbers.shape[1] else np.empty((0, 0))
         noise = pooled.covariance / np.outer(units, units) if pooled else np.empty((0, 0))
         even = np.full(len(numbers), 1 / len(numbers))
