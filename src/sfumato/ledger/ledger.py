@@ -17,7 +17,7 @@ from sfumato.errors import TamperedError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import ERASED, START, Authenticator, Entry, canonical
 from sfumato.ledger.database import Database
-from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader, Query
+from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader, Query, SeenHead
 from sfumato.ledger.row_cipher import RowCipher
 from sfumato.ledger.subject_index import MemoryIndex, StoredIndex, rebuild
 from sfumato.ledger.tables import ACCESSES, ENTRIES, GENERATIONS, VAULT
@@ -45,10 +45,10 @@ class LedgerWriter(LedgerReader):
         keys: Mapping[int, Key],
         clock: Callable[[], datetime],
         actor: str,
-        memory: HeadMemory | None = None,
+        seen: SeenHead | None = None,
         origin: Origin | None = None,
     ) -> None:
-        super().__init__(connection, keys, memory)
+        super().__init__(connection, keys, seen)
         self._clock, self._actor, self._origin = clock, actor, origin or Origin(actor)
 
     def create_head(self, name: str, store: str) -> None:
@@ -188,8 +188,9 @@ class Ledger:
             trusting: do not authenticate entries; for a verification, which reports all that is wrong.
 
         """
+        seen = self._memory.now()
         with self.database.transaction(writes=False, snapshot=bool(keys)) as connection:
-            yield LedgerReader(connection, keys, self._memory, trusting=trusting)
+            yield LedgerReader(connection, keys, seen, trusting=trusting)
 
     @contextlib.contextmanager
     def writing(self, keys: Mapping[int, Key], *, check_seal: bool = True) -> Iterator[LedgerWriter]:
@@ -200,9 +201,10 @@ class Ledger:
             check_seal: refuse a head without the right authentication code; off only to replace a lost key.
 
         """
+        seen = self._memory.now()
         with self.database.transaction(writes=True) as connection:
             connection.execute(sa.select(VAULT.c.id).with_for_update())
-            writing = LedgerWriter(connection, keys, self._clock, self.actor, self._memory, self._origin)
+            writing = LedgerWriter(connection, keys, self._clock, self.actor, seen, self._origin)
             if check_seal:
                 writing.verified_head()
             else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -99,10 +100,35 @@ class HeadMemory:
 
     def __init__(self) -> None:
         self._latest: Head | None = None
+        self._lock = threading.Lock()
+
+    def now(self) -> SeenHead:
+        """The latest head as of now: a transaction that begins later must not find an older one."""
+        return SeenHead(self, self._latest)
+
+    def remember(self, head: Head) -> None:
+        """Remember a head, unless a later one of the same vault was seen in the meantime."""
+        with self._lock:
+            latest = self._latest
+            same = latest is not None and latest.name == head.name
+            if not same or latest is None or (head.entries, head.accesses) >= (latest.entries, latest.accesses):
+                self._latest = head
+
+
+@dataclass(frozen=True)
+class SeenHead:
+    """The latest head that was seen before a transaction began.
+
+    Others may write, and see later heads, while the transaction looks at its snapshot: that is older than theirs, and
+    nobody has replaced anything.
+    """
+
+    memory: HeadMemory
+    latest: Head | None
 
     def check(self, head: Head) -> None:
         """Raise `TamperedError` for a head with fewer entries than the latest one, or with others."""
-        latest = self._latest
+        latest = self.latest
         if latest is not None and latest.name == head.name:
             changed = head.entries == latest.entries and head.head != latest.head
             if head.entries < latest.entries or head.accesses < latest.accesses or changed:
@@ -110,7 +136,7 @@ class HeadMemory:
                     f"the ledger must have at least the {latest.entries} entries and the {latest.accesses} accesses "
                     f"that it had, and somebody replaced it by an older state; {_ADVICE}"
                 )
-        self._latest = head
+        self.memory.remember(head)
 
 
 class LedgerReader:
@@ -125,7 +151,7 @@ class LedgerReader:
         self,
         connection: Connection,
         keys: Mapping[int, Key] | None = None,
-        memory: HeadMemory | None = None,
+        seen: SeenHead | None = None,
         *,
         trusting: bool = False,
     ) -> None:
@@ -134,7 +160,7 @@ class LedgerReader:
         self._keys = dict(keys or {})
         self._authenticators = {} if trusting else {number: Authenticator(key) for number, key in self._keys.items()}
         self._cipher = RowCipher(self._keys) if self._keys else None
-        self._memory = memory or HeadMemory()
+        self._seen = seen or HeadMemory().now()
         self._verified_index: StoredIndex | MemoryIndex | None = None
 
     def head(self) -> Head:
@@ -208,7 +234,7 @@ class LedgerReader:
                 "the head of the ledger must carry the vault's own seal, and it does not: somebody else changed it; "
                 + _ADVICE
             )
-        self._memory.check(head)
+        self._seen.check(head)
 
     def _recomputed(self, head: Head, *, lost: bool = False) -> MemoryIndex:
         """The index of all entries, whose chain must end in the head; without unreadable ones, if keys are lost."""

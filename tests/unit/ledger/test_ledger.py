@@ -306,3 +306,22 @@ def test_the_wrapped_key_of_another_vault_is_refused(site: Site) -> None:
     _tamper(two, GENERATIONS.update().values(lock=json.dumps(generation.lock)))
     with pytest.raises(CustodyError):
         two.verify()
+
+
+def test_a_snapshot_from_before_a_write_is_no_older_state(site: Site) -> None:
+    """Others write and see later heads while a transaction reads; an older state that comes later is still noticed."""
+    vault = site.create()
+    vault.recipient("first")
+    with vault.ledger.reading(vault.keys()) as reading:
+        before = reading.head()
+        vault.recipient("second")
+        with vault.ledger.reading(vault.keys()) as other:
+            assert other.verified_head().entries == before.entries + 1
+        assert reading.verified_head() == before
+    with vault.ledger.reading(vault.keys()) as reading:
+        assert reading.verified_head().entries == before.entries + 1
+    with (
+        vault.ledger.reading(vault.keys()) as reading,
+        pytest.raises(TamperedError, match="replaced it by an older state"),
+    ):
+        reading.require_seal(before)
