@@ -126,7 +126,7 @@ def test_values_that_are_not_ordered_are_learned_from_known_records() -> None:
     assert kind.all_copies > 0.65
 
 
-def test_a_perturbed_group_betrays_what_its_records_share() -> None:
+def test_a_perturbed_group_discloses_what_its_records_share() -> None:
     """A branch has one rent; the branch is perturbed, and so is the rent, and each tells the other."""
     rng = np.random.default_rng(4)
     branch = rng.integers(0, 100, 6000)

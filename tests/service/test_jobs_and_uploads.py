@@ -179,6 +179,17 @@ def test_a_cancelled_job_stops_and_has_no_result(tmp_path: Path) -> None:
     assert [entry.body["state"] for entry in vault.accesses(Query(action="audited"))] == ["within limits"]
 
 
+def test_a_job_cancelled_when_its_work_was_done_keeps_its_pack(tmp_path: Path) -> None:
+    state = State(sqlite_vault(tmp_path))
+    done, stopped = (state.add_job("audit", "ward", "owner anna") for _ in range(2))
+    pack = {"format": "html", "content": "", "signature": ""}
+    for job, end in ((done, "done"), (stopped, "failed")):
+        state.cancel(job)
+        state.update_job(job, state=end, result={"pack": pack})
+    assert (state.job(done).state, state.pack(done)) == ("done", pack)  # type: ignore[union-attr]
+    assert (state.job(stopped).state, state.pack(stopped)) == ("cancelled", {})  # type: ignore[union-attr]
+
+
 def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:
     vault = sqlite_vault(tmp_path, wards.table(50_000))
     state = State(vault)

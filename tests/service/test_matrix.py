@@ -157,7 +157,6 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/jobs", "/api/v1/jobs", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/jobs/{job}", "/api/v1/jobs/0000000000000000", _NO_BODY, _owner(404, 404)),
     ("GET", "/api/v1/jobs/{job}/report", "/api/v1/jobs/0000000000000000/report", _NO_BODY, _owner(404, 404)),
-    ("GET", "/api/v1/jobs/{job}/pack", "/api/v1/jobs/0000000000000000/pack", _NO_BODY, _owner(404, 404)),
     (
         "GET",
         "/api/v1/jobs/{job}/pack/{part}",

@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.attacks import Attack, AttackError, Categories, Estimate, Evidence, FittedAttack, Posterior
+from sfumato.attacks._common_units import CommonUnits
 from sfumato.attacks._parameters import require_at_least
-from sfumato.attacks.evidence.pooling import Pool, pool
 from sfumato.attacks.evidence.prior import attribute_prior
-from sfumato.attacks.evidence.statistics import column_deviations, column_means
 from sfumato.kernels import Floats
 from sfumato.kernels.centres import Attribute, Centres
 from sfumato.kernels.covariances import nearest_covariance
@@ -53,8 +52,8 @@ class HiddenGroups(Attack):
 
     def fit(self, evidence: Evidence) -> FittedAttack:
         """Estimate the groups of each attribute, and keep the likeliest."""
-        scale = _Scale.of(evidence)
-        observed = scale.observed(evidence)
+        scale = CommonUnits.of(evidence)
+        observed = scale.scaled(scale.values(evidence))
         tried = [
             _fitted(part, observed, scale.noise, attribute_prior(part, evidence.knowledge), self.iterations)
             for part in _groupings(evidence)
@@ -64,45 +63,12 @@ class HiddenGroups(Attack):
         def estimate(some: Evidence) -> Estimate:
             shown = some.attributes()[part.model.columns][0].codes
             own = Attribute(np.arange(part.size), shown, prior, part.model.retention)
-            numbers, [found] = centres.estimate(scale.observed(some), [own])
-            return Estimate(self.name, scale.columns, scale.original(numbers, some), (_posterior(part, prior, found),))
+            numbers, [found] = centres.estimate(scale.scaled(scale.values(some)), [own])
+            return Estimate(
+                self.name, scale.columns, scale.original(numbers, some), (Posterior.dense(part.model, prior, found),)
+            )
 
         return estimate
-
-
-@dataclass(frozen=True)
-class _Scale:
-    """Pooled numbers in common units."""
-
-    pooled: Pool | None
-    level: Floats
-    units: Floats
-    noise: Floats
-
-    @classmethod
-    def of(cls, evidence: Evidence) -> _Scale:
-        if not evidence.numbers:
-            return cls(None, np.empty(0), np.empty(0), np.empty((0, 0)))
-        pooled = pool(evidence.numbers)
-        values = pooled.apply(evidence.numbers)
-        level, units = column_means(values), column_deviations(values)
-        units = np.where(units > 0, units, 1.0)
-        return cls(pooled, level, units, pooled.covariance / np.outer(units, units))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return () if self.pooled is None else self.pooled.columns
-
-    def _values(self, evidence: Evidence) -> Floats:
-        return np.empty((evidence.rows, 0)) if self.pooled is None else self.pooled.apply(evidence.numbers)
-
-    def observed(self, evidence: Evidence) -> Floats:
-        """The noisy numbers, a missing one as the mean."""
-        return np.nan_to_num((self._values(evidence) - self.level) / self.units)
-
-    def original(self, numbers: Floats, evidence: Evidence) -> Floats:
-        """Estimates in the units of the columns, missing where the copies lack the value."""
-        return np.where(np.isnan(self._values(evidence)), np.nan, numbers * self.units + self.level)
 
 
 def _groupings(evidence: Evidence) -> list[Categories]:
@@ -119,8 +85,10 @@ def _fitted(
     retention = part.model.retention
     shown = np.where(part.codes[:, None] == np.arange(part.size), 1.0, 0.0)
     other = (1 - retention) / part.size
-    truly = prior * (retention + other) / (prior * retention + other)  # of those who show a category, xiao2009, eq. 1
-    means = _group_means(shown, observed, truly)
+    own_share = (
+        prior * (retention + other) / (prior * retention + other)
+    )  # of those who show a category, xiao2009, eq. 1
+    means = _group_means(shown, observed, own_share)
     centres = Centres(means, _within(means, prior, observed, noise), noise, 1.0, 1e-6, prior)
     for _ in range(iterations):
         weights, _ = centres.responsibilities(observed, [own])
@@ -129,11 +97,11 @@ def _fitted(
     return part, centres, prior, float(centres.responsibilities(observed, [own])[1].mean())
 
 
-def _group_means(weights: Floats, observed: Floats, truly: Floats) -> Floats:
+def _group_means(weights: Floats, observed: Floats, own_share: Floats) -> Floats:
     """The mean of each group, drawn to 0, the overall one, as far as its few records say little."""
     counts = weights.sum(axis=0)
-    means = (weights.T @ observed) / np.maximum(counts, 1e-9)[:, None] / truly[:, None]
-    sampling = observed.var(axis=0) / np.maximum(counts, 1e-9)[:, None] / truly[:, None] ** 2
+    means = (weights.T @ observed) / np.maximum(counts, 1e-9)[:, None] / own_share[:, None]
+    sampling = observed.var(axis=0) / np.maximum(counts, 1e-9)[:, None] / own_share[:, None] ** 2
     between = np.maximum((counts[:, None] * (means**2 - sampling)).sum(axis=0) / max(counts.sum(), 1e-9), 1e-9)
     shrunk: Floats = means * between / (between + sampling)
     return shrunk
@@ -146,9 +114,3 @@ def _within(means: Floats, prior: Floats, observed: Floats, noise: Floats) -> Fl
     between = (means * prior[:, None]).T @ means
     total = np.cov(observed.T).reshape(noise.shape)
     return nearest_covariance(total - between - noise, np.ones(len(noise)))
-
-
-def _posterior(part: Categories, prior: Floats, found: Floats) -> Posterior:
-    """The probabilities of all categories as ratios to a prior."""
-    values = np.tile(np.arange(part.size), (len(found), 1))
-    return Posterior(part.model, prior, values, np.maximum(found / np.maximum(prior, 1e-300), 1e-12))

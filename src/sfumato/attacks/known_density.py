@@ -7,10 +7,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior, Records
+from sfumato.attacks._common_units import CommonUnits
 from sfumato.attacks._parameters import require_at_least
-from sfumato.attacks.evidence.pooling import Pool, pool
 from sfumato.attacks.evidence.prior import attribute_prior
-from sfumato.attacks.evidence.statistics import column_deviations, column_means
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.kernels.centres import Attribute, Centres
@@ -70,10 +69,10 @@ class KnownDensity(Attack):
         def estimate(wanted: Evidence) -> Estimate:
             numbers, posteriors = fitted.estimate(view.observed(wanted), view.attributes(wanted))
             made = [
-                _posterior(part, priors[part.model.columns], found)
+                Posterior.dense(part.model, priors[part.model.columns], found)
                 for part, found in zip(view.parts, posteriors, strict=False)
             ]
-            return Estimate(self.name, view.columns, view.original_units(numbers, wanted), tuple(made))
+            return Estimate(self.name, view.scale.columns, view.scale.original(numbers, wanted), tuple(made))
 
         return estimate
 
@@ -82,40 +81,27 @@ class KnownDensity(Attack):
 class _View:
     """How copies are read: pooled numbers in common units, the best copy of each attribute, and what is missing."""
 
-    pooled: Pool | None
-    level: Floats
-    units: Floats
+    scale: CommonUnits
     parts: tuple[Categories, ...]
     known: Records
     centres: Centres
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        return () if self.pooled is None else self.pooled.columns
-
     @classmethod
     def of(cls, evidence: Evidence, known: Records) -> _View:
-        pooled = pool(evidence.numbers) if evidence.numbers else None
+        scale = CommonUnits.of(evidence, known)
         parts = tuple(copies[0] for copies in evidence.attributes().values() if copies[0].size <= _MAX_CATEGORIES)
-        if pooled is None and not parts:
+        if not scale.columns and not parts:
             raise AttackError("the attack 'known-density' needs numbers, or attributes with few categories")
-        values = known.numbers(pooled.columns) if pooled else np.empty((len(known), 0))
-        level, units = column_means(values), column_deviations(values)
-        units = np.where(units > 0, units, 1.0)
-        numbers = np.nan_to_num((values - level) / units)
-        if len(numbers) < 2:
+        if len(known) < 2:
             raise AttackError("the attack 'known-density' needs at least two known records")
-        shape = np.cov(numbers.T).reshape(numbers.shape[1], -1) if numbers.shape[1] else np.empty((0, 0))
-        noise = pooled.covariance / np.outer(units, units) if pooled else np.empty((0, 0))
+        numbers = scale.scaled(known.numbers(scale.columns))
+        shape = np.cov(numbers.T).reshape(scale.noise.shape) if scale.columns else scale.noise
         even = np.full(len(numbers), 1 / len(numbers))
-        return cls(pooled, level, units, parts, known, Centres(numbers, shape, noise, 1.0, 1.0, even))
-
-    def _values(self, evidence: Evidence) -> Floats:
-        return np.empty((evidence.rows, 0)) if self.pooled is None else self.pooled.apply(evidence.numbers)
+        return cls(scale, parts, known, Centres(numbers, shape, scale.noise, 1.0, 1.0, even))
 
     def observed(self, evidence: Evidence) -> Floats:
         """The noisy numbers in common units; a missing one as the mean, as in known records."""
-        return np.nan_to_num((self._values(evidence) - self.level) / self.units)
+        return self.scale.scaled(self.scale.values(evidence))
 
     def attributes(self, evidence: Evidence) -> list[Attribute]:
         """The attributes, and whether each column of numbers is missing, where it is for some known record."""
@@ -126,19 +112,9 @@ class _View:
             share = np.bincount(own[own >= 0], minlength=part.size) + 0.5
             codes = shown[part.model.columns][0].codes
             found.append(Attribute(np.maximum(own, 0), codes, share / share.sum(), part.model.retention))
-        values, theirs = self._values(evidence), self.known.numbers(self.columns)
+        values, theirs = self.scale.values(evidence), self.known.numbers(self.scale.columns)
         for i in np.flatnonzero(np.isnan(theirs).any(axis=0)):
             missing, own = (np.isnan(some[:, i]).astype(np.int64) for some in (values, theirs))
             share = (np.bincount(own, minlength=2) + 0.5) / (len(own) + 1)
             found.append(Attribute(own, missing, share, _CERTAIN))
         return found
-
-    def original_units(self, numbers: Floats, evidence: Evidence) -> Floats:
-        """Estimates in the units of the columns, missing where the copies lack the value."""
-        return np.where(np.isnan(self._values(evidence)), np.nan, numbers * self.units + self.level)
-
-
-def _posterior(part: Categories, prior: Floats, found: Floats) -> Posterior:
-    """The probabilities of all categories as ratios to a prior."""
-    values = np.tile(np.arange(part.size), (len(found), 1))
-    return Posterior(part.model, prior, values, np.maximum(found / np.maximum(prior, 1e-300), 1e-12))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior
+from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack, Posterior
 from sfumato.attacks._mixed_records import MixedRecords
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.evidence.prior import attribute_prior
@@ -61,7 +61,9 @@ class LatentClass(Attack):
             shown = view.observed(some)
             classes = model.responsibilities(shown, channel)[0]
             posteriors = [
-                _posterior(part, priors[part.model.columns], model.category_posterior(shown, classes, channel, i))
+                Posterior.dense(
+                    part.model, priors[part.model.columns], model.category_posterior(shown, classes, channel, i)
+                )
                 for i, part in enumerate(view.attributes)
             ]
             return Estimate(self.name, view.columns, _numbers(view, model, shown, classes, atoms), tuple(posteriors))
@@ -112,9 +114,3 @@ def _numbers(
             out[rows, i] = one.posterior_mean(posterior, i)
     estimates: Floats = out * view.units[:size]
     return estimates
-
-
-def _posterior(part: Categories, prior: Floats, posterior: Floats) -> Posterior:
-    """The posterior of an attribute, as ratios to its prior."""
-    everything = np.broadcast_to(np.arange(part.size), posterior.shape)
-    return Posterior(part.model, prior, everything, posterior / np.maximum(prior, 1e-300))

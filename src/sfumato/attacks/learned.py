@@ -44,7 +44,7 @@ class Learned(Attack):
         if (found := training_set(evidence)) is None:
             raise self.lacks_known_records()
         training, truth = found
-        inputs = _features(training)
+        inputs = training.features()
         columns = evidence.columns
         attributes = [parts[0] for parts in evidence.attributes().values() if parts[0].size <= _LARGEST_DOMAIN]
         regressors = [_regressor(inputs, truth.numbers([name])[:, 0], self.iterations) for name in columns]
@@ -52,7 +52,7 @@ class Learned(Attack):
         uses_public = training.public is not None
 
         def estimate(some: Evidence) -> Estimate:
-            features = _features(some if uses_public else replace(some, public_data=None))
+            features = (some if uses_public else replace(some, public_data=None)).features()
             values = [regressor(features) for regressor in regressors]
             posteriors = [
                 _posterior(part, *model, features) for part, model in zip(attributes, classifiers, strict=True)
@@ -61,14 +61,6 @@ class Learned(Attack):
             return Estimate(self.name, columns, stacked, tuple(posteriors))
 
         return estimate
-
-
-def _features(evidence: Evidence) -> Floats:
-    """All columns of all copies side by side, one row per record."""
-    parts = [part.values for part in evidence.numbers]
-    parts += [part.codes[:, None].astype(np.float64) for part in evidence.categories]
-    parts += [] if evidence.public is None else [evidence.public]
-    return np.hstack(parts)
 
 
 def _regressor(inputs: Floats, truth: Floats, iterations: int) -> Any:

@@ -25,7 +25,7 @@ from sfumato.audit.measures.rare_values import RareValue, rare_category, rare_nu
 from sfumato.audit.measures.singling_out import COLUMNS, singling_out
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.covariances import correlation_dissimilarity, symmetric
+from sfumato.kernels.covariances import noise_dissimilarity, symmetric
 from sfumato.kernels.intervals import Interval
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -193,17 +193,10 @@ def _noise(released: AuditInput, copy: int) -> dict[str, Floats]:
 
 
 def _dissimilarity(original: MixedTable, noise: Mapping[str, Floats]) -> float | None:
-    """The dissimilarity of the correlations of noise and data, of records without missing numbers."""
+    """The dissimilarity of noise and data, where several numbers are perturbed together."""
     if not noise or len(noise["columns"]) < 2:
         return None
-    values = original.select(noise["columns"].tolist()).values
-    complete = values[~np.isnan(values).any(axis=1)]
-    if len(complete) < 3:
-        return None
-    covariance = np.cov(complete.T)
-    if not (np.isfinite(covariance).all() and (np.diag(covariance) > 0).all()):
-        return None
-    return correlation_dissimilarity(covariance, noise["covariance"])
+    return noise_dissimilarity(original.select(noise["columns"].tolist()).values, noise["covariance"])
 
 
 def _reconstruction(

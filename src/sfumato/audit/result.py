@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -16,7 +15,16 @@ from sfumato.audit.measures.information_loss import Utility
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.risk_utility import RiskUtilityPoint
 from sfumato.audit.survival import Survival
-from sfumato.audit.verdict import Finding, State, betrayed, quasi_identifiers, readable, standing_out, unsound, violated
+from sfumato.audit.verdict import (
+    Finding,
+    State,
+    disclosed_by_related_records,
+    quasi_identifiers,
+    readable,
+    standing_out,
+    unsound,
+    violated,
+)
 from sfumato.risk.thresholds import ThresholdResult
 
 
@@ -157,20 +165,17 @@ class Audit:
         disclosed = [risk for risk in self.disclosed_columns if decided.isdisjoint(risk.columns)]
         ranked = {risk.column for risk in self.value_risks}
         rare = self.measures.rare_values if self.measures else ()
+        named = decided | {name for one in disclosed for name in one.columns}
+        open_risks = [risk for risk in self.worst_columns if named.isdisjoint(risk.columns)]
         records = [one for one in standing_out(self.singling_out, rare, self.survival) if one.subject not in decided]
         return (
             *unsound(self.soundness, self.paths),
             *violated(self.thresholds, partial=self.partial),
             *(readable(risk, fidelity, by_rank=risk.column in ranked) for risk in disclosed),
-            *betrayed((risk for risk in self.worst_columns if self._is_open(risk, decided, disclosed)), fidelity),
+            *disclosed_by_related_records(open_risks, fidelity),
             *quasi_identifiers(self.measures.anonymity if self.measures else None),
             *records,
         )
-
-    def _is_open(self, risk: ColumnRisk, decided: set[str], disclosed: Sequence[ColumnRisk]) -> bool:
-        """Whether nothing else was said about a column."""
-        named = decided | {name for one in disclosed for name in one.columns}
-        return named.isdisjoint(risk.columns)
 
     @property
     def state(self) -> State:

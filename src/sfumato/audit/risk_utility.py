@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import ATTACKS, Attack, AttackError, Score, score
+from sfumato.attacks import ATTACKS, Attack, AttackError, Evidence, Records, Score, score
 from sfumato.audit.calibration import CONFIDENCE, TRIAL_KEY
 from sfumato.audit.measures.information_loss import Utility, utility
 from sfumato.audit.measures.mixed_table import encode
@@ -107,7 +107,7 @@ class Trial:
     def point(self, fidelity: float) -> RiskUtilityPoint:
         """Release the sample at a level, attack it, and compare it with the original."""
         copy, manifest = self._copy(fidelity)
-        recovered, column, best, accuracy = max(_recovered(self._strongest(copy, manifest, 0.95)))
+        recovered, column, best, accuracy = max(_recovered(_run_strongest(*self._evidence(copy, manifest), 0.95)))
         kept = self._utility(copy, manifest)
         return RiskUtilityPoint(self.mechanism, fidelity, recovered, column, best, kept, accuracy)
 
@@ -116,28 +116,15 @@ class Trial:
 
         With so much confidence that other noise does not change it; by the strongest attackers, or by all of the gate.
         """
-        copy, manifest = self._copy(fidelity)
-        if gate:
-            evidence, truth = copy_evidence(copy, manifest), original_records(self.rows, manifest.models)
-            scores = run_all_attacks(evidence, truth, CONFIDENCE)
-        else:
-            scores = self._strongest(copy, manifest, CONFIDENCE)
-        return max(_recovered(scores))[:3]
+        attack = run_all_attacks if gate else _run_strongest
+        return max(_recovered(attack(*self._evidence(*self._copy(fidelity)), CONFIDENCE)))[:3]
 
     def _copy(self, fidelity: float) -> tuple[pa.Table, Manifest]:
         copy = perturb_sample(self.scheme, self.row_numbers, self.rows, [Level(fidelity)], self.key)[0]
         return copy, Manifest.of(copy)
 
-    def _strongest(self, copy: pa.Table, manifest: Manifest, confidence: float) -> list[Score]:
-        evidence, truth = copy_evidence(copy, manifest), original_records(self.rows, manifest.models)
-        scores = []
-        for name in _STRONGEST:
-            attack: Attack = ATTACKS[name]()
-            try:
-                scores.append(score(attack.estimate(evidence), truth, confidence=confidence))
-            except AttackError:
-                continue
-        return scores
+    def _evidence(self, copy: pa.Table, manifest: Manifest) -> tuple[Evidence, Records]:
+        return copy_evidence(copy, manifest), original_records(self.rows, manifest.models)
 
     def _utility(self, copy: pa.Table, manifest: Manifest) -> Utility:
         """What the copy preserves, with one record in five as a test of models."""
@@ -148,6 +135,17 @@ class Trial:
         control = one_in(_CONTROL_ONE_IN, len(original))
         others = np.delete(np.arange(len(original)), control)
         return utility(original.take(others), shown.take(others), original.take(control))
+
+
+def _run_strongest(evidence: Evidence, truth: Records, confidence: float) -> list[Score]:
+    scores = []
+    for name in _STRONGEST:
+        attack: Attack = ATTACKS[name]()
+        try:
+            scores.append(score(attack.estimate(evidence), truth, confidence=confidence))
+        except AttackError:
+            continue
+    return scores
 
 
 def _recovered(scores: Sequence[Score]) -> list[tuple[float, str, str, float]]:

@@ -9,10 +9,13 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 
 from sfumato.attacks import Evidence
+from sfumato.attacks.evidence.simulation import simulate_copies
+from sfumato.attacks.evidence.statistics import column_deviations
 from sfumato.audit.audit_input import AuditInput
 from sfumato.kernels import Floats, Rows
 from sfumato.tables.columns import contiguous
@@ -32,51 +35,36 @@ def learned_values(
     evidence: Evidence, released: AuditInput, columns: Mapping[str, Margin], rows: Rows
 ) -> dict[str, list[Floats]]:
     """For each column the integers of its margin that a forest estimates for some records; nothing if it cannot."""
-    shown = _shown(evidence)
     known = released.known_rows()
-    simulated = _simulated(evidence, released, shown, known)
+    shown = np.nan_to_num(evidence.features())
+    simulated = np.nan_to_num(_simulated(evidence, released, known).features())
+    inputs = np.vstack([shown[known], simulated])
 
     def learn(name: str) -> list[Floats]:
         margin = columns[name]
         if len(margin.values or ()) > _MOST_VALUES:
             return []
         cells = margin.cells(known_values(contiguous(released.original.column(name)), margin), name)
-        taught = known[~cells.missing[known]]
-        targets = cells.integers[taught].astype(np.float64)
-        if len(taught) < 2 * _LEAF or targets.min() == targets.max():
+        present = ~cells.missing[known]
+        targets = cells.integers[known[present]].astype(np.float64)
+        if len(targets) < 2 * _LEAF or targets.min() == targets.max():
             return []
-        inputs = np.vstack([shown[taught], *(some[~cells.missing[known]] for some in simulated)])
-        answers = np.tile(targets, 1 + len(simulated))
-        return [_forest(inputs, answers, shown[rows], categories=bool(margin.values))]
+        taught, answers = inputs[np.tile(present, 1 + _SIMULATED)], np.tile(targets, 1 + _SIMULATED)
+        return [_forest(taught, answers, shown[rows], categories=bool(margin.values))]
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         return dict(zip(columns, pool.map(learn, columns), strict=True))
 
 
-def _simulated(evidence: Evidence, released: AuditInput, shown: Floats, known: Rows) -> list[Floats]:
+def _simulated(evidence: Evidence, released: AuditInput, known: Rows) -> Evidence:
     """What further copies of the known records would show: their scores with fresh noise of the published size."""
-    if len(evidence.numbers) != 1:
-        return []
-    part, rng = evidence.numbers[0], np.random.default_rng(0)
-    scores = np.nan_to_num(released.truth.take(known).numbers(part.columns))
-    within = np.sqrt(np.maximum(1 - scores.var(axis=0), 0))  # what a value leaves open of its score
-    values, vectors = np.linalg.eigh(part.covariance)
-    root = vectors * np.sqrt(np.maximum(values, 0))
-    out = []
-    for _ in range(_SIMULATED):
-        some = shown[known].copy()
-        fresh, open_ = (rng.normal(size=scores.shape) for _ in range(2))
-        some[:, : scores.shape[1]] = scores + within * open_ + fresh @ root.T
-        out.append(some)
-    return out
-
-
-def _shown(evidence: Evidence) -> Floats:
-    """All that the copies show of each record."""
-    parts = [part.values for part in evidence.numbers]
-    parts += [part.codes[:, None].astype(np.float64) for part in evidence.categories]
-    parts += [] if evidence.public is None else [evidence.public]
-    return np.nan_to_num(np.hstack(parts))
+    rows = np.tile(known, _SIMULATED)
+    records = released.truth.take(rows)
+    ranked = np.isin(records.columns, [name for part in evidence.numbers if part.copula for name in part.columns])
+    within = np.where(ranked, np.maximum(1 - column_deviations(records.values) ** 2, 0), 0) ** 0.5  # open of a score
+    values = records.values + within * np.random.default_rng(1).normal(size=records.values.shape)
+    simulated = simulate_copies(evidence, replace(records, values=values))
+    return replace(simulated, public_data=None if evidence.public is None else evidence.public[rows])
 
 
 def _forest(inputs: Floats, targets: Floats, some: Floats, *, categories: bool) -> Floats:

@@ -47,7 +47,7 @@ class Finding:
     advice: str
 
 
-BETRAYED = 0.2
+BEYOND_LEVEL = 0.2
 """By so much more than its level a column may be recovered from related records before that is a finding."""
 
 RELATED_ADVICE = (
@@ -109,7 +109,7 @@ def readable(risk: ColumnRisk, fidelity: float, *, by_rank: bool) -> Finding:
     return Finding(risk.column, fault, advice)
 
 
-def betrayed(risks: Iterable[ColumnRisk], fidelity: float) -> list[Finding]:
+def disclosed_by_related_records(risks: Iterable[ColumnRisk], fidelity: float) -> list[Finding]:
     """Columns of which related records tell much more than the level means to disclose."""
     return [
         Finding(
@@ -118,7 +118,7 @@ def betrayed(risks: Iterable[ColumnRisk], fidelity: float) -> list[Finding]:
             RELATED_ADVICE,
         )
         for risk in risks
-        if risk.attack == "smoothing" and risk.recovered > fidelity + BETRAYED
+        if risk.attack == "smoothing" and risk.recovered > fidelity + BEYOND_LEVEL
     ]
 
 

@@ -47,13 +47,22 @@ class Connection:
 
     def request(self, method: str, path: str, **options: Any) -> Any:
         """The response to a request: decoded if it is JSON, else its text."""
+        response = self._send(method, path, **options)
+        is_json = response.headers.get("content-type", "").startswith("application/json")
+        return response.json() if is_json else response.text
+
+    def content(self, path: str) -> bytes:
+        """A file of the service, byte by byte."""
+        return bytes(self._send("GET", path).content)
+
+    def _send(self, method: str, path: str, **options: Any) -> Any:
+        """The response to a request, which is no error."""
         try:
             response = self._http.request(method, API + path, **options)
         except self._errors as error:
             raise self._unavailable(error) from None
         self._check(response)
-        is_json = response.headers.get("content-type", "").startswith("application/json")
-        return response.json() if is_json else response.text
+        return response
 
     def wait(
         self, job: str, stage: Callable[[str], None] | None = None, progress: Progress | None = None

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import tempfile
-from base64 import b64decode
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import fields
@@ -312,8 +311,8 @@ class RemoteVault:
 
     def _pack(self, job: str) -> Pack:
         """The sign-off pack that an audit made."""
-        made = self._connection.request("GET", f"/jobs/{job}/pack")
-        return Pack(b64decode(made["content"]), b64decode(made["signature"]))
+        parts = [self._connection.content(f"/jobs/{job}/pack/{part}") for part in ("content", "signature")]
+        return Pack(*parts)
 
     def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
         """Record an officer's decision about the latest sign-off pack of a dataset's current version."""

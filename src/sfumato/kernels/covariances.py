@@ -120,6 +120,15 @@ def correlation(original: Floats, noise: Floats, rows: float) -> tuple[float, fl
     return r, float(np.sqrt(max(linear_variance(weights, original, noise, max(rows, 2.0)), 0.0)))
 
 
+def noise_dissimilarity(records: Floats, noise: Floats) -> float:
+    """How unlike some records their noise is, by the records without missing numbers and the columns that vary."""
+    complete = records[~np.isnan(records).any(axis=1)]
+    varies = np.flatnonzero(complete.std(axis=0) > 0) if len(complete) > 2 else np.empty(0, np.int64)
+    if len(varies) < 2:
+        return 0.0
+    return correlation_dissimilarity(np.cov(complete[:, varies].T), noise[np.ix_(varies, varies)])
+
+
 def correlation_dissimilarity(data: Floats, noise: Floats) -> float:
     """How unlike the correlations of data and noise are, from their covariances (huang2005, Definition 8.1 as printed).
 

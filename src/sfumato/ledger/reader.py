@@ -111,7 +111,7 @@ class HeadMemory:
         with self._lock:
             latest = self._latest
             same = latest is not None and latest.name == head.name
-            if not same or latest is None or (head.entries, head.accesses) >= (latest.entries, latest.accesses):
+            if not same or latest is None or (head.entries, head.accesses) > (latest.entries, latest.accesses):
                 self._latest = head
 
 

@@ -13,9 +13,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, Records, Score, score
-from sfumato.attacks.evidence.statistics import complete_records
 from sfumato.errors import AttackError, ReleaseError, UnknownMember
-from sfumato.kernels.covariances import correlation_dissimilarity
+from sfumato.kernels.covariances import noise_dissimilarity
 from sfumato.levels import Level
 from sfumato.policy.targets import CLOSED_FORM, Target
 from sfumato.tables.sampling import one_in
@@ -105,14 +104,11 @@ def _beliefs(target: Target, evidence: Evidence, truth: Records) -> list[float]:
 
 def _dissimilarities(target: Target, evidence: Evidence, truth: Records) -> list[float]:
     """How unlike data the noise is with which a column is perturbed, in each copy (huang2005, Definition 8.1)."""
-    found = []
-    for part in evidence.numbers:
-        if target.column in part.columns and part.copula is None:
-            records = complete_records(truth.numbers(part.columns))
-            varies = np.flatnonzero(records.std(axis=0) > 0) if len(records) > 2 else np.empty(0, np.int64)
-            noise = part.covariance[np.ix_(varies, varies)]
-            found.append(correlation_dissimilarity(np.cov(records[:, varies].T), noise) if len(varies) > 1 else 0.0)
-    return found
+    return [
+        noise_dissimilarity(truth.numbers(part.columns), part.covariance)
+        for part in evidence.numbers
+        if target.column in part.columns and part.copula is None
+    ]
 
 
 def run_all_attacks(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:

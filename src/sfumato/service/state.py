@@ -174,7 +174,7 @@ class State:
         return job
 
     def update_job(self, job: str, **changes: Any) -> None:
-        """Update a job's heartbeat, and any other columns."""
+        """Update a job's heartbeat, and any other columns; what was cancelled stays so, unless its work was done."""
         values = {**changes, "beat": _text(datetime.now(UTC))}
         if "result" in values:
             values["result"] = json.dumps(values["result"], allow_nan=False)
@@ -183,7 +183,10 @@ class State:
             dataset = self._dataset_of(job)
             values |= {name: self._encrypted(dataset, job, name, text) for name, text in texts.items()}
         with self._database.transaction(writes=True) as connection:
-            connection.execute(JOBS.update().where(JOBS.c.id == job, JOBS.c.state != CANCELLED).values(**values))
+            rows = JOBS.c.id == job
+            if values.get("state") != "done":  # a pack that is in the ledger must be in the job's result, too
+                rows &= JOBS.c.state != CANCELLED
+            connection.execute(JOBS.update().where(rows).values(**values))
 
     def cancel(self, job: str) -> None:
         """Cancel a job that has not finished."""

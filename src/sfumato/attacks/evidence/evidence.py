@@ -193,6 +193,13 @@ class Evidence:
         """The names of the noisy numeric columns of all copies, without repetition."""
         return tuple(dict.fromkeys(name for part in self.numbers for name in part.columns))
 
+    def features(self) -> Floats:
+        """All columns of all copies side by side, public ones included, one row per record."""
+        parts = [part.values for part in self.numbers]
+        parts += [part.codes[:, None].astype(np.float64) for part in self.categories]
+        parts += [] if self.public is None else [self.public]
+        return np.hstack(parts)
+
     def attributes(self) -> dict[tuple[str, ...], list[Categories]]:
         """The copies of each categorical attribute, the most faithful first."""
         copies: dict[tuple[str, ...], list[Categories]] = {}

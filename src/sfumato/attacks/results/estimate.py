@@ -31,6 +31,12 @@ class Posterior:
     likelihood_ratios: Floats
     """How many times as likely the copies are under each of these categories as under one that no copy shows."""
 
+    @classmethod
+    def dense(cls, model: UniformReplacement, prior: Floats, probabilities: Floats) -> Posterior:
+        """The posterior whose probabilities of all categories are given, one row per record."""
+        values = np.broadcast_to(np.arange(len(prior)), probabilities.shape)
+        return cls(model, prior, values, np.maximum(probabilities / np.maximum(prior, 1e-300), 1e-12))
+
     @property
     def columns(self) -> tuple[str, ...]:
         """The columns of the attribute."""

@@ -110,12 +110,6 @@ def get_report(request: Request, job: JobId, caller: Reader) -> HTMLResponse:  #
     return HTMLResponse(report, headers={"Content-Security-Policy": _REPORT_POLICY, "X-Frame-Options": "SAMEORIGIN"})
 
 
-@router.get("/jobs/{job}/pack")
-def get_pack(request: Request, job: JobId, caller: Reader) -> schemas.SignOffPack:  # noqa: ARG001
-    """Get the signed sign-off pack of an audit."""
-    return _pack(request, job)
-
-
 @router.get("/jobs/{job}/pack/{part}", response_class=Response)
 def download_pack(
     request: Request,
@@ -124,23 +118,20 @@ def download_pack(
     caller: Reader,  # noqa: ARG001
 ) -> Response:
     """Download the sign-off pack of an audit, or the signature that belongs beside it."""
-    pack = _pack(request, job)
-    suffix = f".{pack.format}" + (".sig" if part == "signature" else "")
-    kind = "application/json" if part == "signature" else {"pdf": "application/pdf", "html": "text/html"}[pack.format]
-    headers = {"Content-Disposition": f'attachment; filename="sign-off-{job}{suffix}"'}
-    return Response(b64decode(getattr(pack, part)), media_type=kind, headers=headers)
-
-
-def _pack(request: Request, job: str) -> schemas.SignOffPack:
-    found = context_of(request).state.pack(job)
-    if not found:
+    pack = context_of(request).state.pack(job)
+    if not pack:
         raise UnknownSubject(f"the job {job} has no sign-off pack")
-    return schemas.SignOffPack.model_validate(found)
+    kind = {"pdf": "application/pdf", "html": "text/html"}[pack["format"]]
+    suffix = f".{pack['format']}"
+    if part == "signature":
+        kind, suffix = "application/json", f"{suffix}.sig"
+    headers = {"Content-Disposition": f'attachment; filename="sign-off-{job}{suffix}"'}
+    return Response(b64decode(pack[part]), media_type=kind, headers=headers)
 
 
 @router.delete("/jobs/{job}")
 def cancel_job(request: Request, job: JobId, caller: Writer) -> Job:
-    """Cancel a job that waits or runs; a running one stops at its next step, and stores no result."""
+    """Cancel a job that waits or runs; a running one stops at its next step, unless it was the last."""
     state = context_of(request).state
     state.cancel(job)
     return get_job(request, job, caller)

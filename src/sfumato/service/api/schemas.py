@@ -174,14 +174,6 @@ class NewDecision(Body):
     approved: bool = True
 
 
-class SignOffPack(BaseModel):
-    """A sign-off pack and its signature, in base 64."""
-
-    format: Literal["pdf", "html"]
-    content: str
-    signature: str
-
-
 class NewVerification(Body):
     """Options for the verification of the vault."""
 
