@@ -1,4 +1,4 @@
-"""Commands for single copies: `fetch`, `declare` (the noise of foreign tables), `show` and `check`."""
+"""Commands for single copies: `fetch`, `declare` and `adopt` (copies by other software), `show` and `check`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import as_json_option, print_result, progress
+from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
 from sfumato.cli.vault_options import connect_service
 
 if TYPE_CHECKING:
@@ -95,6 +95,58 @@ def declare(
     text = "\n".join([f"Wrote {sidecar(table)}.", "", *_description(manifest)])
     attack = "llse" if mapped is None else "known-input"
     print_result(json.loads(manifest.dumps()), as_json, text, f"sfumato attack {attack} {table}")
+
+
+@click.command()
+@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("earlier", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Write the policy here.")
+@click.option("--joined", type=click.Path(path_type=Path), required=True, help="Write the table to release from here.")
+@click.option("--id", "ids", multiple=True, help="A column that identifies records; may be repeated.")
+@click.option("--noise", "noises", multiple=True, help="Known noise of a column, as income=gaussian:sd=3; repeatable.")
+@click.option("--dataset", help="A name for the dataset; by default that of the file.")
+@as_json_option
+def adopt(
+    table: Path,
+    earlier: Path,
+    output: Path,
+    joined: Path,
+    ids: tuple[str, ...],
+    noises: tuple[str, ...],
+    dataset: str | None,
+    as_json: bool,
+) -> None:
+    """Go on safely after a copy of TABLE was given out: EARLIER, made by other software with normal noise.
+
+    Drafts a policy whose level `earlier` is that copy: all further copies lie on one path with it, so that recipients
+    who combine them with it learn nothing beyond the best. Refused where the noise does not fit.
+    """
+    import pyarrow.parquet as pq
+
+    from sfumato.release.adoption import EARLIER, adopt
+    from sfumato.release.stated_noise import StatedNoise
+    from sfumato.tables.atomic import atomic_path, write_text
+
+    check_new_file(joined, (".parquet",))
+    check_new_file(output, (".toml",))
+    stated = [StatedNoise.parse(text) for text in noises]
+    sizes = {one.column: one.value for one in stated if one.column and one.kind == "gaussian"}
+    if len(sizes) < len(stated):
+        raise click.UsageError("earlier copies are adopted where they have normal noise: --noise income=gaussian:sd=3")
+    made = adopt(table, earlier, by=ids, sizes=sizes, dataset=dataset or table.stem)
+    with atomic_path(joined) as path:
+        pq.write_table(made.table, path)
+    write_text(output, made.policy.dumps())
+    fidelity = made.policy.settings["adopted"]["fidelity"]
+    lines = [f"{name}: normal noise with standard deviation {sd:g}" for name, sd in made.sizes.items()]
+    lines += [f"{name} was given out as it is: no noise can take that back." for name in made.unchanged]
+    lines += [
+        "",
+        f"The earlier copy is the level {EARLIER!r}, of fidelity {fidelity:g}. Grant it to those who have it.",
+    ]
+    data = {"adopted": made.sizes, "fidelity": fidelity, "unchanged": list(made.unchanged)}
+    text = "\n".join([f"Wrote {output} and {joined}.", "", *lines])
+    print_result(data, as_json, text, f"sfumato add {joined} --policy {output}")
 
 
 @click.command()

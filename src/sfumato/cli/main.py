@@ -45,6 +45,7 @@ for command in (
     release.release,
     copies.fetch,
     copies.declare,
+    copies.adopt,
     copies.show,
     copies.check,
     mine.mine,

@@ -42,6 +42,8 @@ class Example:
     """The settings of all columns together."""
     keeps_nulls: bool = True
     """Whether a missing value is missing in a copy too."""
+    given: Mapping[str, float] = field(default_factory=dict)
+    """Further columns: the first one with normal noise of this standard deviation, as it was given out earlier."""
 
 
 class Summary(abc.ABC):

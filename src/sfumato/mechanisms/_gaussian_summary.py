@@ -83,6 +83,11 @@ class Moments(Summary):
         count = len(self.extent.low)
         return int(self.sums[count:, count:].min())
 
+    def given_rows(self, column: int) -> int:
+        """The number of rows in which a column has a value."""
+        count = len(self.extent.low)
+        return int(self.sums[count + column, count + column])
+
     def mismatch(self) -> float:
         """How much the covariances may fail to fit each other, because nulls made them use different rows."""
         count = len(self.extent.low)

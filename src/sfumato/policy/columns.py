@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +11,7 @@ from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError, nearest
 from sfumato.policy.document import PolicyDocument
-from sfumato.policy.roles import DROP
+from sfumato.policy.roles import DROP, PLAIN_ROLES
 
 
 def fields_by_source(columns: Sequence[str], fields: list[pa.Field], source: pa.Schema) -> dict[str, list[pa.Field]]:
@@ -47,6 +48,20 @@ def check_columns(policy: PolicyDocument, schema: pa.Schema) -> None:
             f"the policy must give every column a role, and does not mention {', '.join(map(repr, unknown))}; give "
             f'each a role, or set `default = "{DROP}"`'
         )
+    _check_read(policy)
+
+
+def _check_read(policy: PolicyDocument) -> None:
+    """Refuse a role for a column that is read for the noise of another one, and must never be shown."""
+    readers = Counter(name for mechanism in policy.mechanisms() for name in mechanism.columns)
+    for name, count in readers.items():
+        column = policy.columns.get(name)
+        role = policy.default if column is None else column.role
+        if count > 1 or (role in PLAIN_ROLES and role != DROP):
+            raise PolicyError(
+                f"column {name!r} is what was given out earlier of another one: it is read, and must not be shown; "
+                f'write `{name} = "{DROP}"`'
+            )
 
 
 def _is_hidden(policy: PolicyDocument, name: str) -> bool:

@@ -155,7 +155,7 @@ class TableLayout:
         visible = set(names if self.view.columns is None else self.view.columns)
         for mechanism, scheme in self.fitted:
             missing = set(scheme.columns) - visible
-            if scheme.columns != mechanism.columns and missing and missing != set(scheme.columns):
+            if mechanism.is_linear_map and missing and missing != set(scheme.columns):
                 raise PolicyError(
                     f"columns that were rotated or projected together are shown together; add "
                     f"{', '.join(sorted(missing))}"

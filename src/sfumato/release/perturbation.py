@@ -35,7 +35,8 @@ DigestedBatch = tuple[pa.RecordBatch, bytes]
 
 def numbered_rows(layout: TableLayout, source: Source) -> Iterator[NumberedBatch]:
     """The visible rows in batches, with the columns that are needed and the numbers of the rows in the table."""
-    needed = [name for name in source.schema.names if layout.role(name) != DROP]
+    read = {name for mechanism in layout.mechanisms for name in mechanism.columns}
+    needed = [name for name in source.schema.names if layout.role(name) != DROP or name in read]
     numbered = (batch.append_column(_ROW, pa.array(rows)) for rows, batch in source.numbered_batches(needed))
     for batch in rebatched(map(layout.view.filter, numbered)):
         yield batch.column(_ROW).to_numpy(), batch.select(needed)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato import models
 from sfumato.errors import SfumatoError
@@ -64,8 +65,13 @@ class Subject:
 
     def table_of(self, draw: np.random.Generator) -> pa.Table:
         """Rows with nulls from a generator."""
-        columns = {}
+        columns: dict[str, pa.Array] = {}
         for name in self.fitted.columns:
+            if name in self.example.given:
+                first = columns[self.fitted.columns[0]]
+                noise = draw.normal(0, self.example.given[name], ROWS)
+                columns[name] = pc.add(first, pa.array(noise, mask=draw.random(ROWS) < 0.1))
+                continue
             letters = np.array(list("abcde"))[draw.integers(0, 5, ROWS)]
             values = draw.normal(5, 2, ROWS) if self.example.content == "numbers" else letters
             columns[name] = pa.array(values, mask=draw.random(ROWS) < 0.1)
