@@ -105,7 +105,8 @@ def fresh() -> dict[str, Array]:
 @pytest.mark.parametrize(
     ("number", "rows", "least"),
     [
-        (2, ROWS, 0.8),
+        (2, ROWS // 2, 0.75),
+        pytest.param(2, ROWS, 0.8, marks=pytest.mark.slow),
         *(pytest.param(n, ROWS, least, marks=pytest.mark.slow) for n, least in LEAST_RECOVERED.items()),
         *(pytest.param(n, 10 * ROWS, 0.8, marks=pytest.mark.slow) for n in (1, 2, 3, 4, 5)),
     ],

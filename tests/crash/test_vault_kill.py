@@ -27,7 +27,7 @@ TOUCHES_FILES = {"add", "update", "append", "release", "release-csv", "backup", 
 @pytest.mark.parametrize(
     ("operation", "kind", "every"),
     [
-        ("grant", "sqlite", 4),  # one runs always, the others in the sweep
+        ("grant", "sqlite", 8),  # one runs always, the others in the sweep
         *(
             pytest.param(operation, kind, 1, marks=pytest.mark.slow)
             for operation in OPERATIONS

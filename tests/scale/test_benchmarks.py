@@ -21,6 +21,7 @@ def scale(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name, None)
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_the_number_of_rows(scale: Any) -> None:
     """Peak memory of a process from 8,000,000 to 20,000,000 cells, in files as large as those of a large dataset."""
     lines = list(scale.rows((4_000_000, 10_000_000)))
@@ -30,6 +31,7 @@ def test_memory_does_not_grow_with_the_number_of_rows(scale: Any) -> None:
     assert all(line.ours > 0 for line in lines)
 
 
+@pytest.mark.slow
 def test_clusters_are_measured_against_threads(scale: Any) -> None:
     [line] = scale.clusters(20_000, sizes=(1,), kinds=("Dask",))
     assert line.name == "80,000 cells, 32 files, Dask, workers: 1"
