@@ -139,3 +139,27 @@ def test_a_perturbed_group_discloses_what_its_records_share() -> None:
     assert after < 0.2
     wages = [one.number("wage").error.attack.estimate for one in (alone, together)]
     assert abs(wages[1] - wages[0]) < 0.03  # wages have no group
+
+
+def test_repeated_records_are_recognised_and_averaged() -> None:
+    """Four visits of each patient, in no order and without an identifier; the same table with fresh patients."""
+    rng = np.random.default_rng(6)
+    mixing = rng.normal(size=(12, 12))
+
+    def table(repeats: int) -> pa.Table:
+        people = rng.normal(size=(4000 // repeats, 12)) @ mixing
+        visits = rng.permutation(np.repeat(np.arange(len(people)), repeats))
+        ward = np.array(list("abcd"))[(people[:, 0] > 0) + 2 * (people[:, 1] > 0)]
+        return pa.table({**{f"x{i}": people[visits, i] for i in range(12)}, "ward": ward[visits]})
+
+    errors, wards = {}, {}
+    for repeats in (4, 1):
+        evidence, truth = attacked(table(repeats), 0.9)
+        for name in ("bayes", "repeated-records"):
+            found = scored(name, evidence, truth)
+            errors[repeats, name] = np.mean([one.error.attack.estimate for one in found.numbers])
+        wards[repeats] = found.categories[0].success.attack.estimate
+    assert errors[4, "bayes"] > 0.09
+    assert errors[4, "repeated-records"] < 0.06
+    assert wards[4] > wards[1] + 0.03
+    assert errors[1, "repeated-records"] < errors[1, "bayes"] + 0.02  # nobody is there twice, and nobody is found

@@ -72,7 +72,10 @@ STEPS = [
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize(
     "step",
-    [pytest.param(s, id=f"{s[1]}.{s[2]}-{s[3]}", marks=[] if s[2:] == ("replace", 2) else [pytest.mark.slow]) for s in STEPS],
+    [
+        pytest.param(s, id=f"{s[1]}.{s[2]}-{s[3]}", marks=[] if s[2:] == ("replace", 2) else [pytest.mark.slow])
+        for s in STEPS
+    ],
 )
 def test_killed_at_every_step(
     job: tuple[Path, list[str], bytes], tmp_path: Path, step: tuple[str, str, str, int], when: str

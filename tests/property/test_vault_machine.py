@@ -178,7 +178,11 @@ class VaultMachine(RuleBasedStateMachine):
 
 @pytest.mark.parametrize(
     ("kind", "examples"),
-    [("sqlite", 4), pytest.param("sqlite", 12, marks=pytest.mark.slow), pytest.param("postgresql", 12, marks=pytest.mark.slow)],
+    [
+        ("sqlite", 4),
+        pytest.param("sqlite", 12, marks=pytest.mark.slow),
+        pytest.param("postgresql", 12, marks=pytest.mark.slow),
+    ],
 )
 def test_vault_machine(kind: str, examples: int, request: pytest.FixtureRequest) -> None:
     server = None if kind == "sqlite" else request.getfixturevalue("postgres")

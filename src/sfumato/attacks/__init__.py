@@ -113,7 +113,7 @@ class Attack(abc.ABC):
     imputes_missing: ClassVar[bool] = False
     """Whether it estimates missing values too, from the other columns."""
     cost: ClassVar[float] = 0.1
-    """Seconds that it takes on some 12,000 records with twenty columns, roughly: for estimates of the time left."""
+    """Seconds that it takes on some 10,000 records with twenty columns, roughly: for estimates of the time left."""
     unit_tolerance: ClassVar[float] = 1e-5
     """How much estimates may change when columns are measured in other units, in standard deviations."""
     example: ClassVar[Mapping[str, Any]] = {}

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sfumato.attacks import ATTACKS, Attack, Evidence, Records, Score, score
 from sfumato.audit.best_estimates import BestEstimates
@@ -16,6 +14,7 @@ from sfumato.audit.result import AttackRun, SkippedAttack
 from sfumato.audit.steps import Steps
 from sfumato.errors import AttackError, NumericalFailure
 from sfumato.kernels import Rows
+from sfumato.kernels.threads import in_threads
 
 Outcome = Score | SkippedAttack
 """The result of one attack by one adversary."""
@@ -82,9 +81,8 @@ def run_attacks(
 
     steps.plan(sum(attack.cost for _, attack in jobs) / cores)
 
-    # one attack per core: a library that started its own threads for each would slow all of them down
-    with threadpool_limits(1), ThreadPoolExecutor(cores) as pool:
-        outcomes = {(i, attack.name): found for (i, attack), found in zip(jobs, pool.map(run, jobs), strict=True)}
+    found = in_threads(run, jobs)
+    outcomes = {(i, attack.name): outcome for (i, attack), outcome in zip(jobs, found, strict=True)}
     return [
         _attack_run(adversary.name, (outcomes[_source(i, adversary, attack), attack.name] for attack in attacks))
         for i, adversary in enumerate(adversaries)

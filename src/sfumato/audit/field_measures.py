@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sfumato.attacks import Records
 from sfumato.audit.audit_input import AuditInput
@@ -27,6 +25,7 @@ from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.covariances import noise_dissimilarity, symmetric
 from sfumato.kernels.intervals import Interval
+from sfumato.kernels.threads import in_threads
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.unchanged import Unchanged
@@ -105,8 +104,7 @@ def field_measures(
     if len(released.copies) > 1 and reconstructed is not None:
         estimated = [name for name in quasi if name in reconstructed[0].columns]
         jobs.append(lambda: _record_risks("all copies, best estimates", *reconstructed, {}, estimated))
-    with threadpool_limits(1), ThreadPoolExecutor(2) as pool:
-        found = [job.result() for job in [pool.submit(job) for job in jobs]]
+    found = in_threads(lambda job: job(), jobs, 2)
     rare, unchanged = rare_values(released, best, unknown), _anonymity(released, copy, rows)
     return FieldMeasures(tuple(found), rare, unchanged, _dissimilarity(original, _noise(released, copy)))
 

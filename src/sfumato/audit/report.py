@@ -229,7 +229,8 @@ def _method(audit: Audit) -> str:
         f"itself that the copies match their manifests; their false-alarm rate is {messages.false_alarm_rate(audit)} "
         "per audit of sound copies. Membership is not protected. Columns released unchanged may be quasi-identifiers; "
         "they are not protected, and attacks may use them. Each record is taken for that of another person: several "
-        "records of one person can be averaged by those who recognise them, which no attack here tries.</p>"
+        "records of one person can be averaged by those who know that they belong together; the attack "
+        "repeated-records recognises those that are alike.</p>"
         + pages.table(["attack", "description", "reference"], rows, texts=3)
         + (f"<p>Not run on all copies:</p><ul>{skipped}</ul>" if skipped else "")
     )

@@ -139,7 +139,9 @@ def _limits(audit: Audit) -> Section:
         "is nearly as good as the original; other releases of the same records that this vault did not make; theft of "
         "the key.",
         "Each record is taken for that of another person. Several records of one person (visits, purchases) have noise "
-        "of their own, which can be averaged by those who recognise them; that is not assessed here.",
+        "of their own, which can be averaged by those who recognise them: the attack repeated-records does so where "
+        "their copies are alike, among the records that were assessed; those who know which records belong "
+        "together do better.",
         f"Not run, since they concern other kinds of perturbation or need what these copies lack: {skipped}."
         if skipped
         else "",

@@ -6,9 +6,7 @@ only what known records look like tells them apart.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -18,6 +16,7 @@ from sfumato.attacks.evidence.simulation import simulate_copies
 from sfumato.attacks.evidence.statistics import column_deviations
 from sfumato.audit.audit_input import AuditInput
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.threads import in_threads
 from sfumato.tables.columns import contiguous
 from sfumato.tables.margin import Margin, known_values
 
@@ -52,8 +51,7 @@ def learned_values(
         taught, answers = inputs[np.tile(present, 1 + _SIMULATED)], np.tile(targets, 1 + _SIMULATED)
         return [_forest(taught, answers, shown[rows], categories=bool(margin.values))]
 
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return dict(zip(columns, pool.map(learn, columns), strict=True))
+    return dict(zip(columns, in_threads(learn, columns), strict=True))
 
 
 def _simulated(evidence: Evidence, released: AuditInput, known: Rows) -> Evidence:

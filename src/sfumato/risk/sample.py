@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
-from threadpoolctl import threadpool_limits
 
 from sfumato.attacks import Evidence, Knowledge, MappedRows, Records, breached
 from sfumato.attacks.known_sample import KnownSample
 from sfumato.errors import AttackError, ReleaseError
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.threads import in_threads
 from sfumato.models.rotation import Rotation
 from sfumato.risk.breach import BREACHED_SHARE, EPSILONS, baseline_breach, is_breached
 from sfumato.risk.linear_map_simulation import simulated_rows
@@ -59,9 +58,8 @@ def assess_sample_risk(records: Floats, model: Rotation, size: int) -> SampleRis
 
     """
     held_out = one_in(_HELD_OUT, len(records))
-    with threadpool_limits(1), ThreadPoolExecutor(RUNS) as pool:
-        runs = [pool.submit(_breached_shares, records, model, held_out, size, run) for run in range(RUNS)]
-        means = np.mean([run.result() for run in runs], axis=0)
+    runs = in_threads(lambda run: _breached_shares(records, model, held_out, size, run), range(RUNS), RUNS)
+    means = np.mean(runs, axis=0)
     return SampleRisk(size, tuple(map(float, means)))
 
 
