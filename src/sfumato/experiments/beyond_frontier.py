@@ -21,6 +21,8 @@ from sfumato.levels import Level
 from sfumato.release.policy import Policy
 
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
+_LABELLED = 0.2
+"""The lowest level that is named in the picture."""
 OPTIONS = {"gaussian": 'role = "gaussian"', "uniform": 'role = "uniform", domain = { min = 1, max = 10 }'}
 """The policy of every column under each mechanism."""
 
@@ -71,9 +73,10 @@ class Frontier(Experiment):
                 for v in levels
             ]
             axis.plot(*zip(*points, strict=True), marker=MARKERS[i], color=COLOURS[i], label=name)
+            beside = {"gaussian": (-6, -11), "uniform": (4, 4)}.get(name)
             for (x, y), level in zip(points, levels, strict=True):
-                if name != "rotation":
-                    axis.annotate(f"{level:g}", (x, y), textcoords="offset points", xytext=(4, 4), fontsize=7)
+                if beside and level >= _LABELLED:  # the lowest lie too close to each other
+                    axis.annotate(f"{level:g}", (x, y), textcoords="offset points", xytext=beside, fontsize=7)
         axis.set_xlabel("residual error of the best attack (share of variance)")
         axis.set_ylabel("accuracy of nearest neighbours (%)")
         axis.grid(alpha=0.25)

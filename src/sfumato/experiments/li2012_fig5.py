@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.experiments import Claim, Experiment, Job, _census, claim, distinct, select, to_table
 from sfumato.experiments._census import OURS
@@ -58,7 +59,8 @@ class Figure5(Experiment):
         return to_table(out)
 
     def draw(self, figure: Any, table: pa.Table) -> None:
-        """Plot one panel per L."""
+        """Plot one panel per L, up to the paper's largest M; the table has more."""
+        table = table.filter(pc.less_equal(table.column("M"), 30))
         for axis, share in zip(figure.subplots(1, 3, sharey=True), SHARES, strict=True):
             lines(axis, table, "M", "seconds", "series", L=share)
             axis.set_title(f"L = ⌊{share}⌋", fontsize=9.5, loc="right")

@@ -45,6 +45,7 @@ class Figure6(Experiment):
             who, x = (select(table, column, distribution=name)[0] for column in ("who", "x"))
             axis.set_title(f"({letter}) {name}: i = {who}, x = {x}", fontsize=8.5, loc="right")
             axis.set_yscale("log")
+            axis.yaxis.set_minor_formatter(lambda _value, _position: "")
             axis.set_xlabel("y")
             axis.set_ylabel("Pr[Y = y | X = x]")
         legend_above(figure.axes[0], 2)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from sfumato.experiments import Claim, Experiment, Job, claim, select, to_table
 from sfumato.experiments._paper_algorithms import MultiPert
-from sfumato.experiments._plotting import legend, lines
+from sfumato.experiments._plotting import legend_above, lines
 
 ORDERS = ("random", "ascending", "descending")
 SIZE = 50
@@ -60,7 +60,7 @@ class Figure8a(Experiment):
         axis.set_xlabel("number m of recipients so far")
         axis.set_ylabel("values stored per tuple (mean)")
         axis.set_ylim(0, 8)
-        legend(axis, 2, loc="upper left")
+        legend_above(axis, 4)
 
     def claims(self, table: pa.Table) -> list[Claim]:
         """Check the bound, and the order of the arrival orders."""
