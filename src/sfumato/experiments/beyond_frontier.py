@@ -16,8 +16,12 @@ from sfumato.attacks import ATTACKS
 from sfumato.attacks.evidence.arrays import linear_map_model, mapped_copy, noisy_copy, random_orthogonal
 from sfumato.experiments import Claim, Experiment, Job, _data, claim, distinct, select, to_table
 from sfumato.experiments._plotting import COLOURS, MARKERS, legend
+from sfumato.kernels.covariances import symmetric
 from sfumato.keys.key import Key
 from sfumato.levels import Level
+from sfumato.models import of_type
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
 
 LEVELS = (0.9, 0.75, 0.6, 0.45, 0.3, 0.2, 0.1, 0.05)
@@ -125,14 +129,15 @@ def _perturbed(role: str, levels: Sequence[float], values: Any, labels: Any, key
     ladder = "".join(f"l{i} = {f}\n" for i, f in enumerate(levels))
     columns = "".join(f"c{i} = {{ {OPTIONS[role]} }}\n" for i in range(9))
     scheme = Policy.loads(f'dataset = "d"\norder = "keep"\n[levels]\n{ladder}[columns]\n{columns}').fit(table)
-    residual_error = _noise_error if role == "gaussian" else _replacement_error
     for level in levels:
         copy = scheme.release(table, Level(level), key)
         observed = np.column_stack([copy.column(f"c{i}").to_numpy() for i in range(9)]).astype(float)
         yield {
             "mechanism": role,
             "level": level,
-            "privacy": residual_error(observed, values, level),
+            "privacy": _noise_error(copy, observed, values)
+            if role == "gaussian"
+            else _replacement_error(observed, values, level),
             "utility": _accuracy(observed, labels),
         }
 
@@ -158,9 +163,10 @@ def _residual_error(estimate: Any, original: Any) -> float:
     return float((((estimate - original) ** 2).mean(axis=0) / original.var(axis=0)).mean())
 
 
-def _noise_error(observed: Any, original: Any, level: float) -> float:
-    """The residual error of the attack `bayes` on a copy with Gaussian noise."""
-    evidence = noisy_copy(observed, np.cov(original.T) * (1 / level - 1))
+def _noise_error(copy: pa.Table, observed: Any, original: Any) -> float:
+    """The residual error of the attack `bayes` on a copy with Gaussian noise, by the covariance that it publishes."""
+    [model] = of_type(Manifest.of(copy).models, GaussianNoise)
+    evidence = noisy_copy(observed, symmetric(model.covariance))
     return _residual_error(ATTACKS["bayes"]().estimate(evidence).values, original)
 
 
