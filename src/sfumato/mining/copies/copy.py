@@ -138,9 +138,13 @@ class Copy:
     def is_numeric(self, name: str) -> bool:
         """Whether a column holds numbers, dates or times rather than categories."""
         kind = self.source.schema.field(name).type
-        number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
         time = pa.types.is_date(kind) or pa.types.is_timestamp(kind) or pa.types.is_duration(kind)
-        return bool(number or time) and self.replacement_model(name) is None
+        return bool(self.is_number(name) or time) and self.replacement_model(name) is None
+
+    def is_number(self, name: str) -> bool:
+        """Whether the values of a column are numbers, be it as categories."""
+        kind = self.source.schema.field(name).type
+        return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind))
 
     def clip_bounds(self, name: str) -> tuple[float, float] | None:
         """The bounds that a numeric column was clipped to before noise was added, if they are known as numbers.

@@ -14,17 +14,17 @@ from sfumato.errors import MiningError
 from sfumato.kernels.intervals import Interval
 from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.density import Density
-from sfumato.mining.features.contingency import MAX_CELLS, factors_of
-from sfumato.mining.frequencies import Frequencies
-from sfumato.mining.moments import Moments
-from sfumato.mining.report.capabilities import capabilities, rows_for_count
-from sfumato.mining.report.preserved import (
+from sfumato.mining.copies.preserved import (
     preserved_frequencies,
     preserved_moments,
     preserved_quantiles,
     rank_correlations,
 )
+from sfumato.mining.density import Density
+from sfumato.mining.features.contingency import MAX_CELLS, factors_of
+from sfumato.mining.frequencies import Frequencies
+from sfumato.mining.moments import Moments
+from sfumato.mining.report.capabilities import capabilities, rows_for_count
 from sfumato.release.manifest import Manifest
 
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)

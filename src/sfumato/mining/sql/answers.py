@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from sfumato.errors import MiningError
 from sfumato.mining.copies.confidence import critical_value
@@ -21,9 +22,13 @@ from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.quantiles import Bins
 from sfumato.mining.features.contingency import perturbed_factors
 from sfumato.mining.sql.cells import Cells, NoisyRange, estimated_answer
+from sfumato.mining.sql.formulas import evaluated
 from sfumato.mining.sql.margin_answers import margin_answer
 from sfumato.mining.sql.numbers import as_number
-from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, parse, quoted, run
+from sfumato.mining.sql.outputs import STATISTICS, Output
+from sfumato.mining.sql.parser import Query, parse
+from sfumato.mining.sql.statistics import check_statistic, statistic
+from sfumato.mining.sql.syntax import Predicate, new_session, quoted, run
 
 
 def ask(copy: Any, query: str, *, confidence: float = 0.95) -> pa.Table:
@@ -33,18 +38,74 @@ def ask(copy: Any, query: str, *, confidence: float = 0.95) -> pa.Table:
 
     Queries that cannot be corrected for noise are refused.
     """
-    width, best = critical_value(confidence), Copy.of(copy)
+    critical_value(confidence)  # refuses what is none
+    best = Copy.of(copy)
     parsed = parse(query, best.column_names)
-    _check(best, parsed)
-    preserved = any(map(best.copula_model, parsed.columns))
-    answer = (
-        margin_answer(best, parsed, width) if preserved else estimated_answer(_counted(best, parsed), parsed, width)
-    )
+    parts = _parts(parsed)
+    for part in parts:
+        _check(best, part)
+    answer = _joined(parsed, parts, [_answered(best, part, confidence) for part in parts])
     if parsed.ordering is None:
         return answer
     session = new_session()
     session.register("answer", answer)
     return run(session, parsed.ordering)
+
+
+def _parts(query: Query) -> list[Query]:
+    """The queries that answer one: with the conditions of each FILTER, with each width, and for each statistic."""
+    groups = tuple(Output(name, "", name) for name in query.groups)
+    aggregates = [output for output in query.outputs if output.function and output.function not in STATISTICS]
+    parts = []
+    for conditions, together in dict.fromkeys((output.filter, output.together) for output in aggregates):
+        own = [output for output in aggregates if (output.filter, output.together) == (conditions, together)]
+        parts.append(Query((*groups, *own), query.groups, (*query.predicates, *conditions)))
+    statistics = [output for output in query.outputs if output.function in STATISTICS]
+    return parts + [Query((output,), query.groups, query.predicates) for output in statistics]
+
+
+def _answered(copy: Copy, query: Query, confidence: float) -> pa.Table:
+    """The answer to a query with the same conditions for all its outputs; intervals of several hold at once."""
+    one = query.outputs[-1]
+    confidence = 1 - (1 - confidence) / one.together
+    if one.function in STATISTICS:
+        found = statistic(copy, one, confidence)
+        ends = {"": found.estimate, "_low": found.low, "_high": found.high}
+        return pa.table({f"{one.name}{end}": [value] for end, value in ends.items()})
+    width = critical_value(confidence)
+    if any(map(copy.copula_model, query.columns)):
+        return margin_answer(copy, query, width)
+    return estimated_answer(_counted(copy, query), query, width)
+
+
+def _joined(query: Query, parts: list[Query], answers: list[pa.Table]) -> pa.Table:
+    """The results of a query from the answers to its parts."""
+    found, rows = _aligned(query, parts, answers)
+    columns: dict[str, Any] = {}
+    for result in query.results:
+        if isinstance(result.formula, Output) and not result.formula.function:
+            columns[result.name] = found[result.formula]
+        else:
+            ends = zip(("", "_low", "_high"), evaluated(result.formula, found, rows), strict=True)
+            columns |= {f"{result.name}{end}": values for end, values in ends}
+    return pa.table(columns)
+
+
+def _aligned(query: Query, parts: list[Query], answers: list[pa.Table]) -> tuple[dict[Output, Any], int]:
+    """The columns of each output in the order of all groups, and their number; null where conditions leave none."""
+    keys = [list(zip(*(one.column(name).to_pylist() for name in query.groups), strict=True)) for one in answers]
+    rows = list(dict.fromkeys(key for part in keys for key in part)) if query.groups else [()]
+    found: dict[Output, Any] = {}
+    for part, answer, own in zip(parts, answers, keys, strict=True):
+        at = {key: i for i, key in enumerate(own)} if query.groups else {(): 0}
+        aligned = answer.take(pa.array([at.get(key) for key in rows], pa.int64()))
+        for output in part.outputs:
+            if output.function:
+                found[output] = tuple(aligned.column(f"{output.name}{end}") for end in ("", "_low", "_high"))
+            else:
+                values = aligned.column(output.name)
+                found[output] = pc.coalesce(found[output], values) if output in found else values
+    return found, len(rows)
 
 
 def _check(copy: Copy, query: Query) -> None:
@@ -58,7 +119,7 @@ def _check(copy: Copy, query: Query) -> None:
             f"conditions may be on one numeric column with noise, and {' and '.join(sorted(noisy))} are; keep only one"
         )
     for output in query.outputs:
-        _check_output(copy, output, noisy)
+        _check_output(copy, query, output, noisy)
 
 
 def _check_columns(copy: Copy, query: Query) -> None:
@@ -94,8 +155,11 @@ def _check_predicate(copy: Copy, predicate: Predicate) -> None:
         )
 
 
-def _check_output(copy: Copy, output: Output, noisy: set[str]) -> None:
+def _check_output(copy: Copy, query: Query, output: Output, noisy: set[str]) -> None:
     if not output.column or not output.function:
+        return
+    if output.function in STATISTICS:
+        check_statistic(copy, query, output)
         return
     if output.function != "count":
         _check_sum(copy, output, noisy)
@@ -108,6 +172,8 @@ def _check_output(copy: Copy, output: Output, noisy: set[str]) -> None:
 
 
 def _check_sum(copy: Copy, output: Output, noisy: set[str]) -> None:
+    if copy.replacement_model(output.column) and copy.is_number(output.column):
+        return  # categories that are numbers, with replacements that are independent of all noise
     if not copy.is_numeric(output.column):
         raise MiningError(
             f"{output.function}({output.column}) needs numbers, and {output.column!r} holds categories; use count(*)"
@@ -142,16 +208,17 @@ def _plan(copy: Copy, query: Query) -> _Plan:
     filters = [p for p in query.predicates if all(copy.unchanged_model(name) for name in p.columns)]
     ranges = [p for p in query.predicates if _noisy_columns(copy, p)]
     categorical = [p for p in query.predicates if p not in filters and p not in ranges]
-    by_cell = _cell_columns(query, categorical)
+    by_cell = _cell_columns(query, categorical, list(filter(copy.replacement_model, query.columns)))
     keys = list(filter(copy.unchanged_model, by_cell))
     categories = list(filter(copy.replacement_model, by_cell))
     summed = dict.fromkeys(output.column for output in query.outputs if output.column and output.function)
     return _Plan(filters, ranges, categorical, keys, categories, tuple(summed))
 
 
-def _cell_columns(query: Query, categorical: list[Predicate]) -> list[str]:
-    """The columns by which cells are distinguished: those of groups and of conditions on categories."""
+def _cell_columns(query: Query, categorical: list[Predicate], replaced: list[str]) -> list[str]:
+    """The columns by which cells are distinguished: of groups, of conditions on categories, and categories summed."""
     needed = {*query.groups, *(name for predicate in categorical for name in predicate.columns)}
+    needed |= {one.column for one in query.outputs if one.function in ("sum", "avg")} & set(replaced)
     return [name for name in query.columns if name in needed]
 
 

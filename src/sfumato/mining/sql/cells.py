@@ -16,7 +16,9 @@ from sfumato.kernels.kernel_deconvolution import cdf_weights, density_weights, s
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.quantiles import MAX_STANDARD_ERROR, Bins
 from sfumato.mining.features.contingency import MAX_CELLS, PerturbedFactor
-from sfumato.mining.sql.parser import Output, Predicate, Query, new_session, run
+from sfumato.mining.sql.outputs import Output
+from sfumato.mining.sql.parser import Query
+from sfumato.mining.sql.syntax import Predicate, new_session, run
 
 _MOVES = 9
 """The number of positions, within the resolution of a noisy column, at which an end of a range may lie."""
@@ -127,7 +129,7 @@ def estimated_answer(cells: Cells, query: Query, width: float) -> pa.Table:
     totals: dict[Group, _Totals] = {}
     for key, part, fulfilled in zip(keys, parts, _fulfilled(cells, keys, labels, shape), strict=True):
         for group, members in _groups(query, key | labels, fulfilled):
-            total = _total(cells, part, members, [code[part] for code in codes])
+            total = _total(cells, part, members, [code[part] for code in codes], labels)
             if group in totals:
                 totals[group] += total
             else:
@@ -239,29 +241,40 @@ def _inverted(members: Floats, factors: list[PerturbedFactor]) -> Floats:
     return members
 
 
-def _total(cells: Cells, part: Rows, members: Floats, codes: list[Rows]) -> _Totals:
+def _total(cells: Cells, part: Rows, members: Floats, codes: list[Rows], labels: dict[str, list[Any]]) -> _Totals:
     """The weighted totals of some cells, and their variances."""
-    weight = np.ones(len(part))
-    if cells.factors:
-        weight = _inverted(members, cells.factors)[tuple(codes)]
-    mean = smooth = weight
-    shifted = np.stack([weight, 0 * weight])[:, None]
+
+    def inverted(indicator: Floats) -> Floats:
+        return _inverted(indicator, cells.factors)[tuple(codes)] if cells.factors else np.ones(len(part))
+
+    in_range = mean_in_range = smooth = np.ones(len(part))
+    shifts = np.stack([in_range, 0 * in_range])[:, None]
     if cells.range is not None:
         indices = cells.table.column("#range").to_numpy()[part]
-        range_weight, range_mean = cells.range.weights(indices)
-        smooth = weight * cells.range.smooth_weights(indices)
-        shifted = cells.range.shifted_weights(indices) * weight
-        weight, mean = weight * range_weight, weight * range_mean
+        in_range, mean_in_range = cells.range.weights(indices)
+        smooth, shifts = cells.range.smooth_weights(indices), cells.range.shifted_weights(indices)
+    cell = inverted(members)
+    weight, mean, shifted = cell * in_range, cell * mean_in_range, shifts * cell
     variance = weight**2 - mean
     rows = cells.column("#rows")[part]
     sums, moved = np.zeros((len(cells.summed), 5)), [shifted @ rows]
     for i, name in enumerate(cells.summed):
         n, s, q = (cells.column(f"#{total}{i}")[part] for total in "nsq")
+        if name in labels and cells.copy.is_number(name):  # the mean weight of a category is its number
+            values = np.array([math.nan if label is None else float(label) for label in labels[name]])
+            there, numbers = ~np.isnan(values).reshape(members.shape), np.nan_to_num(values).reshape(members.shape)
+            count, total, square = (inverted(members * there * numbers**power) for power in (0, 1, 2))
+            own, value = count * in_range, total * in_range
+            variances = own**2 - count * mean_in_range, value**2 - square * mean_in_range
+            covariance = rows @ (own * value - total * mean_in_range)
+            sums[i] = rows @ own, rows @ variances[0], rows @ value, rows @ variances[1], covariance
+            moved += [shifts * count @ rows, shifts * total @ rows]
+            continue
         noise = float(cells.copy.noise_covariance([name])[0, 0]) if cells.copy.is_numeric(name) else 0.0
         squares = q @ weight**2 - (q - n * noise) @ mean
         sums[i] = n @ weight, n @ variance, s @ weight, squares, s @ variance
         moved += [shifted @ n, shifted @ s]
-    return _Totals(np.array([rows @ weight, rows @ variance, rows @ smooth]), sums, np.array(moved))
+    return _Totals(np.array([rows @ weight, rows @ variance, rows @ (cell * smooth)]), sums, np.array(moved))
 
 
 def _table(cells: Cells, query: Query, totals: dict[Group, _Totals], width: float) -> pa.Table:

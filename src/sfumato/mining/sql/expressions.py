@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.mining.sql.answers import ask
-from sfumato.mining.sql.parser import quoted
+from sfumato.mining.sql.syntax import quoted
 
 
 def _literal(value: Any) -> str:

@@ -21,7 +21,9 @@ from sfumato.kernels import Floats, Mask
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.simulation import Simulation, correlation, outer_uncertainty, retained
 from sfumato.mining.sql.numbers import as_number
-from sfumato.mining.sql.parser import Output, Query, new_session, quoted, run
+from sfumato.mining.sql.outputs import Output
+from sfumato.mining.sql.parser import Query
+from sfumato.mining.sql.syntax import new_session, quoted, run
 from sfumato.tables.columns import numbers_of
 from sfumato.tables.margin import Margin
 

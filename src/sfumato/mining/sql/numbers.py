@@ -6,7 +6,7 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.sql.parser import quoted
+from sfumato.mining.sql.syntax import quoted
 
 
 def as_number(copy: Copy, name: str) -> str:

@@ -4,38 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cache
+from copy import deepcopy
+from dataclasses import dataclass
 from typing import Any
 
-import pyarrow as pa
+from sfumato.errors import MiningError
+from sfumato.mining.sql.outputs import FUNCTIONS, Output, Result, Selection, by_number
+from sfumato.mining.sql.syntax import (
+    Predicate,
+    column_name,
+    conjuncts,
+    deserialised,
+    new_session,
+    predicate,
+    select_node,
+)
 
-from sfumato.errors import MiningError, install_hint
-
-_AGGREGATES = {"count_star", "count", "sum", "avg", "mean"}
-_LOWER = {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"}
-_UPPER = {"COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
-_UNSUPPORTED_CLAUSES = {"having": "HAVING", "qualify": "QUALIFY", "sample": "USING SAMPLE"}
-
-
-@dataclass(frozen=True)
-class Predicate:
-    """One of the conditions of WHERE that are joined by AND."""
-
-    text: str
-    columns: tuple[str, ...]
-    range: tuple[float | str | None, float | str | None] | None = None
-    """The ends of a range, if the predicate only restricts one column to a range."""
-
-
-@dataclass(frozen=True)
-class Output:
-    """A column of the result: a grouping column, or an aggregate."""
-
-    name: str
-    function: str
-    """The aggregate: count, sum or avg; empty for a grouping column."""
-    column: str = ""
+_UNSUPPORTED_CLAUSES = {"qualify": "QUALIFY", "sample": "USING SAMPLE"}
 
 
 @dataclass(frozen=True)
@@ -45,67 +30,33 @@ class Query:
     outputs: tuple[Output, ...]
     groups: tuple[str, ...]
     predicates: tuple[Predicate, ...]
+    results: tuple[Result, ...] = ()
+    """The columns of the answer, which are computed from the outputs."""
     ordering: str | None = None
-    """A query over a table called `answer` that applies ORDER BY and LIMIT."""
-    columns: tuple[str, ...] = field(default=())
-    """All columns of the copy that the query uses."""
+    """A query over a table called `answer` that applies HAVING, ORDER BY and LIMIT, all to the estimates."""
 
-
-@cache
-def _database() -> Any:
-    try:
-        import duckdb  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MiningError(f"SQL queries need DuckDB; {install_hint('sql')}") from None
-    return duckdb.connect()
-
-
-def new_session() -> Any:
-    """A DuckDB session with tables of its own."""
-    return _database().cursor()
-
-
-def run(session: Any, sql: str) -> pa.Table:
-    """The result of a query in DuckDB; its errors are refusals of one sentence."""
-    import duckdb  # noqa: PLC0415 - it is installed, since there is a session
-
-    try:
-        return session.sql(sql).to_arrow_table()
-    except duckdb.Error as error:
-        raise MiningError(f"DuckDB could not run the query: {str(error).splitlines()[0]}") from None
-
-
-def quoted(name: str) -> str:
-    """The name of a column as a quoted SQL identifier."""
-    return '"' + name.replace('"', '""') + '"'
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """All columns of the copy that the query uses."""
+        conditions = [*self.predicates, *(one for output in self.outputs for one in output.filter)]
+        used = [*self.groups, *(name for output in self.outputs for name in (output.column, output.other))]
+        return tuple(dict.fromkeys(name for name in [*used, *(n for p in conditions for n in p.columns)] if name))
 
 
 def parse(sql: str, columns: Sequence[str]) -> Query:
     """Parse a query about a copy with these columns."""
     session = new_session()
-    node = _select_node(session, sql)
+    node = select_node(session, sql)
     _refuse_unsupported(node)
     _resolve_columns(node, columns)
-    groups = tuple(_column(expression, "GROUP BY") for expression in node["group_expressions"])
-    outputs = _outputs(node, groups)
-    predicates = tuple(_predicate(session, part) for part in _conjuncts(node["where_clause"]))
-    used = [*groups, *(output.column for output in outputs), *(name for p in predicates for name in p.columns)]
-    ordering = _ordering(session, node) if node["modifiers"] else None
-    return Query(outputs, groups, predicates, ordering, tuple(dict.fromkeys(name for name in used if name)))
-
-
-def _select_node(session: Any, sql: str) -> dict[str, Any]:
-    """The syntax tree of the one SELECT of a query, as DuckDB serialises it."""
-    if not sql.strip():
-        raise MiningError("the query must be one SELECT statement, and it is empty; write one")
-    parsed = json.loads(session.execute("select json_serialize_sql(?)", [sql]).fetchone()[0])
-    if parsed.get("error"):
-        reason = parsed.get("error_message", "it cannot be parsed")
-        raise MiningError(f"the query must be one SELECT statement in valid SQL: {reason}")
-    if len(parsed["statements"]) != 1:
-        raise MiningError("the query must be one SELECT statement, and there are several; run one at a time")
-    node: dict[str, Any] = parsed["statements"][0]["node"]
-    return node
+    groups = tuple(column_name(by_number(expression, node), "GROUP BY") for expression in node["group_expressions"])
+    selection = Selection(session, groups)
+    results = selection.results(node["select_list"])
+    predicates = tuple(predicate(session, part) for part in conjuncts(node["where_clause"]))
+    ordering = None
+    if node["modifiers"] or node.get("having"):
+        ordering = _ordering(selection, node, results, _column_names(node, columns))
+    return Query(selection.outputs(results), groups, predicates, results, ordering)
 
 
 def _refuse_unsupported(node: dict[str, Any]) -> None:
@@ -152,127 +103,44 @@ def _rename_columns(node: Any, name_of: dict[str, str]) -> None:
             _rename_columns(part, name_of)
 
 
-def _column(expression: dict[str, Any], clause: str) -> str:
-    if expression["class"] != "COLUMN_REF":
-        raise MiningError(
-            f"{clause} takes column names only, not expressions; ask the owner to add the column before the release"
-        )
-    return str(expression["column_names"][-1])
-
-
-def _outputs(node: dict[str, Any], groups: tuple[str, ...]) -> tuple[Output, ...]:
-    """The columns of the result, of which at least one must be an aggregate."""
-    outputs = tuple(_output(expression, groups) for expression in node["select_list"])
-    if not any(output.function for output in outputs):
-        raise MiningError(
-            "the query must select count(*), count, sum or avg, since single records are mostly noise; add one"
-        )
-    if len({output.name for output in outputs}) < len(outputs):
-        raise MiningError("the columns of the result must have different names; name them with AS")
-    return outputs
-
-
-def _output(expression: dict[str, Any], groups: tuple[str, ...]) -> Output:
-    alias = expression["alias"]
-    if expression["class"] == "COLUMN_REF":
-        name = _column(expression, "SELECT")
-        if name not in groups:
-            raise MiningError(f"{name!r} must be in GROUP BY to be selected, and is not; add it there")
-        return Output(alias or name, "", name)
-    function = expression.get("function_name", expression["type"].lower())
-    if expression["class"] != "FUNCTION" or function not in _AGGREGATES:
-        raise MiningError(
-            f"{function!r} cannot be corrected for noise; use count(*), count, sum or avg, or Moments.quantile for "
-            "quantiles"
-        )
-    if expression["distinct"] or expression["filter"]:
-        raise MiningError("DISTINCT and FILTER cannot be corrected for noise; put conditions into WHERE")
-    column = _column(expression["arguments"][0]["expression"], f"{function}(...)") if expression["arguments"] else ""
-    aggregate = {"count_star": "count", "mean": "avg"}.get(function, function)
-    return Output(alias or (f"{aggregate}({column})" if column else "count"), aggregate, column)
-
-
-def _conjuncts(expression: dict[str, Any] | None) -> list[dict[str, Any]]:
-    """The conditions that AND joins."""
-    if expression is None:
-        return []
-    if expression["type"] == "CONJUNCTION_AND":
-        return [part for child in expression["children"] for part in _conjuncts(child)]
-    return [expression]
-
-
-def _predicate(session: Any, expression: dict[str, Any]) -> Predicate:
-    columns = tuple(dict.fromkeys(_referenced_columns(expression)))
-    return Predicate(_text(session, expression), columns, _range(expression))
-
-
-def _referenced_columns(expression: Any) -> list[str]:
-    if isinstance(expression, list):
-        return [name for part in expression for name in _referenced_columns(part)]
-    if not isinstance(expression, dict):
-        return []
-    if expression.get("class") == "SUBQUERY":
-        raise MiningError("a condition must be about the record itself, without subqueries; run the subquery by itself")
-    if expression.get("class") == "COLUMN_REF":
-        return [_column(expression, "WHERE")]
-    return [name for part in expression.values() for name in _referenced_columns(part)]
-
-
-def _range(expression: dict[str, Any]) -> tuple[Any, Any] | None:
-    """The ends of `a < x`, `x <= b` or `x between a and b`; none for any other condition."""
-    kind = expression["type"]
-    if kind == "COMPARE_BETWEEN" and expression["input"]["class"] == "COLUMN_REF":
-        ends = _constant(expression["lower"]), _constant(expression["upper"])
-        return None if None in ends else ends
-    if expression["class"] != "COMPARISON" or kind not in _LOWER | _UPPER:
-        return None
-    left, right, upper = expression["left"], expression["right"], kind in _UPPER
-    if left["class"] != "COLUMN_REF":
-        left, right, upper = right, left, not upper
-    end = _constant(right)
-    if left["class"] != "COLUMN_REF" or end is None:
-        return None
-    return (None, end) if upper else (end, None)
-
-
-def _constant(expression: dict[str, Any]) -> float | str | None:
-    """The number, or the text of the date or time, that a literal stands for; none for any other expression."""
-    sign = 1.0
-    if expression["class"] == "FUNCTION" and expression["function_name"] == "-" and len(expression["arguments"]) == 1:
-        sign, expression = -1.0, expression["arguments"][0]["expression"]
-    if expression["class"] == "CAST" and _cast_type(expression) in {"date", "timestamp"}:
-        expression = expression["child"]
-    if expression["class"] != "CONSTANT":
-        return None
-    text = expression.get("literal", {}).get("text")
-    try:
-        return sign * float(text)
-    except (TypeError, ValueError):
-        return None if text is None else str(text)
-
-
-def _cast_type(cast: dict[str, Any]) -> str:
-    return str(cast.get("type_expr", {}).get("type_name", "")).lower()
-
-
-def _text(session: Any, expression: dict[str, Any]) -> str:
-    """An expression as SQL text."""
-    statement = json.loads(session.execute("select json_serialize_sql('select 1')").fetchone()[0])
-    statement["statements"][0]["node"]["select_list"] = [expression]
-    return _deserialised(session, statement).removeprefix("SELECT ").strip()
-
-
-def _ordering(session: Any, node: dict[str, Any]) -> str:
-    """The ORDER BY and LIMIT of a query, as a query over its result."""
+def _ordering(selection: Selection, node: dict[str, Any], results: Sequence[Result], name_of: dict[str, str]) -> str:
+    """The HAVING, ORDER BY and LIMIT of a query, as a query over its result."""
+    session = selection.session
+    statement = json.loads(session.execute("select json_serialize_sql('select * from answer')").fetchone()[0])
+    outer = statement["statements"][0]["node"]
     for modifier in node["modifiers"]:
         for order in modifier.get("orders", []):
-            if order["expression"]["class"] != "COLUMN_REF":
-                raise MiningError("ORDER BY takes column names of the result; name aggregates with AS to order by them")
-    statement = json.loads(session.execute("select json_serialize_sql('select * from answer')").fetchone()[0])
-    statement["statements"][0]["node"]["modifiers"] = node["modifiers"]
-    return _deserialised(session, statement)
+            expression = order["expression"]
+            if expression["class"] == "CONSTANT":
+                number = node["select_list"].index(by_number(expression, node))
+                order["expression"] = _reference(results[number].name)
+            else:
+                order["expression"] = _about_result(selection, expression, results, name_of, "ORDER BY")
+    outer["modifiers"] = node["modifiers"]
+    if node.get("having"):
+        outer["where_clause"] = _about_result(selection, node["having"], results, name_of, "HAVING")
+    return deserialised(session, statement)
 
 
-def _deserialised(session: Any, statement: dict[str, Any]) -> str:
-    sql: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchone()[0]
-    return sql
+def _about_result(
+    selection: Selection, expression: Any, results: Sequence[Result], name_of: dict[str, str], clause: str
+) -> Any:
+    """An expression with the columns of the result in place of its aggregates."""
+    if isinstance(expression, list):
+        return [_about_result(selection, part, results, name_of, clause) for part in expression]
+    if not isinstance(expression, dict):
+        return expression
+    if expression.get("class") == "FUNCTION" and expression["function_name"] in FUNCTIONS:
+        renamed = deepcopy(expression)
+        _rename_columns(renamed, name_of)
+        wanted = selection.result(renamed)
+        for result in results:
+            if result.formula == wanted.formula:
+                return _reference(result.name)
+        raise MiningError(f"{clause} must be about what is selected, and {wanted.name} is not; add it to SELECT")
+    return {key: _about_result(selection, part, results, name_of, clause) for key, part in expression.items()}
+
+
+def _reference(name: str) -> dict[str, Any]:
+    """The syntax of a column."""
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]}

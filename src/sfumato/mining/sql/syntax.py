@@ -1,0 +1,163 @@
+"""Syntax of SQL queries: DuckDB's own parser and engine, and the parts of a syntax tree that conditions are made of."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import MiningError, install_hint
+
+_LOWER = {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"}
+_UPPER = {"COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
+_OPPOSITE = {
+    "COMPARE_GREATERTHAN": "COMPARE_LESSTHANOREQUALTO",
+    "COMPARE_GREATERTHANOREQUALTO": "COMPARE_LESSTHAN",
+    "COMPARE_LESSTHAN": "COMPARE_GREATERTHANOREQUALTO",
+    "COMPARE_LESSTHANOREQUALTO": "COMPARE_GREATERTHAN",
+}
+
+
+@dataclass(frozen=True)
+class Predicate:
+    """One of the conditions of WHERE that are joined by AND."""
+
+    text: str
+    columns: tuple[str, ...]
+    range: tuple[float | str | None, float | str | None] | None = None
+    """The ends of a range, if the predicate only restricts one column to a range."""
+
+
+@cache
+def _database() -> Any:
+    try:
+        import duckdb  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise MiningError(f"SQL queries need DuckDB; {install_hint('sql')}") from None
+    return duckdb.connect()
+
+
+def new_session() -> Any:
+    """A DuckDB session with tables of its own."""
+    return _database().cursor()
+
+
+def run(session: Any, sql: str) -> pa.Table:
+    """The result of a query in DuckDB; its errors are refusals of one sentence."""
+    import duckdb  # noqa: PLC0415 - it is installed, since there is a session
+
+    try:
+        return session.sql(sql).to_arrow_table()
+    except duckdb.Error as error:
+        raise MiningError(f"DuckDB could not run the query: {str(error).splitlines()[0]}") from None
+
+
+def quoted(name: str) -> str:
+    """The name of a column as a quoted SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def select_node(session: Any, sql: str) -> dict[str, Any]:
+    """The syntax tree of the one SELECT of a query, as DuckDB serialises it."""
+    if not sql.strip():
+        raise MiningError("the query must be one SELECT statement, and it is empty; write one")
+    parsed = json.loads(session.execute("select json_serialize_sql(?)", [sql]).fetchone()[0])
+    if parsed.get("error"):
+        reason = parsed.get("error_message", "it cannot be parsed")
+        raise MiningError(f"the query must be one SELECT statement in valid SQL: {reason}")
+    if len(parsed["statements"]) != 1:
+        raise MiningError("the query must be one SELECT statement, and there are several; run one at a time")
+    node: dict[str, Any] = parsed["statements"][0]["node"]
+    return node
+
+
+def column_name(expression: dict[str, Any], clause: str) -> str:
+    """The column that an expression is, in a clause that takes nothing else."""
+    if expression["class"] != "COLUMN_REF":
+        raise MiningError(
+            f"{clause} takes column names only, not expressions; ask the owner to add the column before the release"
+        )
+    return str(expression["column_names"][-1])
+
+
+def conjuncts(expression: dict[str, Any] | None) -> list[dict[str, Any]]:
+    """The conditions that AND joins."""
+    if expression is None:
+        return []
+    if expression["type"] == "CONJUNCTION_AND":
+        return [part for child in expression["children"] for part in conjuncts(child)]
+    if expression["type"] == "OPERATOR_NOT" and expression["children"][0]["type"] in _OPPOSITE:
+        inner = expression["children"][0]
+        return [{**inner, "type": _OPPOSITE[inner["type"]]}]
+    return [expression]
+
+
+def predicate(session: Any, expression: dict[str, Any]) -> Predicate:
+    """A condition, with its columns."""
+    columns = tuple(dict.fromkeys(_referenced_columns(expression)))
+    return Predicate(text(session, expression), columns, _range(expression))
+
+
+def _referenced_columns(expression: Any) -> list[str]:
+    if isinstance(expression, list):
+        return [name for part in expression for name in _referenced_columns(part)]
+    if not isinstance(expression, dict):
+        return []
+    if expression.get("class") == "SUBQUERY":
+        raise MiningError("a condition must be about the record itself, without subqueries; run the subquery by itself")
+    if expression.get("class") == "COLUMN_REF":
+        return [column_name(expression, "WHERE")]
+    return [name for part in expression.values() for name in _referenced_columns(part)]
+
+
+def _range(expression: dict[str, Any]) -> tuple[Any, Any] | None:
+    """The ends of `a < x`, `x <= b` or `x between a and b`; none for any other condition."""
+    kind = expression["type"]
+    if kind == "COMPARE_BETWEEN" and expression["input"]["class"] == "COLUMN_REF":
+        ends = constant(expression["lower"]), constant(expression["upper"])
+        return None if None in ends else ends
+    if expression["class"] != "COMPARISON" or kind not in _LOWER | _UPPER:
+        return None
+    left, right, upper = expression["left"], expression["right"], kind in _UPPER
+    if left["class"] != "COLUMN_REF":
+        left, right, upper = right, left, not upper
+    end = constant(right)
+    if left["class"] != "COLUMN_REF" or end is None:
+        return None
+    return (None, end) if upper else (end, None)
+
+
+def constant(expression: dict[str, Any]) -> float | str | None:
+    """The number, or the text of the date or time, that a literal stands for; none for any other expression."""
+    sign = 1.0
+    if expression["class"] == "FUNCTION" and expression["function_name"] == "-" and len(expression["arguments"]) == 1:
+        sign, expression = -1.0, expression["arguments"][0]["expression"]
+    if expression["class"] == "CAST" and _cast_type(expression) in {"date", "timestamp"}:
+        expression = expression["child"]
+    if expression["class"] != "CONSTANT":
+        return None
+    text = expression.get("literal", {}).get("text")
+    try:
+        return sign * float(text)
+    except (TypeError, ValueError):
+        return None if text is None else str(text)
+
+
+def _cast_type(cast: dict[str, Any]) -> str:
+    return str(cast.get("type_expr", {}).get("type_name", "")).lower()
+
+
+def text(session: Any, expression: dict[str, Any]) -> str:
+    """An expression as SQL text."""
+    statement = json.loads(session.execute("select json_serialize_sql('select 1')").fetchone()[0])
+    statement["statements"][0]["node"]["select_list"] = [expression]
+    return deserialised(session, statement).removeprefix("SELECT ").strip()
+
+
+def deserialised(session: Any, statement: dict[str, Any]) -> str:
+    """A syntax tree as SQL text."""
+    sql: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchone()[0]
+    return sql
