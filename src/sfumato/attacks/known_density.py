@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior, Records
 from sfumato.attacks._common_units import CommonUnits
+from sfumato.attacks._dependent_columns import fit_groups
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.errors import AttackError
@@ -22,8 +24,14 @@ _WIDTHS = ((0.05, 0.01), (0.15, 0.03), (0.3, 0.1), (0.5, 0.2), (0.8, 0.4))
 _CHOSEN_BY = 2000
 """The most records by which the width is chosen, and the weights are found."""
 
-_MAX_CATEGORIES = 100
+_MAX_CATEGORIES = 400
 """Attributes with more categories are left out."""
+
+_SHOWN = 3
+"""A combination of categories that the copies show so often is a centre, too."""
+
+_COMBINATIONS = 800
+"""The most such combinations."""
 
 _CERTAIN = 1 - 1e-6
 """The retention of what was not perturbed: whether a value is missing."""
@@ -53,12 +61,22 @@ class KnownDensity(Attack):
         require_at_least("iterations", self.iterations, 1)
 
     def fit(self, evidence: Evidence) -> FittedAttack:
-        """Choose the width, and find the weights."""
+        """Fit a density to each group of columns that depend on each other."""
         knowledge = evidence.knowledge
         known = knowledge.known if knowledge.sample is None else knowledge.sample
         if known is None:
             raise self.lacks_known_records()
-        view = _View.of(evidence, known.take(np.arange(len(known))[:: max(len(known) // self.known, 1)][: self.known]))
+        some = known.take(np.arange(len(known))[:: max(len(known) // self.known, 1)][: self.known])
+        if not _is_usable(evidence):
+            raise AttackError("the attack 'known-density' needs numbers, or attributes with few categories")
+        return fit_groups(evidence, lambda group, _: self._fit(group, some), self.name)
+
+    def _fit(self, evidence: Evidence, known: Records) -> FittedAttack:
+        """Choose the width, and find the weights."""
+        if not _is_usable(evidence):
+            return lambda wanted: Estimate(self.name, (), np.empty((wanted.rows, 0)))
+        knowledge = evidence.knowledge
+        view = _View.of(evidence, known)
         some = evidence.take(np.linspace(0, evidence.rows - 1, min(evidence.rows, _CHOSEN_BY)).astype(np.int64))
         shown = view.observed(some), view.attributes(some)
         tried = [replace(view.centres, width=width, spread=spread) for width, spread in _WIDTHS]
@@ -90,8 +108,7 @@ class _View:
     def of(cls, evidence: Evidence, known: Records) -> _View:
         scale = CommonUnits.of(evidence, known)
         parts = tuple(copies[0] for copies in evidence.attributes().values() if copies[0].size <= _MAX_CATEGORIES)
-        if not scale.columns and not parts:
-            raise AttackError("the attack 'known-density' needs numbers, or attributes with few categories")
+        known = known if scale.columns else _with_frequent(known, parts)
         if len(known) < 2:
             raise AttackError("the attack 'known-density' needs at least two known records")
         numbers = scale.scaled(known.numbers(scale.columns))
@@ -118,3 +135,20 @@ class _View:
             share = (np.bincount(own, minlength=2) + 0.5) / (len(own) + 1)
             found.append(Attribute(own, missing, share, _CERTAIN))
         return found
+
+
+def _is_usable(evidence: Evidence) -> bool:
+    """Whether there is something to estimate."""
+    return bool(evidence.numbers) or any(one[0].size <= _MAX_CATEGORIES for one in evidence.attributes().values())
+
+
+def _with_frequent(known: Records, parts: Sequence[Categories]) -> Records:
+    """Known records, and combinations of categories that the copies show more often than by replacement alone."""
+    shown = np.column_stack([part.codes for part in parts])
+    own = np.column_stack([known.codes[part.model.columns] for part in parts])
+    combinations, counts = np.unique(shown[(shown >= 0).all(axis=1)], axis=0, return_counts=True)
+    often = np.argsort(-counts, kind="stable")[:_COMBINATIONS]
+    frequent = combinations[often[counts[often] >= _SHOWN]]
+    new = frequent[~(frequent[:, None, :] == np.unique(own, axis=0)).all(axis=2).any(axis=1)]
+    codes = {part.model.columns: np.concatenate([own[:, i], new[:, i]]) for i, part in enumerate(parts)}
+    return Records((), np.empty((len(own) + len(new), 0)), codes)

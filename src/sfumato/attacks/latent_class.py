@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack, Posterior
+from sfumato.attacks._dependent_columns import fit_groups
 from sfumato.attacks._mixed_records import MixedRecords
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.evidence.prior import attribute_prior
@@ -17,6 +18,9 @@ from sfumato.kernels.marginal_atoms import Atoms, find_atoms
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
+_FEWEST = 3000
+"""The fewest records, of those that there are, to which the classes of one group of columns are fitted."""
+
 _MOST_COMPLETE = 0.8
 """The least share of complete records that stands for all."""
 
@@ -26,7 +30,8 @@ class LatentClass(Attack):
     """The posterior under latent classes of whole records, numbers, categories and public columns together.
 
     Within a class numbers are normal, with atoms where a column has them, and categories independent. The classes are
-    fitted to the copies and the published models alone; of several copies on one path the best is used.
+    fitted to the copies and the published models alone, for each group of columns that depend on each other apart; of
+    several copies on one path the best is used.
     """
 
     reference = "latent class analysis (Lazarsfeld and Henry 1968) behind the noise of li2012 and xiao2009, eq. 1"
@@ -49,11 +54,16 @@ class LatentClass(Attack):
         require_at_least("rows", self.rows, 50)
 
     def fit(self, evidence: Evidence) -> FittedAttack:
+        """Fit classes to each group of columns that depend on each other."""
+        return fit_groups(evidence, self._fit, self.name)
+
+    def _fit(self, evidence: Evidence, groups: int) -> FittedAttack:
         """Fit the classes, and find the atoms of each column."""
+        rows = max(self.rows // groups, min(self.rows, _FEWEST))
         view = MixedRecords.of(evidence)
         observed = view.observed(evidence)
         channel = view.channel
-        model = fit(_training(observed, channel, self.rows), channel, self.classes, self.iterations)
+        model = fit(_training(observed, channel, rows), channel, self.classes, self.iterations)
         atoms = _atoms(observed, view, model)
         priors = {part.model.columns: attribute_prior(part, evidence.knowledge) for part in view.attributes}
 

@@ -14,7 +14,7 @@ from sfumato.kernels import Floats, Rows
 from sfumato.kernels.repeats import Axes, Repeats, Shown
 from sfumato.models.gaussian_noise import GaussianNoise
 
-_MAX_CATEGORIES = 30
+_MAX_CATEGORIES = 60
 """Attributes with more categories are left out."""
 
 _FITTED = 500
