@@ -47,6 +47,7 @@ ONCE = (
         )
     ),
     *("tests/survey/test_load.py", "tests/service/test_jobs_and_uploads.py", "tests/service/test_copies.py"),
+    *("tests/service/test_owner.py", "tests/unit/vault/test_vault.py", "tests/cli/test_vault.py::test_the_complete"),
     *(
         "tests/unit/ledger/test_access_log.py",
         "tests/cli/test_vault.py::test_errors",

@@ -75,6 +75,7 @@ def test_examples_import_public_names_only(name: str) -> None:
     assert not [line for line in imports if re.search(r"(?<![a-z])_[a-z]", line)]
 
 
+@pytest.mark.slow
 def test_members_are_found_by_both_spellings_and_conform(site: Path) -> None:
     """The test files of the page, run as the author of the package would."""
     result = run(site, "-W", "error", "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests")

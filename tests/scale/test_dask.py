@@ -134,6 +134,7 @@ def test_the_key_is_nowhere(cluster: Cluster, engine: Dask, tmp_path: Path) -> N
     assert SECRET in cluster.written()
 
 
+@pytest.mark.slow
 def test_a_file_that_cannot_be_read_is_told_of(engine: Dask, tmp_path: Path) -> None:
     folder = lakes.lay(WHOLE, tmp_path / "lake", "many")
     scheme = lakes.POLICIES["gaussian"].fit(folder)
@@ -144,6 +145,7 @@ def test_a_file_that_cannot_be_read_is_told_of(engine: Dask, tmp_path: Path) -> 
         Dask.at("tcp://127.0.0.1:1", None)
 
 
+@pytest.mark.slow
 def test_the_command_uses_a_cluster(cluster: Cluster, tmp_path: Path) -> None:
     folder = lakes.lay(WHOLE, tmp_path / "lake", "partitioned")
     policy = lakes.POLICIES["together"]
