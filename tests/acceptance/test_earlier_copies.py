@@ -1,4 +1,4 @@
-"""Copies that were given out earlier, by other software, become points of the path: pooling them gains nothing."""
+"""Copies that were released earlier, by other software, become points of the path: pooling them gains nothing."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def test_correlated_noise_is_adopted() -> None:
     assert abs(np.atleast_2d(np.corrcoef(added.T))[0, 1] - 0.5) < 0.03
 
 
-def test_records_that_were_not_given_out_have_noise_of_their_own() -> None:
+def test_records_that_were_not_released_have_noise_of_their_own() -> None:
     original, earlier = tables()
     made = adopt(original, earlier.slice(0, ROWS // 2), by=["id"])
     policy = sf.Policy.loads(made.policy.dumps().replace("[levels]", 'order = "keep"\n[levels]', 1))
@@ -134,7 +134,7 @@ def test_records_that_were_not_given_out_have_noise_of_their_own() -> None:
     assert np.abs(shares[0] / shares[1] - 1).max() < WIDTH * np.sqrt(4 / (ROWS // 2))
 
 
-def test_what_was_given_out_is_never_shown() -> None:
+def test_what_was_released_is_never_shown() -> None:
     original, earlier = tables()
     made = adopt(original, earlier)
     text = made.policy.dumps().replace('age_earlier = "drop"', 'age_earlier = "keep"')
@@ -142,7 +142,7 @@ def test_what_was_given_out_is_never_shown() -> None:
         sf.Policy.loads(text).fit(made.table)
 
 
-def test_a_record_must_be_given_out_whole() -> None:
+def test_a_record_must_be_released_whole() -> None:
     original, earlier = tables()
     made = adopt(original, earlier)
     holed = made.table.set_column(

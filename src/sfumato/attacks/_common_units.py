@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.attacks import Evidence, Records
 from sfumato.attacks.evidence.pooling import Pool, pool
-from sfumato.attacks.evidence.statistics import column_deviations, column_means
+from sfumato.attacks.evidence.statistics import column_means, column_units
 from sfumato.kernels import Floats
 
 
@@ -29,8 +29,7 @@ class CommonUnits:
             return cls(None, np.empty(0), np.empty(0), np.empty((0, 0)))
         pooled = pool(evidence.numbers)
         values = pooled.apply(evidence.numbers) if known is None else known.numbers(pooled.columns)
-        level, units = column_means(values), column_deviations(values)
-        units = np.where(units > 0, units, 1.0)
+        level, units = column_means(values), column_units(values)
         return cls(pooled, level, units, pooled.covariance / np.outer(units, units))
 
     @property

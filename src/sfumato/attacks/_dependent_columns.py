@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import connected_components
 from sfumato.attacks import Estimate, Evidence, FittedAttack
 from sfumato.attacks._common_units import CommonUnits
 from sfumato.attacks.evidence.lazy import Lazy, lazy
-from sfumato.attacks.evidence.statistics import column_deviations, column_means
+from sfumato.attacks.evidence.statistics import column_means, column_units
 from sfumato.kernels import Floats, Rows
 
 _CATEGORIES = 20
@@ -67,9 +67,9 @@ def dependent_groups(evidence: Evidence) -> list[Group]:
     scale = CommonUnits.of(some)
     attributes = {name: parts[0].codes for name, parts in some.attributes().items()}
     public = np.empty((some.rows, 0)) if some.public is None else some.public
-    features = [_of_numbers(column) for column in scale.scaled(scale.values(some)).T]
+    features = [_of_numbers(column) for column in scale.values(some).T]
     features += [_of_categories(codes) for codes in attributes.values()]
-    features += [_of_numbers(column) for column in np.nan_to_num((public - column_means(public)) / _units(public)).T]
+    features += [_of_numbers(column) for column in public.T]
     labels = connected_components(_related(features), directed=False)[1] if features else np.empty(0, np.int64)
     first, second = len(scale.columns), len(scale.columns) + len(attributes)
     names, groups = list(attributes), []
@@ -86,7 +86,7 @@ def dependent_groups(evidence: Evidence) -> list[Group]:
 
 
 def fit_groups(evidence: Evidence, fit: Callable[[Evidence, int], FittedAttack], name: str) -> FittedAttack:
-    """Fit an attack to each group of columns apart, given the number of groups, and join what it estimates."""
+    """Fit an attack to each group of columns separately, given the number of groups, and join what it estimates."""
     groups = dependent_groups(evidence)
     if len(groups) < 2:
         return fit(evidence, 1)
@@ -94,23 +94,19 @@ def fit_groups(evidence: Evidence, fit: Callable[[Evidence, int], FittedAttack],
 
     def estimate(some: Evidence) -> Estimate:
         parts = [own(group.of(some)) for group, own in fitted]
-        values = {name: part.values[:, i] for part in parts for i, name in enumerate(part.columns)}
-        columns = tuple(one for one in evidence.columns if one in values)
-        stacked = np.column_stack([values[one] for one in columns]) if columns else np.empty((some.rows, 0))
+        values = {column: part.values[:, i] for part in parts for i, column in enumerate(part.columns)}
+        columns = tuple(column for column in evidence.columns if column in values)
+        stacked = np.column_stack([values[column] for column in columns]) if columns else np.empty((some.rows, 0))
         return Estimate(name, columns, stacked, tuple(one for part in parts for one in part.posteriors))
 
     return estimate
 
 
-def _units(values: Floats) -> Floats:
-    """The deviation of each column, 1 where it has none."""
-    deviations = np.nan_to_num(column_deviations(values))
-    return np.where(deviations > 0, deviations, 1.0)
-
-
 def _of_numbers(column: Floats) -> Floats:
-    """What a number may be related by: itself, its size, and whether it is missing or large."""
-    return np.column_stack([column, column**2, np.abs(column)])
+    """What a number may be related by: itself, how far it is from the mean, and whether it is missing."""
+    values = column[:, None]
+    scaled = np.nan_to_num((values - column_means(values)) / column_units(values))
+    return np.hstack([scaled, scaled**2, np.abs(scaled), np.isnan(values)])
 
 
 def _of_categories(codes: Rows) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.attacks import Categories, Evidence
 from sfumato.attacks.evidence.pooling import Pool, pool
-from sfumato.attacks.evidence.statistics import column_deviations
+from sfumato.attacks.evidence.statistics import column_units
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.covariances import nearest_covariance
 from sfumato.kernels.latent_class import Channel, Observed, without_rare_patterns
@@ -50,8 +50,7 @@ class MixedRecords:
         numbers = pooled.apply(evidence.numbers) if pooled else np.empty((evidence.rows, 0))
         public = np.empty((evidence.rows, 0)) if evidence.public is None else evidence.public
         few, many = _public_kinds(public)
-        units = column_deviations(np.hstack([numbers, public[:, many]]))
-        units = np.where(units > 0, units, 1.0)
+        units = column_units(np.hstack([numbers, public[:, many]]))
         own = numbers.shape[1]
         noise = np.zeros((len(units), len(units)))
         if pooled is not None:

@@ -30,8 +30,8 @@ class LatentClass(Attack):
     """The posterior under latent classes of whole records, numbers, categories and public columns together.
 
     Within a class numbers are normal, with atoms where a column has them, and categories independent. The classes are
-    fitted to the copies and the published models alone, for each group of columns that depend on each other apart; of
-    several copies on one path the best is used.
+    fitted to the copies and the published models alone, and separately for each group of columns that
+    depend on each other; of several copies on one path the best is used.
     """
 
     reference = "latent class analysis (Lazarsfeld and Henry 1968) behind the noise of li2012 and xiao2009, eq. 1"

@@ -55,11 +55,14 @@ def learned_values(
 
 
 def _simulated(evidence: Evidence, released: AuditInput, known: Rows) -> Evidence:
-    """What further copies of the known records would show: their scores with fresh noise of the published size."""
+    """What further copies of the known records would show: their scores with fresh noise of the published size.
+
+    A value leaves open where in its interval of scores a record is: that part is drawn, too.
+    """
     rows = np.tile(known, _SIMULATED)
     records = released.truth.take(rows)
     ranked = np.isin(records.columns, [name for part in evidence.numbers if part.copula for name in part.columns])
-    within = np.where(ranked, np.maximum(1 - column_deviations(records.values) ** 2, 0), 0) ** 0.5  # open of a score
+    within = np.where(ranked, np.maximum(1 - column_deviations(records.values) ** 2, 0), 0) ** 0.5
     values = records.values + within * np.random.default_rng(1).normal(size=records.values.shape)
     simulated = simulate_copies(evidence, replace(records, values=values))
     return replace(simulated, public_data=None if evidence.public is None else evidence.public[rows])

@@ -116,7 +116,7 @@ def adopt(
     dataset: str | None,
     as_json: bool,
 ) -> None:
-    """Go on safely after a copy of TABLE was given out: EARLIER, made by other software with normal noise.
+    """Continue safely after a copy of TABLE was released: EARLIER, made by other software with normal noise.
 
     Drafts a policy whose level `earlier` is that copy: all further copies lie on one path with it, so that recipients
     who combine them with it learn nothing beyond the best. Refused where the noise does not fit.
@@ -139,11 +139,12 @@ def adopt(
     write_text(output, made.policy.dumps())
     fidelity = made.policy.settings["adopted"]["fidelity"]
     lines = [f"{name}: normal noise with standard deviation {sd:g}" for name, sd in made.sizes.items()]
-    lines += [f"{name} was given out as it is: no noise can take that back." for name in made.unchanged]
+    lines += [f"{name} was released as it is: no noise can take that back." for name in made.unchanged]
     lines += [
         "",
         f"The earlier copy is the level {EARLIER!r}, of fidelity {fidelity:g}. Grant it to those who have it.",
     ]
+    lines += [f"{joined} holds the original values: delete it once they are in a vault."]
     data = {"adopted": made.sizes, "fidelity": fidelity, "unchanged": list(made.unchanged)}
     text = "\n".join([f"Wrote {output} and {joined}.", "", *lines])
     print_result(data, as_json, text, f"sfumato add {joined} --policy {output}")

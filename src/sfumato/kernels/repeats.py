@@ -8,7 +8,7 @@ compared by a product of matrices.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -87,17 +87,17 @@ class Repeats:
     def fitted(self, rows: Rows, iterations: int) -> Repeats:
         """With the share of pairs by EM, from some of the records."""
         found = self
-        some = tuple(Shown(one.codes[rows], one.prior, one.retention) for one in self.shown)
+        some = tuple(replace(one, codes=one.codes[rows]) for one in self.shown)
         for _ in range(iterations):
             total = sum(float(part.sum()) for _, part in found.matches(self.numbers[rows], some))
             share = min(max(total / (len(rows) * len(self.numbers)), 1e-12), 0.5)
-            found = Repeats(self.axes, self.numbers, self.shown, share)
+            found = replace(self, share=share)
         return found
 
     def matches(self, numbers: Floats, shown: Sequence[Shown]) -> Iterator[tuple[slice, Singles]]:
         """The probability that each of some records and each of these are of one original, in batches of the former.
 
-        A record that is shown to the last digit is the record itself, and no other one.
+        One that equals a record to the last digit is that record itself, and does not count as another.
         """
         s = self.axes.variances
         alone = 0.5 / (s + 1) - 0.25 / (2 * s + 1) - 0.25

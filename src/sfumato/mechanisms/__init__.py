@@ -43,7 +43,7 @@ class Example:
     keeps_nulls: bool = True
     """Whether a missing value is missing in a copy too."""
     given: Mapping[str, float] = field(default_factory=dict)
-    """Further columns: the first one with normal noise of this standard deviation, as it was given out earlier."""
+    """Further columns: the first one with normal noise of this standard deviation, as it was released earlier."""
 
 
 class Summary(abc.ABC):

@@ -1,4 +1,4 @@
-"""The fitted adopted mechanism: noise whose path passes through that of a copy which was given out earlier."""
+"""The fitted adopted mechanism: noise whose path passes through that of a copy which was released earlier."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class AdoptedScheme(GaussianScheme):
         given, own = self._given(batch), self._own_ids(batch, rows)
         *copies, drawn = super().perturb_levels(batch, own, [*levels, self._adopted], key)
         at_earlier = np.array([numeric.read(array)[0] for array in drawn])
-        correction = np.nan_to_num(given - at_earlier)  # a record that was not given out keeps its noise
+        correction = np.nan_to_num(given - at_earlier)  # a record that was not released then keeps its noise
         return [
             self._corrected(copy, self._share(level) * correction) for copy, level in zip(copies, levels, strict=True)
         ]
@@ -71,7 +71,7 @@ class AdoptedScheme(GaussianScheme):
         return rows ^ hashed(batch, self._earlier, _NO_SECRET)
 
     def _given(self, batch: pa.RecordBatch) -> Floats:
-        """The earlier values, `(column, row)`; NaN for a record that was not given out."""
+        """The earlier values, `(column, row)`; NaN for a record that was not released then."""
         given, lacks = np.empty((len(self.columns), batch.num_rows)), []
         for i, (name, earlier) in enumerate(zip(self.columns, self._earlier, strict=True)):
             missing = as_mask(batch.column(name))
@@ -81,7 +81,7 @@ class AdoptedScheme(GaussianScheme):
         partly = np.any(lacks, axis=0) & ~np.isnan(given).all(axis=0)
         if partly.any():
             raise SourceError(
-                f"a record must have been given out with all its numbers or not at all, and {int(partly.sum())} in one "
+                f"a record must have been released with all its numbers or not at all, and {int(partly.sum())} in one "
                 f"batch lack some of {', '.join(self._earlier)}; complete them, or make all of them null"
             )
         return given

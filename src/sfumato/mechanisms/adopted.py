@@ -1,4 +1,4 @@
-"""Noise on a path through a copy that was given out earlier, by whatever software, with Gaussian noise of known size.
+"""Noise on a path through a copy that was released earlier, by whatever software, with Gaussian noise of known size.
 
 An owner who has released a table once goes on safely: all further copies lie on one path with the earlier one, which
 is checked to have the noise that is stated for it. `_adopted_scheme.py` draws the noise.
@@ -32,7 +32,7 @@ _WIDTH = 6.0
 
 @dataclass(frozen=True)
 class Given:
-    """A column and the one with the values of it that were given out."""
+    """A column and the one with the values of it that were released."""
 
     name: str
     earlier: str
@@ -41,7 +41,7 @@ class Given:
 
 @dataclass(frozen=True)
 class Adopted(Mechanism):
-    """All `adopted` columns of a policy, perturbed on the path of the copy that was given out earlier."""
+    """All `adopted` columns of a policy, perturbed on the path of the copy that was released earlier."""
 
     reference = "li2012, Algorithm 3 with v₁ given"
     options = frozenset({"earlier", "sd"})
@@ -68,7 +68,7 @@ class Adopted(Mechanism):
         for name, options in columns.items():
             earlier = options.get("earlier")
             if not isinstance(earlier, str):
-                raise PolicyError(f"`earlier` of column {name!r} must name the column with what was given out of it")
+                raise PolicyError(f"`earlier` of column {name!r} must name the column with what was released of it")
             given.append(Given(name, earlier, number(name, "sd", options.get("sd"), above=0)))
         if len({one.earlier for one in given} | set(columns)) < 2 * len(given):
             raise PolicyError("`earlier` of each adopted column must name a column of its own, which is not adopted")
@@ -81,15 +81,12 @@ class Adopted(Mechanism):
     def covariance(self) -> Floats:
         """The covariance that is stated for the earlier noise."""
         sizes = np.array([one.sd for one in self.given])
-        matrix = np.eye(len(sizes))
-        for i, line in enumerate(self.correlations, 1):
-            matrix[i, :i] = matrix[:i, i] = line
-        return matrix * np.outer(sizes, sizes)
+        return _matrix(self.correlations) * np.outer(sizes, sizes)
 
     def check(self, schema: pa.Schema) -> None:
         for name in self.columns:
             if name not in schema.names:
-                raise SourceError(f"the table must have the column {name!r}, with what was given out earlier; join it")
+                raise SourceError(f"the table must have the column {name!r}, with what was released earlier; join it")
             if not numeric.is_number(schema.field(name).type):
                 raise SourceError(
                     f"the role adopted needs numbers, and column {name!r} holds {schema.field(name).type}; give it the "
@@ -173,7 +170,7 @@ def _refuse(found: Floats, tolerance: float, names: Sequence[str], what: str) ->
         raise SourceError(
             f"the noise of an earlier copy must {what}, and that of {names[int(worst.argmax())]!r} differs by "
             f"{worst.max():.3g}, where {tolerance:.3g} may be due to sampling; state what it is, or give the column "
-            "another role and count the earlier copy as a leak"
+            "another role and treat the earlier copy as a leak"
         )
 
 
@@ -188,9 +185,14 @@ def _correlations(stated: Any, size: int) -> tuple[tuple[float, ...], ...]:
             f"and with the columns by name: {size - 1} lines of 1, 2, … numbers, got {stated!r}"
         )
     found = tuple(tuple(number("[adopted]", "correlations", entry) for entry in line) for line in lines)
-    matrix = np.eye(size)
-    for i, line in enumerate(found, 1):
-        matrix[i, :i] = matrix[:i, i] = line
-    if np.linalg.eigvalsh(matrix)[0] < 1e-6:
+    if np.linalg.eigvalsh(_matrix(found))[0] < 1e-6:
         raise PolicyError("`correlations` of [adopted] must be those of noise that varies in every direction")
     return found
+
+
+def _matrix(triangle: Sequence[Sequence[float]]) -> Floats:
+    """A correlation matrix from its lower triangle."""
+    matrix = np.eye(len(triangle) + 1)
+    for i, line in enumerate(triangle, 1):
+        matrix[i, :i] = matrix[:i, i] = line
+    return matrix

@@ -59,7 +59,7 @@ def _check_read(policy: PolicyDocument) -> None:
         role = policy.default if column is None else column.role
         if count > 1 or (role in PLAIN_ROLES and role != DROP):
             raise PolicyError(
-                f"column {name!r} is what was given out earlier of another one: it is read, and must not be shown; "
+                f"column {name!r} is what was released earlier of another one: it is read, and must not be shown; "
                 f'write `{name} = "{DROP}"`'
             )
 

@@ -20,7 +20,7 @@ from sfumato.tables import numeric
 from sfumato.tables.source import Source
 
 EARLIER = "earlier"
-"""The name of the earlier copy's level, and the option of a column that names what was given out of it."""
+"""The name of the earlier copy's level, and the option of a column that names what was released of it."""
 
 _DIGITS = 3
 """Significant digits of measured noise in a policy."""
@@ -31,14 +31,14 @@ _WIDTH = 5.0
 
 @dataclass(frozen=True)
 class Adoption:
-    """What is needed to release a table of which a copy was given out earlier."""
+    """What is needed to release a table of which a copy was released earlier."""
 
     table: pa.Table
-    """The original, with what was given out of each adopted column in a further one."""
+    """The original, with what was released of each adopted column in a further one."""
     policy: Policy
     """A draft whose level `earlier` is the earlier copy."""
     unchanged: tuple[str, ...]
-    """Columns that were given out as they are, which no noise can take back."""
+    """Columns that were released as they are, which no noise can take back."""
 
     @property
     def sizes(self) -> dict[str, float]:
@@ -55,7 +55,7 @@ def adopt(
     sizes: Mapping[str, float] | None = None,
     dataset: str = "table",
 ) -> Adoption:
-    """Draft a policy whose copies lie on one path with a copy that was given out earlier.
+    """Draft a policy whose copies lie on one path with a copy that was released earlier.
 
     Args:
         table: the original.

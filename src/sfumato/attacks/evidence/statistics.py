@@ -71,6 +71,12 @@ def column_means(values: Floats) -> Floats:
     return means
 
 
+def column_units(values: Floats) -> Floats:
+    """The deviation of each column, and 1 for one that does not vary."""
+    deviations = np.nan_to_num(column_deviations(values))
+    return np.where(deviations > 0, deviations, 1.0)
+
+
 def column_deviations(values: Floats) -> Floats:
     """The standard deviation of the values of each column that are not missing; 0 where there are fewer than two."""
     present = ~np.isnan(values)

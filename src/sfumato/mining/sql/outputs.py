@@ -63,10 +63,6 @@ class Formula:
     left: Operand
     right: Operand
 
-    def outputs(self) -> list[Output]:
-        """The aggregates in it."""
-        return [output for side in (self.left, self.right) for output in outputs_of(side)]
-
 
 Operand = float | Output | Formula
 
@@ -82,7 +78,7 @@ class Result:
 def outputs_of(formula: Operand) -> list[Output]:
     """The aggregates of a formula."""
     if isinstance(formula, Formula):
-        return formula.outputs()
+        return [*outputs_of(formula.left), *outputs_of(formula.right)]
     return [formula] if isinstance(formula, Output) else []
 
 
@@ -147,7 +143,7 @@ class Selection:
             sides.append(number if isinstance(number, float) else self._operand(argument))
         if any(isinstance(side, Output) and not side.function for side in sides):
             raise MiningError(
-                "a formula combines aggregates and constants, and this has a grouping column; select it apart"
+                "a formula combines aggregates and constants, and this has a grouping column; select it by itself"
             )
         return Formula(operator, *sides)
 

@@ -130,6 +130,8 @@ def _about_result(
         return [_about_result(selection, part, results, name_of, clause) for part in expression]
     if not isinstance(expression, dict):
         return expression
+    if expression.get("class") == "SUBQUERY":
+        raise MiningError(f"{clause} must be about what is selected, without subqueries; run the subquery by itself")
     if expression.get("class") == "FUNCTION" and expression["function_name"] in FUNCTIONS:
         renamed = deepcopy(expression)
         _rename_columns(renamed, name_of)
