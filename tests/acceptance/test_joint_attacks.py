@@ -198,3 +198,39 @@ def test_a_hierarchy_of_codes_is_recognised_by_its_combinations() -> None:
     right = {one.columns[0]: one.success.attack.estimate for one in found.categories}
     assert right["group"] > 0.8  # and 0.71 by the copy alone
     assert right["branch"] > 0.82
+
+
+def test_what_varies_between_records_of_one_person_is_learned_from_known_ones() -> None:
+    """Six visits of each patient, with measurements of the day and a diagnosis; without known ones it is in the way."""
+    rng = np.random.default_rng(9)
+    people, visits = rng.normal(size=(800, 14)), rng.permutation(np.repeat(np.arange(800), 6))
+    columns = {f"p{i:02}": people[visits, i] for i in range(14)}
+    columns |= {f"v{i}": rng.normal(size=4800) + 0.5 * people[visits, i] for i in range(4)}
+    table = pa.table({**columns, "diagnosis": np.array(list("abcdef"))[rng.integers(0, 6, 4800)]})
+    evidence, truth = attacked(table, 0.8)
+    known = np.arange(0, 4800, 10)
+    informed = dataclasses.replace(evidence, knowledge=Knowledge(known=truth.take(known), known_rows=known))
+    before, after = (scored("repeated-records", one, truth) for one in (evidence, informed))
+    for kind, most, gain in (("p", 0.13, 0.02), ("v", 0.2, 0.015)):
+        errors = [
+            np.mean([one.error.attack.estimate for one in found.numbers if one.column.startswith(kind)])
+            for found in (before, after)
+        ]
+        assert errors[1] < most, (kind, errors)
+        assert errors[1] < errors[0] - gain, (kind, errors)
+    assert after.categories[0].success.attack.estimate >= before.categories[0].success.attack.estimate
+
+
+def test_independent_components_are_found_behind_the_noise() -> None:
+    """Balances are sums of payments that are mostly nothing: no column shows it, and their differences do."""
+    rng = np.random.default_rng(10)
+    payments = np.where(rng.random((5000, 12)) < 0.8, 0.0, rng.gamma(20, 50, (5000, 12)))
+    balances = np.cumsum(payments, axis=1)
+    evidence, truth = attacked(pa.table({f"b{i:02}": balances[:, i] for i in range(12)}), 0.8)
+    errors = {
+        name: np.mean([one.error.attack.estimate for one in scored(name, evidence, truth).numbers])
+        for name in ("udr", "latent-class", "component-density")
+    }
+    assert errors["component-density"] < 0.1, errors
+    assert errors["udr"] > 0.12, errors
+    assert errors["latent-class"] > 0.12, errors

@@ -1,8 +1,8 @@
-"""Repeated records: how likely each two noisy records are of one original, and what all such records say together.
+"""Repeated records: how likely each two noisy records are of one person, and what all such records say together.
 
-Two noisy records of the same original differ by their noise alone. The ratio of their likelihood to that of two
-originals is, for normal numbers and independent categories, a bilinear form in what they show, so that all pairs are
-compared by a product of matrices.
+Two noisy records of one person differ by their noise, and by what varies from record to record. The ratio of their
+likelihood to that of two persons is, for normal numbers and independent categories, a bilinear form in what they show,
+so that all pairs are compared by a product of matrices.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _PAIRS = 1 << 19
 """The most pairs of records that are compared at once."""
 
 _LARGEST = 14.0
-"""Where the logarithm of the odds against it is larger, a pair is taken to have two originals."""
+"""Where the logarithm of the odds against it is larger, a pair is taken to be of two persons."""
 
 
 @dataclass(frozen=True)
@@ -34,6 +34,8 @@ class Shown:
     """-1 where nothing is shown."""
     prior: Floats
     retention: float
+    agreement: float = 1.0
+    """How often two records of one person have the same category because they are of one person."""
 
     @property
     def channel(self) -> Floats:
@@ -42,9 +44,10 @@ class Shown:
         return self.retention * np.eye(size) + (1 - self.retention) / size
 
     def log_ratios(self) -> Floats:
-        """For each two categories, how much likelier they are shown of one original than of two."""
+        """For each two categories, how much likelier they are shown of one person than of two."""
         channel, single = self.channel, self.prior @ self.channel
-        ratios: Floats = np.log((channel.T * self.prior) @ channel) - np.log(np.outer(single, single))
+        same = (channel.T * self.prior) @ channel / np.outer(single, single)
+        ratios: Floats = np.log(self.agreement * same + 1 - self.agreement)
         return ratios
 
     def one_hot(self) -> Floats:
@@ -55,22 +58,35 @@ class Shown:
 
 @dataclass(frozen=True)
 class Axes:
-    """Directions in which the noise is independent and of variance 1, and in which originals vary independently."""
+    """Directions in which noisy records have variance 1, and in which persons vary independently."""
 
     directions: Floats
     inverse: Floats
-    variances: Floats
+    shared: Floats
+    """Along each axis, the share of the variance that records of one person have in common."""
+    own: Floats
+    """From what a record has beyond its person to the part of it that is not noise."""
 
     @classmethod
-    def of(cls, noisy: Floats, noise: Floats) -> Axes:
-        """The axes of noisy records with mean 0 and of their noise."""
+    def of(cls, noisy: Floats, noise: Floats, within: Floats) -> Axes:
+        """The axes of noisy records with mean 0, of their noise, and of what varies between records of one person."""
         size = len(noise)
         units = np.sqrt(np.diag(noise))
-        whitened = np.linalg.inv(np.linalg.cholesky(noise + 1e-9 * np.diag(units**2)))
         varies = nearest_covariance(np.cov(noisy.T).reshape(size, size) - noise, units)
-        variances, vectors = np.linalg.eigh(whitened @ varies @ whitened.T)
+        total = varies + noise + 1e-9 * np.diag(units**2)
+        whitened = np.linalg.inv(np.linalg.cholesky(total))
+        between = whitened @ nearest_covariance(varies - within, units) @ whitened.T
+        shared, vectors = np.linalg.eigh(between)
+        shared = np.clip(shared, 1e-9, 1 - 1e-9)
         directions = vectors.T @ whitened
-        return cls(directions, np.linalg.inv(directions), np.maximum(variances, 1e-9))
+        own = np.eye(size) - (directions @ noise @ directions.T) / (1 - shared)
+        return cls(directions, np.linalg.inv(directions), shared, own)
+
+    def estimate(self, numbers: Floats, means: Floats, counts: Floats) -> Floats:
+        """The posterior mean of records, from that of all records of the same person, along the axes."""
+        person = means * (self.shared / (self.shared + (1 - self.shared) / counts[:, None]))
+        found: Floats = person + (numbers - person) @ self.own.T
+        return found
 
 
 @dataclass(frozen=True)
@@ -82,7 +98,7 @@ class Repeats:
     """Along the axes."""
     shown: tuple[Shown, ...]
     share: float = 1e-3
-    """The share of pairs that are of one original."""
+    """The share of pairs that are of one person."""
 
     def fitted(self, rows: Rows, iterations: int) -> Repeats:
         """With the share of pairs by EM, from some of the records."""
@@ -95,14 +111,13 @@ class Repeats:
         return found
 
     def matches(self, numbers: Floats, shown: Sequence[Shown]) -> Iterator[tuple[slice, Singles]]:
-        """The probability that each of some records and each of these are of one original, in batches of the former.
+        """The probability that each of some records and each of these are of one person, in batches of the former.
 
         One that equals a record to the last digit is that record itself, and does not count as another.
         """
-        s = self.axes.variances
-        alone = 0.5 / (s + 1) - 0.25 / (2 * s + 1) - 0.25
-        together = 0.5 - 0.5 / (2 * s + 1)
-        constant = float(np.sum(np.log(s + 1) - 0.5 * np.log(2 * s + 1))) + np.log(self.share / (1 - self.share))
+        shared = self.axes.shared
+        alone, together = -0.5 * shared**2 / (1 - shared**2), shared / (1 - shared**2)
+        constant = -0.5 * float(np.sum(np.log1p(-(shared**2)))) + np.log(self.share / (1 - self.share))
         right = np.hstack([self.numbers, *(one.one_hot() for one in self.shown)]).astype(np.float32).T
         left = np.hstack([numbers * together, *(one.one_hot() @ one.log_ratios() for one in shown)])
         own, others = (numbers**2) @ alone + constant, (self.numbers**2) @ alone
@@ -117,18 +132,17 @@ class Repeats:
             yield rows, odds
 
     def averages(self, numbers: Floats, shown: Sequence[Shown]) -> tuple[Floats, Floats, list[Floats]]:
-        """The mean of the records that are of one original with each, their number, and how often they show what."""
+        """The mean of the records that are of one person with each, their number, and how often they show what."""
         means, counts = np.empty_like(numbers), np.empty(len(numbers))
         tables = [np.empty((len(numbers), len(one.prior))) for one in self.shown]
         theirs = np.hstack([self.numbers, *(one.one_hot() for one in self.shown)]).astype(np.float32)
-        ours = np.hstack([numbers, *(one.one_hot() for one in shown)])
         ends = np.cumsum([numbers.shape[1], *(len(one.prior) for one in self.shown)])
         for rows, weights in self.matches(numbers, shown):
             counts[rows] = 1 + weights.sum(axis=1)
-            sums = np.split(ours[rows] + weights @ theirs, ends[:-1], axis=1)
-            means[rows] = sums[0] / counts[rows, None]
-            for table, some in zip(tables, sums[1:], strict=True):
-                table[rows] = some
+            others, *shares = np.split(weights @ theirs, ends[:-1], axis=1)
+            means[rows] = (numbers[rows] + others) / counts[rows, None]
+            for one, table, share in zip(shown, tables, shares, strict=True):
+                table[rows] = one.one_hot()[rows] + one.agreement * share
         return means, counts, tables
 
 
@@ -147,3 +161,15 @@ def _equal_rows(some: Floats, records: Floats) -> list[list[int]]:
     for i, row in enumerate(np.ascontiguousarray(records)):
         found.setdefault(row.tobytes(), []).append(i)
     return [found.get(row.tobytes(), []) for row in np.ascontiguousarray(some)]
+
+
+def linked_pairs(numbers: Floats) -> tuple[Rows, Rows]:
+    """Pairs of known records that are of one person: more of their numbers are equal than coincidence explains."""
+    rows = len(numbers)
+    surprise = np.zeros((rows, rows))
+    for column in numbers.T:
+        _, codes, counts = np.unique(column, return_inverse=True, return_counts=True)
+        coincidence = float(np.sum((counts / rows) ** 2))
+        surprise += np.where(codes[:, None] == codes, -np.log(coincidence), 0.0)
+    first, second = np.nonzero(np.triu(surprise > 2 * np.log(max(rows, 2)), 1))
+    return first, second
