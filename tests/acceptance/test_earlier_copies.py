@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 import sfumato as sf
+from sfumato.attacks import ATTACKS, score
 from sfumato.audit.audit import audit
 from sfumato.audit.verdict import State
 from sfumato.cli import main
@@ -18,6 +19,8 @@ from sfumato.errors import PolicyError, SourceError
 from sfumato.kernels import Floats
 from sfumato.mechanisms._adopted_scheme import AdoptedScheme
 from sfumato.release.adoption import adopt
+from sfumato.release.evidence import copy_evidence, original_records
+from sfumato.release.manifest import Manifest
 
 ROWS = 40_000
 SIZES = np.array([8.0, 120.0])
@@ -140,6 +143,25 @@ def test_what_was_released_is_never_shown() -> None:
     text = made.policy.dumps().replace('age_earlier = "drop"', 'age_earlier = "keep"')
     with pytest.raises(PolicyError, match="it is read, and must not be shown"):
         sf.Policy.loads(text).fit(made.table)
+
+
+def test_a_copy_promises_no_error_that_its_noise_does_not_have() -> None:
+    """The noise is independent, and the columns are nearly one: at lower levels a linear attacker averages them."""
+    rng = np.random.default_rng(23)
+    names, ids = ("a", "b", "c", "d"), pa.array(np.arange(4000))
+    values = rng.normal(size=(4000, 1)) + 0.5 * rng.normal(size=(4000, 4))
+    shown = values + 0.7 * rng.normal(size=values.shape)
+    original, earlier = (pa.table({"id": ids, **dict(zip(names, of.T, strict=True))}) for of in (values, shown))
+    made = adopt(original, earlier, by=["id"])
+    scheme = made.policy.fit(made.table)
+    copy = scheme.release(made.table, 0.3, KEY)
+    manifest = Manifest.of(copy)
+    estimate = ATTACKS["bayes"]().estimate(copy_evidence(copy, manifest))
+    found = score(estimate, original_records(scheme.arranged(made.table, KEY), manifest.models))
+    assert min(one.error.attack.estimate for one in found.numbers) < 0.65
+    [promise] = [sentence for sentence in manifest.promises if sentence.startswith("Numbers")]
+    assert "its shape was stated" in promise
+    assert not any("vary together" in limit for limit in manifest.limits)
 
 
 def test_a_record_must_be_released_whole() -> None:

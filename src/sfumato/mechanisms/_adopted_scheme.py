@@ -14,6 +14,7 @@ from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme, Spec
+from sfumato.models.gaussian_noise import STATED
 from sfumato.tables import numeric
 from sfumato.tables.record_ids import hashed
 
@@ -53,6 +54,10 @@ class AdoptedScheme(GaussianScheme):
         correction = np.nan_to_num(self._given(batch) - original - noise[-1])
         shares = np.array([self._share(level) for level in levels])
         return original, noise[:-1] + shares[:, None, None] * correction
+
+    @property
+    def _shape_source(self) -> str:
+        return STATED
 
     def _share(self, level: Level) -> float:
         """The share of the earlier noise in that of a level."""

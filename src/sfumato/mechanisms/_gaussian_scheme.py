@@ -21,7 +21,7 @@ from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
 from sfumato.mechanisms._published_statistics import coarse
-from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.gaussian_noise import MEASURED, SPREAD, GaussianNoise
 from sfumato.tables import numeric
 
 ROUNDED = "rounded"
@@ -59,6 +59,8 @@ class Spec(Protocol):
     @property
     def clip(self) -> tuple[Any, Any] | None: ...
     def bounds(self, kind: pa.DataType) -> tuple[float, float]: ...
+    @property
+    def spread(self) -> float | None: ...
     @property
     def range(self) -> tuple[Any, Any] | None: ...
     def shown_range(self, kind: pa.DataType) -> tuple[float, float]: ...
@@ -117,7 +119,13 @@ class GaussianScheme(Scheme):
             epsilon=self._state.get(EPSILON),
             centre=tuple(self._state.get(CENTRE, ())),
             range=self._ranges,
+            shape=self._shape_source,
         )
+
+    @property
+    def _shape_source(self) -> str:
+        """Where the shape of the noise comes from."""
+        return MEASURED if all(spec.spread is None for spec in self._specs) else SPREAD
 
     @property
     def _ranges(self) -> tuple[tuple[Any, Any] | None, ...]:

@@ -14,6 +14,9 @@ from sfumato.models import Amount, Limit, Model
 _PER_COLUMN = ("scale", "step", "clip", "rounding")
 _OPTIONAL = ("centre", "range")
 
+MEASURED, SPREAD, STATED = "measured", "spread", "stated"
+"""Where the shape of the noise comes from: the columns, but for a `spread` that the policy states, or a statement."""
+
 
 @dataclass(frozen=True)
 class GaussianNoise(Model):
@@ -39,6 +42,8 @@ class GaussianNoise(Model):
     """Where the policy asks for `rescale`, the rounded mean `c` of each column: the copy shows `c + √f·(Y - c)`."""
     range: tuple[tuple[Any, Any] | None, ...] = ()
     """Where the policy states one, the range that a column is shown in: values beyond are moved to its ends."""
+    shape: str = MEASURED
+    """Where the covariance comes from; one that is stated need not be that of the columns."""
 
     @property
     def is_collusion_resistant(self) -> bool:
@@ -61,10 +66,19 @@ class GaussianNoise(Model):
     def promises(self, level: Level) -> list[str]:
         shown = [name for name in self.columns if name not in self.coarsened_columns]
         rescaled = [f"Numbers, rescaled: means and covariances are those of the original, of {', '.join(shown)}."]
+        error = (
+            f"the best linear estimate from the noisy numbers has a residual error of {level.error:.4g} of a column's "
+            "variance (more where its `scale` is larger)"
+        )
+        stated = {
+            MEASURED: "",
+            SPREAD: ", as far as the spread that the owner states is that of the column",
+            STATED: " where the noise varies as the columns do; its shape was stated, and where it is another, the "
+            "error may be smaller or larger: an audit measures it",
+        }[self.shape]
         return [
             *(rescaled if self.centre and shown else []),
-            f"Numbers, fidelity {level.fidelity:.6g}: the best linear estimate from the noisy numbers has a residual "
-            f"error of {level.error:.4g} of a column's variance (more where its `scale` is larger).",
+            f"Numbers, fidelity {level.fidelity:.6g}: {error}{stated}.",
         ]
 
     def limits(self) -> list[Limit]:
@@ -82,7 +96,12 @@ class GaussianNoise(Model):
             self.coarsened_columns,
             "Values beyond its ends are moved there, and the promise is that of the copy before that.",
         )
-        return [*([outliers] if unclipped else []), shape, missing, *([moved] if moved.columns else [])]
+        return [
+            *([outliers] if unclipped else []),
+            *([] if self.shape == STATED else [shape]),
+            missing,
+            *([moved] if moved.columns else []),
+        ]
 
     def describe(self, column: str, amount: Amount) -> str:
         step = self.step[self.columns.index(column)]
@@ -110,5 +129,7 @@ class GaussianNoise(Model):
             raise TypeError(
                 "each column has a mean where a copy is rescaled, and a range, or none, where some have one"
             )
+        if self.shape not in (MEASURED, SPREAD, STATED):
+            raise TypeError("the shape of noise is measured, that of a stated spread, or stated")
         if not all(map(math.isfinite, self.centre)) or any(ends is not None and len(ends) != 2 for ends in self.range):
             raise TypeError("means are finite, and a range has two ends")

@@ -24,7 +24,7 @@ import pyarrow.compute as pc
 from sfumato.errors import ManifestError, nearest
 from sfumato.kernels import Floats
 from sfumato.models import Model
-from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.gaussian_noise import STATED, GaussianNoise
 from sfumato.models.projection import Projection
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import IDENTIFIER, PUBLIC, Unchanged
@@ -232,6 +232,7 @@ def _gaussian(table: pa.Table, names: Sequence[str], covariance: Floats) -> Gaus
         (None,) * count,
         (0.0,) * count,
         collusion_resistant=False,
+        shape=STATED,
     )
 
 

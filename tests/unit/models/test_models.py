@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
+import pyarrow as pa
 import pytest
 
 import sfumato as sf
@@ -17,6 +19,7 @@ from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release import statements
+from sfumato.release.manifest import Manifest
 from sfumato.release.manifest_format_1 import from_format_1
 from sfumato.tables.view import EVERYTHING, View
 
@@ -131,6 +134,14 @@ def test_promises_warnings_and_limits_of_a_copy() -> None:
         "Not clipped: a. An outlier many noise standard deviations from all other records can be singled out." in found
     )
     assert "Only the rows with region == 'north' are released." in found
+
+
+@pytest.mark.parametrize(("options", "said"), [("", False), (", spread = 3", True)])
+def test_a_stated_spread_is_part_of_the_promise(options: str, said: bool) -> None:
+    table = pa.table({"x": np.arange(50.0)})
+    policy = sf.Policy.loads(f'dataset="d"\n[levels]\nl=0.5\n[columns]\nx={{ role = "gaussian"{options} }}')
+    manifest = Manifest.of(policy.fit(table).release(table, "l", sf.Key.from_bytes(bytes(32))))
+    assert ("the spread that the owner states" in manifest.promises[0]) is said
 
 
 def test_a_copy_that_is_not_safe_is_not_promised_to_be() -> None:
