@@ -44,12 +44,13 @@ from sfumato.attacks.evidence.lazy import Lazy
 from sfumato.attacks.evidence.pooling import Pool, design_matrix, joint_noise, non_dominated, pool
 from sfumato.attacks.evidence.prior import attribute_prior, prior_from_counts
 from sfumato.attacks.evidence.simulation import simulate_copies
-from sfumato.attacks.evidence.statistics import Statistics, column_means, complete_records, statistics
+from sfumato.attacks.evidence.statistics import Statistics, complete_records, statistics
 from sfumato.attacks.results.estimate import Estimate, Posterior, concatenate, marginal_codes
 from sfumato.attacks.results.measure import Measure
 from sfumato.attacks.results.score import CategoryScore, NumberScore, Score, breached, record_errors, score
 from sfumato.errors import AttackError, NumericalFailure
 from sfumato.family import Family
+from sfumato.kernels.column_moments import column_means
 
 __all__ = [
     "ATTACKS",

@@ -8,8 +8,8 @@ import numpy as np
 
 from sfumato.attacks import Evidence, Records
 from sfumato.attacks.evidence.pooling import Pool, pool
-from sfumato.attacks.evidence.statistics import column_means, column_units
 from sfumato.kernels import Floats
+from sfumato.kernels.column_moments import column_means, column_units
 
 
 @dataclass(frozen=True)

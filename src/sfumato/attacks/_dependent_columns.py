@@ -15,8 +15,8 @@ from scipy.sparse.csgraph import connected_components
 from sfumato.attacks import Estimate, Evidence, FittedAttack
 from sfumato.attacks._common_units import CommonUnits
 from sfumato.attacks.evidence.lazy import Lazy, lazy
-from sfumato.attacks.evidence.statistics import column_means, column_units
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.column_moments import column_means, column_units
 
 _CATEGORIES = 20
 """The most categories of an attribute, the most frequent ones, by which dependence is found."""

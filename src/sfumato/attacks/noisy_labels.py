@@ -7,12 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack, Posterior
-from sfumato.attacks._mixed_records import MixedRecords
+from sfumato.attacks._mixed_evidence import MixedEvidence
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.collusion import best_of_each_path
 from sfumato.attacks.evidence.prior import attribute_prior
-from sfumato.attacks.evidence.statistics import column_deviations, column_means
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.column_moments import column_deviations, column_means
 from sfumato.kernels.label_regression import LabelRegression, fit
 from sfumato.kernels.latent_class import one_hot
 from sfumato.models.uniform_replacement import UniformReplacement
@@ -51,7 +51,7 @@ class NoisyLabels(Attack):
 
     def fit(self, evidence: Evidence) -> FittedAttack:
         """Learn one regression per attribute."""
-        view = MixedRecords.of(evidence)
+        view = MixedEvidence.of(evidence)
         training = evidence.take(np.arange(evidence.rows)[:: max(evidence.rows // self.rows, 1)][: self.rows])
         scale = _Scale.of(view.observed(training).numbers)
         attributes = [part for part in view.attributes if part.size <= _LARGEST_DOMAIN]
@@ -91,7 +91,7 @@ class _Scale:
         return np.clip(scaled, -_FAR, _FAR)
 
 
-def _inputs(view: MixedRecords, scale: _Scale, some: Evidence, target: Categories) -> Floats:
+def _inputs(view: MixedEvidence, scale: _Scale, some: Evidence, target: Categories) -> Floats:
     """All other columns: categories one-hot, numbers with their squares; and other paths' copies of the category."""
     observed = view.observed(some)
     numbers = scale.standardised(observed.numbers)
@@ -105,7 +105,7 @@ def _inputs(view: MixedRecords, scale: _Scale, some: Evidence, target: Categorie
 
 
 def _posterior(
-    part: Categories, regression: LabelRegression, view: MixedRecords, scale: _Scale, some: Evidence
+    part: Categories, regression: LabelRegression, view: MixedEvidence, scale: _Scale, some: Evidence
 ) -> Posterior:
     """The posterior of an attribute: its distribution given the other columns, and the likelihood of what is shown."""
     copy = some.attributes()[part.model.columns][0]

@@ -12,8 +12,8 @@ from sfumato.attacks import Attack, Categories, Estimate, Evidence, FittedAttack
 from sfumato.attacks.collusion import MAX_LOG, joint_posterior
 from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.attacks.evidence.simulation import training_set
-from sfumato.attacks.evidence.statistics import column_means
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.column_moments import column_means
 from sfumato.kernels.ridge import ridge_regression
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement

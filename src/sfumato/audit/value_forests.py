@@ -13,9 +13,9 @@ import numpy as np
 
 from sfumato.attacks import Evidence
 from sfumato.attacks.evidence.simulation import simulate_copies
-from sfumato.attacks.evidence.statistics import column_deviations
 from sfumato.audit.audit_input import AuditInput
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.column_moments import column_deviations
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.columns import contiguous
 from sfumato.tables.margin import Margin, known_values

@@ -22,6 +22,7 @@ _LEAST_GAIN = 0.002
 """How much more likely held-out values must be under the deconvolved margin than under that of the mixture."""
 _LARGEST_RATIO = 1e3
 _REACH = 4.0
+_CHUNK = 1 << 12
 _NEGLIGIBLE = 0.01
 """Classes less probable than this are left out of a record's posterior."""
 
@@ -60,6 +61,20 @@ class Atoms:
         plain = np.einsum("rc,cr->r", responsibilities, posterior.means[:, :, column])
         found: Floats = np.where(total > 1e-12, first / np.maximum(total, 1e-300), plain)
         return found
+
+    def draw(self, means: Floats, variance: float, rng: np.random.Generator) -> Floats:
+        """One draw for each record of a class, whose posterior without atoms is normal."""
+        drawn = np.empty(len(means))
+        weights = np.log(np.maximum(self.ratios, 1e-12))
+        spacing = self.points[1] - self.points[0]
+        for start in range(0, len(means), _CHUNK):
+            some = slice(start, start + _CHUNK)
+            logs = weights - 0.5 * (self.points - means[some, None]) ** 2 / (variance + self.width)
+            likely = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
+            chosen = (rng.random((len(likely), 1)) * likely[:, -1:] > likely[:, :-1]).sum(axis=1)
+            drawn[some] = self.points[chosen]
+        within = spacing * (rng.random(len(means)) - 0.5)
+        return drawn + within if self.width else drawn
 
 
 def find_atoms(

@@ -43,7 +43,9 @@ MINERS = Family("sfumato.mining", "Miner")
 _FUNCTIONS = {
     "ask": "sql.answers",
     "column": "sql.expressions",
+    "combine": "copies.imputation",
     "count": "sql.expressions",
+    "impute": "copies.imputation",
     "profile": "report.profile",
     "with_engine": "copies.copy",
 }

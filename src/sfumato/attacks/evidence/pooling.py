@@ -9,8 +9,8 @@ import numpy as np
 from scipy.linalg import block_diag, pinvh
 
 from sfumato.attacks.evidence.evidence import Numbers
-from sfumato.attacks.evidence.statistics import column_means
 from sfumato.kernels import Floats
+from sfumato.kernels.column_moments import column_means
 
 
 @dataclass(frozen=True)

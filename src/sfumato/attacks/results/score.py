@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from sfumato.attacks.evidence.evidence import MappedRows, Records
-from sfumato.attacks.evidence.statistics import column_means
 from sfumato.attacks.results.estimate import Estimate, Posterior, marginal_codes
 from sfumato.attacks.results.measure import Measure, mean, proportion, root
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.column_moments import column_means
 from sfumato.kernels.intervals import UNKNOWN
 from sfumato.models import of_type
 from sfumato.models.rotation import Rotation

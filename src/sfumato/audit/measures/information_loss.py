@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks.evidence.statistics import column_deviations, column_means
 from sfumato.audit.measures.mixed_table import MixedTable
 from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels.column_moments import column_deviations, column_means
 from sfumato.kernels.convergence_warnings import ignore_convergence_warnings
 
 _FITTED = 5_000

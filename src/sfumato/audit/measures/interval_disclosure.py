@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.attacks.evidence.statistics import column_deviations
 from sfumato.kernels import Floats
+from sfumato.kernels.column_moments import column_deviations
 from sfumato.kernels.convergence_warnings import ignore_convergence_warnings
 
 

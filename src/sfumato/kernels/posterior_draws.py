@@ -1,0 +1,68 @@
+"""Draws from the posterior of whole records under latent classes: what the originals may have been."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from sfumato.kernels import Floats, Rows
+from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, missing_patterns
+from sfumato.kernels.marginal_atoms import Atoms
+
+
+def draw_records(
+    model: LatentClasses, observed: Observed, channel: Channel, atoms: Mapping[int, Atoms], rng: np.random.Generator
+) -> Observed:
+    """One draw of the original of every record: its class, and within it numbers and categories.
+
+    What a record does not show is drawn, too, except that a category which is missing stays so.
+    """
+    classes = draw_codes(model.responsibilities(observed, channel)[0], rng)
+    numbers = np.empty_like(observed.numbers)
+    for present, rows in missing_patterns(observed.numbers):
+        for k in np.unique(classes[rows]):
+            some = rows[classes[rows] == k]
+            values = observed.numbers[some][:, present]
+            numbers[some] = _draw_numbers(model.means[k], model.covariances[k], values, present, channel, atoms, rng)
+    codes = []
+    for table, shown, retention, size in zip(
+        model.shares, observed.codes, channel.retentions, channel.sizes, strict=True
+    ):
+        likely = table[classes] * ((1 - retention) / size)
+        there = np.flatnonzero(shown >= 0)
+        likely[there, shown[there]] += retention * table[classes[there], shown[there]]
+        codes.append(np.where(shown >= 0, draw_codes(likely / likely.sum(axis=1, keepdims=True), rng), -1))
+    return Observed(numbers, tuple(codes))
+
+
+def draw_codes(probabilities: Floats, rng: np.random.Generator) -> Rows:
+    """One index for each row of probabilities."""
+    cumulative = np.cumsum(probabilities, axis=1)
+    drawn: Rows = (rng.random((len(probabilities), 1)) > cumulative[:, :-1]).sum(axis=1)
+    return drawn
+
+
+def _draw_numbers(
+    mean: Floats,
+    covariance: Floats,
+    values: Floats,
+    present: Rows,
+    channel: Channel,
+    atoms: Mapping[int, Atoms],
+    rng: np.random.Generator,
+) -> Floats:
+    """The numbers of records of one class, of which some columns are shown."""
+    block = np.ix_(present, present)
+    gain = np.linalg.solve(covariance[block] + channel.noise[block], covariance[present]).T
+    means = mean + (values - mean[present]) @ gain.T
+    left = covariance - gain @ covariance[present]
+    spread, axes = np.linalg.eigh((left + left.T) / 2)
+    spread = np.maximum(spread, 1e-12 * max(float(spread[-1]), 1e-300))
+    drawn: Floats = means + rng.normal(size=means.shape) @ (axes * np.sqrt(spread)).T
+    precision = (axes / spread) @ axes.T
+    for column, one in atoms.items():
+        others = np.arange(len(mean)) != column
+        pull = (drawn - means)[:, others] @ precision[column, others] / precision[column, column]
+        drawn[:, column] = one.draw(means[:, column] - pull, 1 / float(precision[column, column]), rng)
+    return drawn
