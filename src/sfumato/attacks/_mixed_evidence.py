@@ -31,7 +31,7 @@ class MixedEvidence:
 
     @property
     def units(self) -> Floats:
-        """Of the perturbed numbers."""
+        """The units of the perturbed numbers."""
         units: Floats = self.records.units[: len(self.columns)]
         return units
 

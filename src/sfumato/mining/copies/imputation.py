@@ -185,7 +185,7 @@ def _imputable(copy: Copy, columns: Sequence[str] | None) -> list[str]:
     """The columns of an imputation; refuses those that cannot be imputed."""
     names = copy.column_names if columns is None else list(columns)
     for name in names:
-        _check(copy, name)
+        check_imputable(copy, name)
     if not of_type([copy.model(name) for name in names], GaussianNoise) and not any(map(copy.replacement_model, names)):
         raise MiningError(
             "none of these columns is perturbed, so that there is nothing to impute; use them as they stand"
@@ -193,7 +193,7 @@ def _imputable(copy: Copy, columns: Sequence[str] | None) -> list[str]:
     return names
 
 
-def _check(copy: Copy, name: str) -> None:
+def check_imputable(copy: Copy, name: str) -> None:
     """Refuse a column that cannot be imputed."""
     copy.noise_model(name)  # which refuses one that is shown within a range
     if copy.copula_model(name):

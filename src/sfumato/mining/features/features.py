@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import validate_data
 
 from sfumato.errors import ManifestError, MiningError
-from sfumato.kernels import Floats, Rows
+from sfumato.kernels import Floats, Mask, Rows
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.features.contingency import Factor, factors_of
 from sfumato.release.manifest import Manifest
@@ -133,23 +133,29 @@ def check_complete(rows: int) -> None:
 
 def training_set(miner: Any, X: Any, y: Any) -> TrainingSet:
     """The training set of `fit(X, y)`: a copy and the name of its class column, or scikit-learn's arguments."""
-    X = _most_faithful(X)
-    manifest = _manifest(X, miner.manifest)
-    if manifest is None:
+    data = open_records(miner, X, y)
+    if data is None:
         values, labels = validate_data(miner, X, y, dtype=np.float64, ensure_min_samples=2)
         return _classified(_unperturbed(values), values, labels, None)
-    data = _read_records(miner, X, y, manifest)
+    return classified(data)
+
+
+def classified(data: Records) -> TrainingSet:
+    """The training set of the complete records of a copy, and their classes."""
     return _classified(data.features, data.values, data.target_values, _class_factor(data))
 
 
 def regression_set(miner: Any, X: Any, y: Any) -> RegressionSet:
     """The training set of a regression's `fit(X, y)`: a copy and its target's name, or scikit-learn's arguments."""
-    X = _most_faithful(X)
-    manifest = _manifest(X, miner.manifest)
-    if manifest is None:
+    data = open_records(miner, X, y)
+    if data is None:
         values, target = validate_data(miner, X, y, dtype=np.float64, y_numeric=True, ensure_min_samples=2)
         return RegressionSet(_unperturbed(values), values, target, np.zeros(values.shape[1]), 0.0)
-    data = _read_records(miner, X, y, manifest)
+    return regressed(data)
+
+
+def regressed(data: Records) -> RegressionSet:
+    """The training set of the complete records of a copy, and their targets."""
     target = _numeric_target(data)
     names = [column.name for column in data.features.columns]
     noise = np.zeros((len(names) + 1,) * 2)
@@ -169,18 +175,33 @@ def _unperturbed(values: Floats) -> Features:
 
 
 @dataclass(frozen=True)
-class _Records:
+class Records:
     """The records of a copy in memory, with the values of the target."""
 
     copy: Copy
+    table: pa.Table
     features: Features
     values: Floats
     target_values: list[Any]
     target: str | None
     """The name of the target, if it is a column of the copy."""
 
+    @property
+    def complete(self) -> Mask:
+        """Which records have a target, and all features."""
+        there = np.array([value is not None and value == value for value in self.target_values])  # noqa: PLR0124 - NaN
+        complete: Mask = there & ~np.isnan(self.values).any(axis=1)
+        return complete
 
-def _read_records(miner: Any, X: Any, y: Any, manifest: Manifest) -> _Records:
+
+def open_records(miner: Any, X: Any, y: Any) -> Records | None:
+    """The records of `fit(X, y)` in memory; none where they were never perturbed."""
+    X = _most_faithful(X)
+    manifest = _manifest(X, miner.manifest)
+    return None if manifest is None else _read_records(miner, X, y, manifest)
+
+
+def _read_records(miner: Any, X: Any, y: Any, manifest: Manifest) -> Records:
     copy = Copy.of(X, manifest)
     name = y if isinstance(y, str) else getattr(y, "name", None)
     target = name if isinstance(name, str) and name in dict(manifest.columns) else None
@@ -200,10 +221,10 @@ def _read_records(miner: Any, X: Any, y: Any, manifest: Manifest) -> _Records:
     features, values = _read_features(copy, table, learnable_columns(copy, target))
     miner.n_features_in_ = len(features.columns)
     miner.feature_names_in_ = np.array([column.name for column in features.columns], dtype=object)
-    return _Records(copy, features, values, target_values, target)
+    return Records(copy, table, features, values, target_values, target)
 
 
-def _class_factor(data: _Records) -> Factor | None:
+def _class_factor(data: Records) -> Factor | None:
     """The factor of the class column, if it is a column of the copy; refuses a numeric column with noise."""
     if data.target is None:
         return None
@@ -215,7 +236,7 @@ def _class_factor(data: _Records) -> Factor | None:
     return factors_of(copy, [data.target])[0]
 
 
-def _numeric_target(data: _Records) -> Floats:
+def _numeric_target(data: Records) -> Floats:
     try:
         return numbers_of(pa.table({"y": pa.array(data.target_values)}), ["y"])[:, 0]
     except (pa.ArrowException, TypeError):
