@@ -12,10 +12,12 @@ import sfumato as sf
 from sfumato.attacks import ATTACKS, Evidence, Knowledge, Records, Score, score
 from sfumato.attacks._dependent_columns import dependent_groups
 from sfumato.audit.audit import audit
+from sfumato.audit.known_scores import KnownScores
 from sfumato.experiments._data import adult_table
 from sfumato.kernels import Floats
 from sfumato.release.evidence import copy_evidence, original_records
 from sfumato.release.manifest import Manifest
+from sfumato.tables.margin import scores_of, shown_scores
 
 ROWS = 12_000
 
@@ -234,3 +236,46 @@ def test_independent_components_are_found_behind_the_noise() -> None:
     assert errors["component-density"] < 0.1, errors
     assert errors["udr"] > 0.12, errors
     assert errors["latent-class"] > 0.12, errors
+
+
+def test_values_of_many_categories_are_voted_for_by_known_records() -> None:
+    """Each of 120 products has a price and a weight; the order of products says nothing of either."""
+    rng = np.random.default_rng(11)
+    product = rng.integers(0, 120, 6000)
+    price, weight = np.exp(rng.normal(3, 1, 120)), np.exp(rng.normal(0, 1, 120))
+    names = np.array([f"p{i:03}" for i in range(120)])
+    columns = {"price": price[product], "weight": weight[product], "product": names[product]}
+    table = pa.table({**columns, "paid": price[product] * rng.integers(1, 4, 6000)})
+    policy = dataclasses.replace(sf.Policy.suggest(table, dataset="t"), order="keep", digits=16)
+    copy = policy.fit(table).release(table, 0.9, sf.Key.from_bytes(bytes(range(32))))
+    found = audit(table, {"one": copy}, attacks=("llse",), without=("measures", "utility"))
+    [risk] = [risk for risk in found.value_risks if risk.column == "product"]
+    assert risk.independent_noise < 0.15  # by linear estimates of scores
+    assert risk.all_copies > 0.3
+
+
+def test_known_records_are_shown_as_copies_show_them() -> None:
+    """Scores are drawn within the intervals of their values, and their simulated copies are like the real one."""
+    rng = np.random.default_rng(12)
+    base = rng.normal(size=8000)
+    table = pa.table(
+        {"a": base + rng.normal(size=8000), "b": np.rint(base), "c": np.array(list("xyz"))[(base > 0) + (base > 1) * 1]}
+    )
+    copy = sf.Policy.suggest(table, dataset="t").fit(table).release(table, 0.6, sf.Key.from_bytes(bytes(range(32))))
+    evidence = copy_evidence(copy, Manifest.of(copy))
+    scores = KnownScores.of(evidence.numbers[0], table, 2)
+    assert scores is not None
+    means, model = scores_of(table, scores.model), scores.model
+    again = shown_scores(scores.drawn, model)
+    assert np.abs(again - np.tile(means, (2, 1))).max() < 0.1  # which are those of the same values, or of the same bin
+    real, simulated = evidence.numbers[0].values, scores.shown(2)
+    assert np.abs(np.cov(real.T) - np.cov(simulated.T)).max() < 6 * 2 * 1.7 / np.sqrt(8000)  # six standard errors
+
+
+def test_a_column_that_does_not_vary_stops_no_attack() -> None:
+    rng = np.random.default_rng(13)
+    table = pa.table({"a": rng.normal(size=600), "b": rng.normal(size=600), "c": np.array(["x"] * 600)})
+    policy = dataclasses.replace(sf.Policy.suggest(table, dataset="t"), order="keep", digits=16)
+    copy = policy.fit(table).release(table, 0.5, sf.Key.from_bytes(bytes(range(32))))
+    found = audit(table, {"one": copy}, without=("measures", "utility"))
+    assert [one.attack for one in found.all_copies.skipped if one.failed] == []

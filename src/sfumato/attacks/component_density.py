@@ -16,6 +16,9 @@ from sfumato.kernels.deconvolution import deconvolved_density, posterior_mean
 _CONTRASTS = ("logcosh", "cube")
 """Contrast functions of FastICA: the second is for components whose tails are heavy."""
 
+_LEAST_VARIANCE = 1e-6
+"""Directions in which what is shown varies less, where noise varies by 1, are constant."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class ComponentDensity(SingleCopyAttack):
@@ -75,18 +78,24 @@ class _Components:
 
 
 def _rotation(whitened: Floats, contrast: str, iterations: int) -> Floats:
-    """The rotation whose components are the least normal, nearest to what FastICA finds."""
+    """The rotation whose components are the least normal, nearest to what FastICA finds where records vary."""
     from sklearn.decomposition import FastICA  # noqa: PLC0415 - takes long to import
 
+    variances, axes = np.linalg.eigh(np.atleast_2d(np.cov(whitened.T)))
+    varies = variances > _LEAST_VARIANCE
+    if not varies.any():
+        return np.eye(len(axes))
     model = FastICA(fun=contrast, random_state=0, whiten="unit-variance", max_iter=iterations)
     with ignore_convergence_warnings():  # where components are nearly normal there is no optimum
-        found = model.fit(whitened).components_
+        found = model.fit(whitened @ axes[:, varies]).components_
     left, _, right = np.linalg.svd(found / np.linalg.norm(found, axis=1, keepdims=True))
-    rotation: Floats = left @ right
+    rotation: Floats = np.vstack([left @ right @ axes[:, varies].T, axes[:, ~varies].T])
     return rotation
 
 
 def _posterior_table(values: Floats) -> tuple[Floats, Floats]:
     """Noisy values of one component, whose noise has variance 1, and the posterior mean at each."""
+    if values.var() <= _LEAST_VARIANCE:
+        return np.zeros(2), np.full(2, values.mean())
     points, weights = deconvolved_density(values, 1.0)
     return posterior_mean(points, weights, 1.0, float(values.min()), float(values.max()))

@@ -1,4 +1,4 @@
-"""Values of margin-preserving columns, learned from known records: a forest from all that a copy shows to each column.
+"""Values of margin-preserving columns, learned from known records, by kernels, forests and discriminants.
 
 A score estimated without bias is not the best guess of a value: between values that are not ordered, as letters are,
 only what known records look like tells them apart.
@@ -10,12 +10,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from sfumato.attacks import Evidence
 from sfumato.attacks.evidence.simulation import simulate_copies
 from sfumato.audit.audit_input import AuditInput
+from sfumato.audit.known_scores import KnownScores
+from sfumato.audit.value_kernels import KnownColumn, kernel_values
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.column_moments import column_deviations
+from sfumato.kernels.discriminant import most_probable
 from sfumato.kernels.threads import in_threads
 from sfumato.tables.columns import contiguous
 from sfumato.tables.margin import Margin, known_values
@@ -24,48 +27,62 @@ _TREES, _LEAF = 40, 2
 """The number of trees, and the fewest known records in a leaf."""
 
 _SIMULATED = 4
-"""Copies with fresh noise that are learned from, for each known record."""
+"""Copies with fresh noise that a forest learns from, for each known record."""
 
 _MOST_VALUES = 100
-"""Columns with more categories are not learned."""
+"""Columns with more categories are not learned by a forest."""
+
+_DRAWS = 8
+"""How often the scores of known records are drawn."""
 
 
 def learned_values(
     evidence: Evidence, released: AuditInput, columns: Mapping[str, Margin], rows: Rows
 ) -> dict[str, list[Floats]]:
-    """For each column the integers of its margin that a forest estimates for some records; nothing if it cannot."""
+    """For each column the integers of its margin that known records teach of some others; nothing if they cannot."""
     known = released.known_rows()
-    shown = np.nan_to_num(evidence.features())
-    simulated = np.nan_to_num(_simulated(evidence, released, known).features())
-    inputs = np.vstack([shown[known], simulated])
+    table = released.original.take(pa.array(known))
+    scores = next((KnownScores.of(part, table, _DRAWS) for part in evidence.numbers if part.copula), None)
+    if scores is None:
+        return {name: [] for name in columns}
+    taught = {name: _known_column(table, name, margin) for name, margin in columns.items()}
+    shown = next(part.values for part in evidence.numbers if part.copula)
+    found = kernel_values(shown, scores, taught, rows)
+    copies, own = np.nan_to_num(scores.shown(scores.times)), np.nan_to_num(shown)
+    features = np.nan_to_num(evidence.features())
+    inputs = np.vstack([features[known], np.nan_to_num(_simulated(evidence, released, known, scores).features())])
 
     def learn(name: str) -> list[Floats]:
-        margin = columns[name]
-        if len(margin.values or ()) > _MOST_VALUES:
-            return []
-        cells = margin.cells(known_values(contiguous(released.original.column(name)), margin), name)
-        present = ~cells.missing[known]
-        targets = cells.integers[known[present]].astype(np.float64)
+        column = taught[name]
+        targets = column.integers[column.present]
         if len(targets) < 2 * _LEAF or targets.min() == targets.max():
             return []
-        taught, answers = inputs[np.tile(present, 1 + _SIMULATED)], np.tile(targets, 1 + _SIMULATED)
-        return [_forest(taught, answers, shown[rows], categories=bool(margin.values))]
+        learned = []
+        if not column.is_category or len(np.unique(targets)) <= _MOST_VALUES:
+            present, answers = np.tile(column.present, 1 + _SIMULATED), np.tile(targets, 1 + _SIMULATED)
+            learned.append(_forest(inputs[present], answers, features[rows], categories=column.is_category))
+        if column.is_category:
+            present, answers = np.tile(column.present, 1 + scores.times), np.tile(targets, 1 + scores.times)
+            every = np.vstack([own[known], copies])[present]
+            learned.append(most_probable(every, answers, own[rows], 1 + scores.times))
+        return learned
 
-    return dict(zip(columns, in_threads(learn, columns), strict=True))
+    learned = dict(zip(columns, in_threads(learn, columns), strict=True))
+    return {name: [*found[name], *learned[name]] for name in columns}
 
 
-def _simulated(evidence: Evidence, released: AuditInput, known: Rows) -> Evidence:
-    """What further copies of the known records would show: their scores with fresh noise of the published size.
+def _known_column(table: pa.Table, name: str, margin: Margin) -> KnownColumn:
+    cells = margin.cells(known_values(contiguous(table.column(name)), margin), name)
+    return KnownColumn(cells.integers.astype(np.float64), ~cells.missing, bool(margin.values))
 
-    A value leaves open where in its interval of scores a record is: that part is drawn, too.
-    """
+
+def _simulated(evidence: Evidence, released: AuditInput, known: Rows, scores: KnownScores) -> Evidence:
+    """What further copies of the known records would show."""
     rows = np.tile(known, _SIMULATED)
-    records = released.truth.take(rows)
-    ranked = np.isin(records.columns, [name for part in evidence.numbers if part.copula for name in part.columns])
-    within = np.where(ranked, np.maximum(1 - column_deviations(records.values) ** 2, 0), 0) ** 0.5
-    values = records.values + within * np.random.default_rng(1).normal(size=records.values.shape)
-    simulated = simulate_copies(evidence, replace(records, values=values))
-    return replace(simulated, public_data=None if evidence.public is None else evidence.public[rows])
+    simulated = simulate_copies(evidence, released.truth.take(rows))
+    copies = scores.shown(_SIMULATED)
+    numbers = tuple(replace(part, data=copies) if part.copula else part for part in simulated.numbers)
+    return replace(simulated, numbers=numbers, public_data=None if evidence.public is None else evidence.public[rows])
 
 
 def _forest(inputs: Floats, targets: Floats, some: Floats, *, categories: bool) -> Floats:
