@@ -42,7 +42,7 @@ def test_no_release_uses_a_random_generator() -> None:
     assert {file.relative_to(ROOT / "src/sfumato").as_posix() for file in users} == {
         "attacks/evidence/arrays.py",
         "attacks/evidence/simulation.py",
-        "audit/value_forests.py",
+        "audit/known_scores.py",
         "attacks/known_input.py",
         "attacks/known_sample.py",
         "attacks/linkage/distances.py",

@@ -142,7 +142,7 @@ def _limits(audit: Audit) -> Section:
         "of their own, which can be averaged by those who recognise them: the attack repeated-records does so where "
         "their copies are alike, among the records that were assessed; those who know which records belong "
         "together do better.",
-        "The attackers do not know the rules by which columns follow from others (a tax code, a price list, a map): "
+        "The attackers do not know the rules by which columns follow from others (a tax code, a tariff, a map): "
         "those who do may learn more. What can be computed from other columns is best left out of a release.",
         f"Not run, since they concern other kinds of perturbation or need what these copies lack: {skipped}."
         if skipped

@@ -11,13 +11,16 @@ import numpy as np
 
 from sfumato.kernels import Floats
 from sfumato.kernels.column_moments import column_means
-from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, fit
+from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, fit, fit_to_convergence
 from sfumato.kernels.marginal_atoms import Atoms, find_atoms
 from sfumato.kernels.mixed_records import MixedRecords
 from sfumato.kernels.posterior_draws import draw_records
 
 CLASSES, ITERATIONS, ROWS = 32, 40, 8_000
 """The number of classes at first, the most iterations of EM, and the most records that they are fitted to."""
+
+_UNBIASED_CLASSES, _UNTIL_CONVERGED, _FROM_OTHERS = 16, 300, 120
+"""Where classes shall have no bias: their number, and the most iterations from the start and from other classes."""
 
 _MOST_COMPLETE = 0.8
 """The least share of complete records that stands for all."""
@@ -47,6 +50,15 @@ class JointModel:
         """The likeliest classes behind some of the records that are observed."""
         channel = records.channel
         model = fit(_training(observed, channel, rows), channel, classes, iterations)
+        return cls(records, model, _atoms(observed, records, model))
+
+    @classmethod
+    def converged(cls, records: MixedRecords, observed: Observed, start: JointModel | None = None) -> JointModel:
+        """Classes without bias, from which records can be drawn; from those of other records, if some are given."""
+        channel, iterations = records.channel, _UNTIL_CONVERGED if start is None else _FROM_OTHERS
+        training = _training(observed, channel, ROWS)
+        first = None if start is None else start.classes
+        model = fit_to_convergence(training, channel, _UNBIASED_CLASSES, iterations, first)
         return cls(records, model, _atoms(observed, records, model))
 
     def numbers(self, shown: Observed, classes: Floats) -> Floats:

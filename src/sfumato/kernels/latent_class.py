@@ -23,7 +23,11 @@ _LEAST_GAIN = 1e-4
 """Iteration stops when the mean log-likelihood of held-out records rises by less in `_EVERY` iterations."""
 _EVERY = 4
 _PSEUDO_COUNT = 2.0
-"""The weight of the overall distribution in each class, in records."""
+"""The weight of the overall distribution in each class, in records: what attackers take, who know few records well."""
+_SMALL = 0.2
+"""The same where classes shall have no bias."""
+_CONVERGED = 1e-6
+"""Iteration ends when the mean log-likelihood rises by less in `_EVERY` iterations."""
 _MOST_PATTERNS = 64
 """With more patterns of missing values, these are replaced by means."""
 _CHUNK = 1 << 14
@@ -178,10 +182,10 @@ def fit(observed: Observed, channel: Channel, classes: int, iterations: int) -> 
     held_out = np.arange(len(observed)) % _HELD_OUT == 0
     training, test = observed.take(np.flatnonzero(~held_out)), observed.take(np.flatnonzero(held_out))
     prior = _one_class(training, channel)
-    current = best = _initial(training, channel, classes, prior)
+    current = best = _initial(training, channel, classes, prior, _PSEUDO_COUNT)
     likelihood = -np.inf
     for iteration in range(iterations):
-        current = _step(training, channel, current, prior)
+        current = _step(training, channel, current, prior, _PSEUDO_COUNT)
         if iteration % _EVERY == _EVERY - 1:
             reached = current.responsibilities(test, channel)[1]
             if reached > likelihood:
@@ -190,6 +194,26 @@ def fit(observed: Observed, channel: Channel, classes: int, iterations: int) -> 
                 break
             likelihood = reached
     return best
+
+
+def fit_to_convergence(
+    observed: Observed, channel: Channel, classes: int, iterations: int, start: LatentClasses | None = None
+) -> LatentClasses:
+    """Classes with as little bias as the records allow: hardly drawn to the overall distribution, and converged.
+
+    Stopped early, they would be more likely for other records, and relations between columns weaker than they are.
+    """
+    prior = _one_class(observed, channel)
+    current = _initial(observed, channel, classes, prior, _SMALL) if start is None else start
+    likelihood = -np.inf
+    for iteration in range(iterations):
+        current = _step(observed, channel, current, prior, _SMALL)
+        if iteration % _EVERY == _EVERY - 1:
+            reached = current.responsibilities(observed, channel)[1]
+            if reached < likelihood + _CONVERGED:
+                break
+            likelihood = reached
+    return current
 
 
 def _one_class(observed: Observed, channel: Channel) -> LatentClasses:
@@ -209,7 +233,9 @@ def _one_class(observed: Observed, channel: Channel) -> LatentClasses:
     return LatentClasses(np.ones(1), means, covariance[None], tuple(shares))
 
 
-def _initial(observed: Observed, channel: Channel, classes: int, prior: LatentClasses) -> LatentClasses:
+def _initial(
+    observed: Observed, channel: Channel, classes: int, prior: LatentClasses, pseudo_count: float
+) -> LatentClasses:
     """Classes from a clustering of numbers and, weighted by how faithful they are, categories."""
     units = observed.numbers.std(axis=0)
     parts = [observed.numbers / np.where(units > 0, units, 1.0)]
@@ -225,7 +251,7 @@ def _initial(observed: Observed, channel: Channel, classes: int, prior: LatentCl
         np.repeat(prior.covariances, len(found), axis=0),
         tuple(np.repeat(table, len(found), axis=0) for table in prior.shares),
     )
-    return _maximised(observed, channel, start, np.eye(len(found))[labels.reshape(-1)], prior)
+    return _maximised(observed, channel, start, np.eye(len(found))[labels.reshape(-1)], prior, pseudo_count)
 
 
 def one_hot(codes: Rows, size: int) -> Floats:
@@ -236,7 +262,9 @@ def one_hot(codes: Rows, size: int) -> Floats:
     return shown
 
 
-def _step(observed: Observed, channel: Channel, current: LatentClasses, prior: LatentClasses) -> LatentClasses:
+def _step(
+    observed: Observed, channel: Channel, current: LatentClasses, prior: LatentClasses, pseudo_count: float
+) -> LatentClasses:
     """One iteration of EM; classes that have lost their records are dropped."""
     responsibilities, _ = current.responsibilities(observed, channel)
     kept = responsibilities.sum(axis=0) > 1.0
@@ -248,15 +276,21 @@ def _step(observed: Observed, channel: Channel, current: LatentClasses, prior: L
             current.covariances[kept],
             tuple(table[kept] for table in current.shares),
         )
-    return _maximised(observed, channel, current, responsibilities, prior)
+    return _maximised(observed, channel, current, responsibilities, prior, pseudo_count)
 
 
 def _maximised(
-    observed: Observed, channel: Channel, old: LatentClasses, responsibilities: Floats, prior: LatentClasses
+    observed: Observed,
+    channel: Channel,
+    old: LatentClasses,
+    responsibilities: Floats,
+    prior: LatentClasses,
+    pseudo_count: float,
 ) -> LatentClasses:
     """The M-step; each class is drawn to the overall distribution by a few records."""
     total = responsibilities.sum(axis=0)
-    shares = _shares(observed.codes, channel, old, responsibilities, prior)
+    drawn_to = [pseudo_count * table for table in prior.shares]
+    shares = _shares(observed.codes, channel, old, responsibilities, drawn_to)
     updated = replace(old, weights=(total + 1e-9) / (total + 1e-9).sum(), shares=tuple(shares))
     if not observed.numbers.shape[1]:
         return updated
@@ -271,14 +305,13 @@ def _maximised(
         gain = np.linalg.solve(before + channel.noise, before).T
         means[k] = old.means[k] + gain @ (centre - old.means[k])
         covariance = gain @ scatter @ gain.T + before - gain @ before
-        pseudo_count = _PSEUDO_COUNT
         covariance = (total[k] * covariance + pseudo_count * within) / (total[k] + pseudo_count)
         covariances[k] = (covariance + covariance.T) / 2 + 1e-6 * np.diag(np.diag(prior.covariances[0]))
     return replace(updated, means=means, covariances=covariances)
 
 
 def _shares(
-    codes: Sequence[Rows], channel: Channel, old: LatentClasses, responsibilities: Floats, prior: LatentClasses
+    codes: Sequence[Rows], channel: Channel, old: LatentClasses, responsibilities: Floats, drawn_to: Sequence[Floats]
 ) -> list[Floats]:
     """The distribution of each attribute in each class: shown and retained, or replaced and then as before."""
     found = []
@@ -289,6 +322,6 @@ def _shares(
         kept = retention * old.shares[i] / (retention * old.shares[i] + (1 - retention) / size)
         retained = counts.T * kept
         replaced = (counts.T - retained).sum(axis=1, keepdims=True)
-        table = retained + replaced * old.shares[i] + _PSEUDO_COUNT * prior.shares[i]
+        table = retained + replaced * old.shares[i] + drawn_to[i]
         found.append(table / table.sum(axis=1, keepdims=True))
     return found

@@ -6,7 +6,7 @@ imputations is what the copy leaves open.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,7 +60,7 @@ def impute(copy: Any, m: int = 20, *, columns: Sequence[str] | None = None, rand
             f"a joint distribution needs at least {_FEWEST} records, and the copy has {table.num_rows}; use the "
             "estimators for single columns"
         )
-    return Imputation.of(opened, table).tables(m, random_state)
+    return Imputation.of(opened, table).unbiased_tables(m, random_state)
 
 
 @dataclass(frozen=True)
@@ -124,14 +124,24 @@ class Imputation:
         records = MixedRecords.of(values, noise, np.array(steps), sizes, public)
         return cls(copy, table, tuple(names), tuple(attributes), records, records.observed(values, codes, public))
 
-    def tables(self, m: int, random_state: int) -> list[pa.Table]:
+    def unbiased_tables(self, m: int, random_state: int) -> list[pa.Table]:
+        """Plausible originals to estimate from: relations between their columns are as strong as in the original."""
+        spread = np.linspace(0, len(self.shown) - 1, min(len(self.shown), ROWS)).astype(np.int64)
+        first = JointModel.converged(self.records, self.shown.take(spread))
+        return self._tables(m, random_state, lambda some: JointModel.converged(self.records, some, first))
+
+    def likely_tables(self, m: int, random_state: int) -> list[pa.Table]:
+        """Plausible originals to learn from: by classes that are the likeliest for other records."""
+        return self._tables(m, random_state, lambda some: JointModel.fit(self.records, some))
+
+    def _tables(self, m: int, random_state: int, fit: Callable[[Observed], JointModel]) -> list[pa.Table]:
         """Plausible originals, each from a joint model of its own."""
         seeds = np.random.SeedSequence(random_state).spawn(m)
-        return in_threads(lambda seed: self._table(np.random.default_rng(seed)), seeds)
+        return in_threads(lambda seed: self._table(fit, np.random.default_rng(seed)), seeds)
 
-    def _table(self, rng: np.random.Generator) -> pa.Table:
+    def _table(self, fit: Callable[[Observed], JointModel], rng: np.random.Generator) -> pa.Table:
         rows = rng.integers(0, len(self.shown), min(len(self.shown), ROWS))
-        drawn = JointModel.fit(self.records, self.shown.take(rows)).draw(self.shown, rng)
+        drawn = fit(self.shown.take(rows)).draw(self.shown, rng)
         arrays = {name: self.table.column(name) for name in self.table.column_names}
         for name, values in zip(self.numbers, drawn.numbers.T, strict=False):
             arrays[name] = self._number(name, values)

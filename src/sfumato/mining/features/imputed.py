@@ -48,7 +48,7 @@ class Imputed:
         for name in names:
             check_imputable(data.copy, name)
         table = data.table.select(names).filter(pa.array(complete))
-        drawn = Imputation.of(data.copy, table, known).tables(m, random_state)
+        drawn = Imputation.of(data.copy, table, known).likely_tables(m, random_state)
         targets = [numbers_of(one, [str(data.target)])[:, 0] for one in drawn] if is_noisy else []
         return cls(data.features, [data.features.read(miner, one) for one in drawn], targets)
 
