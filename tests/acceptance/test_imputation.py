@@ -99,9 +99,9 @@ def test_intervals_cover_the_truth() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("level", [0.9, 0.7, 0.5])
-def test_intervals_cover_the_truth_at_the_nominal_rate(level: float) -> None:
-    assert 0.91 < covered(level, range(40), 4000, 20) < 0.985
+@pytest.mark.parametrize(("level", "least"), [(0.9, 0.92), (0.7, 0.92), (0.5, 0.87)])
+def test_intervals_cover_the_truth_at_about_the_nominal_rate(level: float, least: float) -> None:
+    assert least < covered(level, range(26), 4000, 8) < 0.99
 
 
 @pytest.mark.parametrize("fault", ["no draw", "posterior means"])

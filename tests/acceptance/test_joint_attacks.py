@@ -239,13 +239,13 @@ def test_independent_components_are_found_behind_the_noise() -> None:
 
 
 def test_values_of_many_categories_are_voted_for_by_known_records() -> None:
-    """Each of 120 products has a price and a weight; the order of products says nothing of either."""
+    """Each of 120 products has a size and a weight; the order of products says nothing of either."""
     rng = np.random.default_rng(11)
     product = rng.integers(0, 120, 6000)
-    price, weight = np.exp(rng.normal(3, 1, 120)), np.exp(rng.normal(0, 1, 120))
+    size, weight = np.exp(rng.normal(3, 1, 120)), np.exp(rng.normal(0, 1, 120))
     names = np.array([f"p{i:03}" for i in range(120)])
-    columns = {"price": price[product], "weight": weight[product], "product": names[product]}
-    table = pa.table({**columns, "paid": price[product] * rng.integers(1, 4, 6000)})
+    columns = {"size": size[product], "weight": weight[product], "product": names[product]}
+    table = pa.table({**columns, "packed": size[product] * rng.integers(1, 4, 6000)})
     policy = dataclasses.replace(sf.Policy.suggest(table, dataset="t"), order="keep", digits=16)
     copy = policy.fit(table).release(table, 0.9, sf.Key.from_bytes(bytes(range(32))))
     found = audit(table, {"one": copy}, attacks=("llse",), without=("measures", "utility"))

@@ -125,6 +125,7 @@ def test_requests_of_an_address_are_limited_whatever_token_they_carry(vault: sf.
     assert statuses.count(429) >= 5
 
 
+@pytest.mark.slow
 def test_concurrent_downloads_are_limited(tmp_path: Path) -> None:
     vault = sqlite_vault(tmp_path, wards.table(300_000))
     with serving(vault, tmp_path) as service, service.client(vault.token("clinic")["token"]) as client:

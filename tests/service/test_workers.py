@@ -64,6 +64,7 @@ def _answered(service: Service) -> set[int]:
     return {line["process"] for line in service.lines() if line.get("id") in found}
 
 
+@pytest.mark.slow
 def test_all_workers_send_identical_bytes(postgres: Server, tmp_path: Path) -> None:
     (tmp_path / "site").mkdir()
     vault = populated_vault(Site("postgresql", tmp_path / "site", postgres))
@@ -122,6 +123,7 @@ def test_the_service_stops_on_sigterm(tmp_path: Path) -> None:
         httpx2.get(f"{service.url}/healthz")
 
 
+@pytest.mark.slow
 def test_a_copy_worker_that_dies_is_replaced_with_its_server_worker(tmp_path: Path) -> None:
     vault = sqlite_vault(tmp_path)
     expected = vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
