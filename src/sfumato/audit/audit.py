@@ -37,7 +37,7 @@ NOISE, COPIES = "noise", "copies"
 COSTS = {NOISE: 8.0, COPIES: 2.0, MEASURES: 7.0, UTILITY: 2.0}
 """Seconds that the parts take where attacks take their `cost`, roughly, for the estimate of the time that is left."""
 
-ATTACKED = 8_000
+ATTACKED = 7_000
 """The most records that are attacked; the noise of all is checked."""
 
 Stage = Callable[[str], None]
