@@ -16,7 +16,7 @@ _ROWS = 4000
 """The most records by which the rotation is found."""
 
 _CONVERGED = 1e-4
-"""The rotation is found when no component turns by more."""
+"""The rotation is found when no component rotates by more."""
 
 _LEAST_VARIANCE = 1e-6
 """Directions in which what is shown varies less, where noise varies by 1, are constant."""
@@ -32,7 +32,7 @@ class ComponentDensity(SingleCopyAttack):
 
     reference = "FastICA (Hyvärinen 1999) behind whitened noise, and huang2005, section 4.2, along its components"
     cost = 1.2
-    unit_tolerance = 0.05  # clusters of components nearly normal turn freely
+    unit_tolerance = 0.05  # clusters of components that are nearly normal rotate freely
     iterations: int = 60
     """The most iterations for the rotation."""
 
@@ -66,14 +66,14 @@ def _rotation(whitened: Floats, iterations: int) -> Floats:
     variances, axes = np.linalg.eigh(np.atleast_2d(np.cov(whitened.T)))
     varies = variances > _LEAST_VARIANCE
     scaled = (whitened @ axes[:, varies]) / np.sqrt(variances[varies])
-    turned = np.eye(scaled.shape[1])
-    for _ in range(iterations if turned.size else 0):
-        bent = np.tanh(scaled @ turned.T)
-        before, slope = turned, (1 - bent**2).mean(axis=0)
-        turned = _nearest_rotation(bent.T @ scaled / len(scaled) - slope[:, None] * turned)
-        if np.abs(np.abs(np.einsum("ij,ij->i", turned, before)) - 1).max() < _CONVERGED:
+    unmixing = np.eye(scaled.shape[1])
+    for _ in range(iterations if unmixing.size else 0):
+        bent = np.tanh(scaled @ unmixing.T)
+        before, slope = unmixing, (1 - bent**2).mean(axis=0)
+        unmixing = _nearest_rotation(bent.T @ scaled / len(scaled) - slope[:, None] * unmixing)
+        if np.abs(np.abs(np.einsum("ij,ij->i", unmixing, before)) - 1).max() < _CONVERGED:
             break
-    found = turned / np.sqrt(variances[varies])
+    found = unmixing / np.sqrt(variances[varies])
     nearest = _nearest_rotation(found / np.maximum(np.linalg.norm(found, axis=1, keepdims=True), 1e-300))
     rotation: Floats = np.vstack([nearest @ axes[:, varies].T, axes[:, ~varies].T])
     return rotation
