@@ -167,6 +167,7 @@ def test_an_audit_of_files(workspace: Path) -> None:
     assert "touched.parquet" in done.stdout
 
 
+@pytest.mark.slow
 def test_a_draft_that_meets_a_target(workspace: Path) -> None:
     output = ok("suggest", "ward.parquet", "--target", "age: error >= 0.3", "-o", "policy.toml")
     assert "age: error >= 0.3 holds up to fidelity 0." in output

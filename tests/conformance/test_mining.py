@@ -14,6 +14,7 @@ import sfumato as sf
 from sfumato import mining
 from sfumato.errors import ManifestError
 from sfumato.mining import MINERS
+from sfumato.mining.features.imputed import ImputedLearner
 from sfumato.mining.moments import Moments
 from sfumato.testing import check_miner
 from sfumato.testing.miners import fit
@@ -73,7 +74,18 @@ SUPERVISED = [
 ]
 
 
-@parametrize_with_checks(SUPERVISED)  # type: ignore[untyped-decorator]
+SLOW = [made for made in SUPERVISED if isinstance(made, ImputedLearner)]
+"""Those that fit another estimator, which takes its time."""
+
+
+@parametrize_with_checks([made for made in SUPERVISED if made not in SLOW])  # type: ignore[untyped-decorator]
 @pytest.mark.filterwarnings("ignore")
 def test_scikit_learns_own_checks(estimator: Any, check: Any) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks(SLOW)  # type: ignore[untyped-decorator]
+@pytest.mark.filterwarnings("ignore")
+def test_scikit_learns_own_checks_of_imputed_learners(estimator: Any, check: Any) -> None:
     check(estimator)
