@@ -157,6 +157,22 @@ two = {{ role = "uniform", joint = "g" }}
         Moments().fit(first)
 
 
+def test_categories_alone_are_imputed() -> None:
+    draw = np.random.default_rng(8)
+    base = draw.integers(0, 3, 3000)
+    other = (base + (draw.random(3000) < 0.2)) % 3
+    table = pa.table({"x": np.array(list("abc"))[base], "y": np.array(list("uvw"))[other]})
+    text = 'dataset = "d"\n[levels]\nl = {level}\n[columns]\nx = "uniform"\ny = "uniform"'
+    copy = released(table, 0.5, 3, text)
+
+    def together(one: pa.Table) -> float:
+        return float(np.mean([x + y in ("au", "bv", "cw") for x, y in zip(*one.to_pydict().values(), strict=True)]))
+
+    found = combine([together(one) for one in impute(copy, 5)])
+    assert found.low < together(table) < found.high
+    assert together(copy) < found.low
+
+
 def test_rubins_rules() -> None:
     """An example by hand: between 1, within 2, five imputations."""
     estimates = [9.0, 10.0, 11.0, 10.0, 10.0]

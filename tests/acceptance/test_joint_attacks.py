@@ -263,12 +263,12 @@ def test_known_records_are_shown_as_copies_show_them() -> None:
     )
     copy = sf.Policy.suggest(table, dataset="t").fit(table).release(table, 0.6, sf.Key.from_bytes(bytes(range(32))))
     evidence = copy_evidence(copy, Manifest.of(copy))
-    scores = KnownScores.of(evidence.numbers[0], table, 2)
-    assert scores is not None
-    means, model = scores_of(table, scores.model), scores.model
-    again = shown_scores(scores.drawn, model)
+    [part] = evidence.numbers
+    assert part.copula is not None
+    scores, means = KnownScores.of(part.copula, table, 2), scores_of(table, part.copula)
+    again = shown_scores(scores.drawn, part.copula)
     assert np.abs(again - np.tile(means, (2, 1))).max() < 0.1  # which are those of the same values, or of the same bin
-    real, simulated = evidence.numbers[0].values, scores.shown(2)
+    real, simulated = part.values, scores.copies()
     assert np.abs(np.cov(real.T) - np.cov(simulated.T)).max() < 6 * 2 * 1.7 / np.sqrt(8000)  # six standard errors
 
 

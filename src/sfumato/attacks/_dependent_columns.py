@@ -17,6 +17,7 @@ from sfumato.attacks._common_units import CommonUnits
 from sfumato.attacks.evidence.lazy import Lazy, lazy
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.column_moments import column_means, column_units
+from sfumato.kernels.evenly_spaced import evenly_spaced
 
 _CATEGORIES = 20
 """The most categories of an attribute, the most frequent ones, by which dependence is found."""
@@ -63,7 +64,7 @@ def _columns(data: Floats | Lazy[Floats], indices: list[int]) -> Lazy[Floats]:
 
 def dependent_groups(evidence: Evidence) -> list[Group]:
     """The groups of the columns of some copies; those of public columns alone are left out."""
-    some = evidence.take(np.linspace(0, evidence.rows - 1, min(evidence.rows, _ROWS)).astype(np.int64))
+    some = evidence.take(evenly_spaced(evidence.rows, _ROWS))
     scale = CommonUnits.of(some)
     attributes = {name: parts[0].codes for name, parts in some.attributes().items()}
     public = np.empty((some.rows, 0)) if some.public is None else some.public

@@ -52,8 +52,7 @@ class LinearMapAttack(Attack):
 
     def training_records(self, evidence: Evidence) -> Records | None:
         """The original records to train on: by default the sample or, without one, the known records."""
-        knowledge = evidence.knowledge
-        return knowledge.known if knowledge.sample is None else knowledge.sample
+        return evidence.knowledge.records
 
     def fit(self, evidence: Evidence) -> FittedAttack:
         """Choose the copy and the training set, and fit the inverse map."""

@@ -29,12 +29,6 @@ class MixedEvidence:
     def channel(self) -> Channel:
         return self.records.channel
 
-    @property
-    def units(self) -> Floats:
-        """The units of the perturbed numbers."""
-        units: Floats = self.records.units[: len(self.columns)]
-        return units
-
     @classmethod
     def of(cls, evidence: Evidence) -> MixedEvidence:
         """The records of some copies: numbers, attributes of the best copies, and public columns."""

@@ -15,6 +15,7 @@ from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.errors import AttackError
 from sfumato.kernels import Floats
 from sfumato.kernels.centres import Attribute, Centres
+from sfumato.kernels.evenly_spaced import evenly_spaced
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
@@ -62,8 +63,7 @@ class KnownDensity(Attack):
 
     def fit(self, evidence: Evidence) -> FittedAttack:
         """Fit a density to each group of columns that depend on each other."""
-        knowledge = evidence.knowledge
-        known = knowledge.known if knowledge.sample is None else knowledge.sample
+        known = evidence.knowledge.records
         if known is None:
             raise self.lacks_known_records()
         some = known.take(np.arange(len(known))[:: max(len(known) // self.known, 1)][: self.known])
@@ -77,7 +77,7 @@ class KnownDensity(Attack):
             return lambda wanted: Estimate(self.name, (), np.empty((wanted.rows, 0)))
         knowledge = evidence.knowledge
         view = _View.of(evidence, known)
-        some = evidence.take(np.linspace(0, evidence.rows - 1, min(evidence.rows, _CHOSEN_BY)).astype(np.int64))
+        some = evidence.take(evenly_spaced(evidence.rows, _CHOSEN_BY))
         shown = view.observed(some), view.attributes(some)
         tried = [replace(view.centres, width=width, spread=spread) for width, spread in _WIDTHS]
         best = max(tried, key=lambda one: float(one.responsibilities(*shown)[1].mean()))

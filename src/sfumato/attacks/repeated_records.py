@@ -10,7 +10,8 @@ from sfumato.attacks import Attack, AttackError, Categories, Estimate, Evidence,
 from sfumato.attacks._common_units import CommonUnits
 from sfumato.attacks._parameters import require_at_least
 from sfumato.attacks.evidence.prior import attribute_prior
-from sfumato.kernels import Floats, Rows
+from sfumato.kernels import Floats
+from sfumato.kernels.evenly_spaced import evenly_spaced
 from sfumato.kernels.repeats import Axes, Repeats, Shown, linked_pairs
 from sfumato.models.gaussian_noise import GaussianNoise
 
@@ -19,7 +20,6 @@ _MAX_CATEGORIES = 60
 
 _FITTED = 500
 """The number of records by which the share of repeated ones is found."""
-
 
 _KNOWN = 1500
 """The most known records that are compared with each other."""
@@ -34,7 +34,7 @@ class RepeatedRecords(Attack):
 
     Visits of one patient, say, of whom no identifier is published. How many pairs are of one person is found by EM:
     where there are none, this is the posterior of each record alone. What varies from visit to visit is learned from
-    known records; without these, nothing does.
+    known records; without these it is taken that nothing does.
     """
 
     reference = "record linkage (Fellegi and Sunter 1969) of noisy records with each other"
@@ -65,7 +65,8 @@ class RepeatedRecords(Attack):
         axes = Axes.of(noisy, scale.noise, pairs.within(scale))
         best = [one[0] for one in evidence.attributes().values() if one[0].size <= _MAX_CATEGORIES]
         parts = [_Part(one, attribute_prior(one, evidence.knowledge), pairs.agreement(one)) for one in best]
-        compared, some = _spread(evidence.rows, self.records), _spread(min(evidence.rows, self.records), _FITTED)
+        compared = evenly_spaced(evidence.rows, self.records)
+        some = evenly_spaced(len(compared), _FITTED)
         shown = _shown(evidence.take(compared), parts)
         fitted = Repeats(axes, noisy[compared] @ axes.directions.T, shown).fitted(some, self.iterations)
 
@@ -92,11 +93,11 @@ class _KnownPairs:
 
     @classmethod
     def of(cls, evidence: Evidence, scale: CommonUnits) -> _KnownPairs:
-        knowledge = evidence.knowledge
-        known = knowledge.known if knowledge.sample is None else knowledge.sample
+        known = evidence.knowledge.records
         if known is None:
-            return cls(Records((), np.empty((0, 0)), {}), Records((), np.empty((0, 0)), {}))
-        known = known.take(_spread(len(known), _KNOWN))
+            nobody = Records((), np.empty((0, 0)), {})
+            return cls(nobody, nobody)
+        known = known.take(evenly_spaced(len(known), _KNOWN))
         first, second = linked_pairs(known.numbers(scale.columns))
         few = len(first) < _PAIRS
         return cls(known.take(first[:0] if few else first), known.take(second[:0] if few else second))
@@ -125,11 +126,6 @@ class _Part:
     best: Categories
     prior: Floats
     agreement: float
-
-
-def _spread(rows: int, most: int) -> Rows:
-    """Some of the rows, evenly spread."""
-    return np.linspace(0, rows - 1, min(rows, most)).astype(np.int64)
 
 
 def _shown(evidence: Evidence, parts: list[_Part]) -> tuple[Shown, ...]:

@@ -15,6 +15,7 @@ from sfumato.attacks.evidence.pooling import Pool, pool
 from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.attacks.evidence.statistics import complete_or_imputed, statistics
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.evenly_spaced import evenly_spaced
 from sfumato.kernels.ridge import ridge_regression
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
@@ -112,7 +113,7 @@ def _smoothed_numbers(pooled: Pool, values: Floats, filled: Floats, ways: Sequen
     centre = _centre(values)
     count = max(1, _MAX_INPUTS // filled.shape[1])
     inputs = np.hstack([shrunk_mean(one, filled, centre) for one in ways[:count]])
-    training = np.linspace(0, len(filled) - 1, min(len(filled), _TRAINING)).astype(np.int64)
+    training = evenly_spaced(len(filled), _TRAINING)
     mean = ridge_regression(inputs[training], filled[training])(inputs)
     around = filled - mean
     local = statistics(pooled.columns, around, pooled.covariance, Knowledge())

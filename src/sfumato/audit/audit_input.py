@@ -23,7 +23,7 @@ from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
 from sfumato.tables.columns import with_bins
-from sfumato.tables.margin import shown_scores
+from sfumato.tables.margin import coarsened_scores
 from sfumato.tables.sampling import one_in, pseudo_random_order
 
 MAX_KNOWN = 2000
@@ -34,8 +34,7 @@ def _coarsened(part: Numbers) -> Numbers:
     """Simulated scores as those of the values that a copy would show."""
     if part.copula is None:
         return part
-    root = np.sqrt(1 + part.model.noise)
-    return replace(part, data=shown_scores(part.values / root, part.copula) * root)
+    return replace(part, data=coarsened_scores(part.values, part.copula))
 
 
 @dataclass(frozen=True)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import Numbers
 from sfumato.kernels import Floats
+from sfumato.kernels.covariances import symmetric
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
 from sfumato.mechanisms._score_sampler import ScoreSampler
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.tables.columns import contiguous
-from sfumato.tables.margin import Margin, known_values, shown_scores
+from sfumato.tables.margin import Margin, coarsened_scores, known_values
 
 _PUBLIC = Key.from_bytes(bytes(32))
 """The key of an attacker's own draws, which has nothing to do with any copy."""
@@ -32,13 +32,11 @@ class KnownScores:
     times: int
 
     @classmethod
-    def of(cls, part: Numbers, known: pa.Table, times: int) -> KnownScores | None:
-        """Draw the scores of some records; none for numbers that are no scores."""
-        if part.copula is None:
-            return None
-        model, noise = part.copula, part.covariance
+    def of(cls, model: GaussianCopula, known: pa.Table, times: int) -> KnownScores:
+        """Draw the scores of some records."""
+        correlation = symmetric(model.correlation)
         margins = tuple(Margin.decode(data) for data in model.margins)
-        sampler = ScoreSampler(margins, noise / model.noise)
+        sampler = ScoreSampler(margins, correlation)
         arrays = [contiguous(known.column(name)) for name in model.columns]
         cells = [
             margin.cells(known_values(array, margin), name)
@@ -49,13 +47,10 @@ class KnownScores:
         for i in range(times):
             stream = Stream(_PUBLIC.derive("draw", str(i)))
             draws.append(sampler.draw(cells, sampler.addresses(cells, rows, stream), stream).T)
-        return cls(model, noise, np.vstack(draws), times)
+        return cls(model, model.noise * correlation, np.vstack(draws), times)
 
-    def shown(self, times: int) -> Floats:
-        """The scores of copies that these records might have, with fresh noise, for so many of the draws."""
-        drawn = self.drawn[: len(self.drawn) // self.times * times]
+    def copies(self) -> Floats:
+        """The scores of copies that these records might have: each draw with fresh noise, as a copy shows it."""
         values, vectors = np.linalg.eigh(self.noise)
-        noise = np.random.default_rng(2).normal(size=drawn.shape) @ (vectors * np.sqrt(np.maximum(values, 0))).T
-        root = np.sqrt(1 + self.model.noise)
-        copies: Floats = shown_scores((drawn + noise) / root, self.model) * root
-        return copies
+        noise = np.random.default_rng(2).normal(size=self.drawn.shape) @ (vectors * np.sqrt(np.maximum(values, 0))).T
+        return coarsened_scores(self.drawn + noise, self.model)

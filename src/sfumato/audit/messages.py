@@ -29,6 +29,11 @@ _VISIBLE_GAIN = 0.005
 _SINGLED_OUT = 0.5
 """Values that a copy shows for records that have them, with a larger share of these, are named."""
 
+UNKNOWN_RULES = (
+    "The attackers do not know the rules by which columns follow from others (a tax code, a tariff, a map): those who "
+    "do may learn more. What can be computed from other columns is best left out of a release."
+)
+
 TEXT_COLUMNS = 3
 """The number of columns of the table of risks, from the left, that hold text."""
 

@@ -230,9 +230,7 @@ def _method(audit: Audit) -> str:
         "per audit of sound copies. Membership is not protected. Columns released unchanged may be quasi-identifiers; "
         "they are not protected, and attacks may use them. Each record is taken for that of another person: several "
         "records of one person can be averaged by those who know that they belong together; the attack "
-        "repeated-records recognises those that are alike. The attackers do not know the rules by which columns follow "
-        "from others (a tax code, a tariff, a map): those who do may learn more, and what can be computed from "
-        "other columns is best left out of a release.</p>"
+        f"repeated-records recognises those that are alike. {messages.UNKNOWN_RULES}</p>"
         + pages.table(["attack", "description", "reference"], rows, texts=3)
         + (f"<p>Not run on all copies:</p><ul>{skipped}</ul>" if skipped else "")
     )

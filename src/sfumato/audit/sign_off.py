@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from sfumato import pages
+from sfumato.audit import messages
 from sfumato.audit.messages import verdict
 from sfumato.audit.result import Audit
 from sfumato.audit.sections import MEANING, Section, all_sections, findings_section
@@ -142,8 +143,7 @@ def _limits(audit: Audit) -> Section:
         "of their own, which can be averaged by those who recognise them: the attack repeated-records does so where "
         "their copies are alike, among the records that were assessed; those who know which records belong "
         "together do better.",
-        "The attackers do not know the rules by which columns follow from others (a tax code, a tariff, a map): "
-        "those who do may learn more. What can be computed from other columns is best left out of a release.",
+        messages.UNKNOWN_RULES,
         f"Not run, since they concern other kinds of perturbation or need what these copies lack: {skipped}."
         if skipped
         else "",

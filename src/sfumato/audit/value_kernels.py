@@ -12,6 +12,8 @@ import numpy as np
 
 from sfumato.audit.known_scores import KnownScores
 from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels.centres import Centres
+from sfumato.kernels.evenly_spaced import evenly_spaced
 from sfumato.kernels.threads import in_threads
 
 _WIDTHS = (0.05, 0.15, 0.3, 0.5)
@@ -43,51 +45,19 @@ def kernel_values(
     if len(known.drawn) // known.times < _FEWEST:
         return {name: [] for name in columns}
     observed = np.nan_to_num(shown)
-    variance = 1 + known.model.noise
-    coarse = np.maximum(variance - (observed**2).mean(axis=0), 0) + 1e-3  # what a value leaves open of its score
-    correlation = known.noise / known.model.noise
-    some = observed[rows[:: max(len(rows) // _CHOSEN_BY, 1)]]
-    tried = [_Kernel.of(known, known.noise + width**2 * correlation + np.diag(coarse)) for width in _WIDTHS]
-    best = max(tried, key=lambda kernel: kernel.log_likelihood(some))
+    coarse = np.maximum(1 + known.model.noise - (observed**2).mean(axis=0), 0)  # what a value leaves open of its score
+    noise, correlation = known.noise + np.diag(coarse + 1e-3), known.noise / known.model.noise
+    even = np.full(len(known.drawn), 1 / len(known.drawn))
+    tried = [Centres(known.drawn, correlation, noise, width, 0.0, even) for width in _WIDTHS]
+    some = observed[rows[evenly_spaced(len(rows), _CHOSEN_BY)]]
+    best = max(tried, key=lambda centres: float(centres.responsibilities(some, [])[1].mean()))
     votes = {name: _votes(column, known.times) for name, column in columns.items()}
     stacked = np.hstack([*votes.values()])
     blocks = [rows[start : start + _BLOCK] for start in range(0, len(rows), _BLOCK)]
-    sums = np.vstack(in_threads(lambda block: best.weights(observed[block]) @ stacked, blocks))
+    sums = np.vstack(in_threads(lambda block: best.responsibilities(observed[block], [])[0] @ stacked, blocks))
     ends = np.cumsum([vote.shape[1] for vote in votes.values()])[:-1]
     parts = zip(columns, np.split(sums, ends, axis=1), strict=True)
     return {name: [_value(columns[name], part)] for name, part in parts}
-
-
-@dataclass(frozen=True)
-class _Kernel:
-    """Known scores in units of the noise."""
-
-    whitened: Floats
-    centres: Floats
-    constant: float
-
-    @classmethod
-    def of(cls, known: KnownScores, covariance: Floats) -> _Kernel:
-        root = np.linalg.cholesky(covariance)
-        whitened = np.linalg.inv(root).T
-        return cls(whitened, known.drawn @ whitened, -float(np.log(np.diag(root)).sum()))
-
-    def _logs(self, observed: Floats) -> Floats:
-        """The log-likelihood of each record under each known one, up to what depends on the record alone."""
-        logs: Floats = (observed @ self.whitened) @ self.centres.T - 0.5 * (self.centres**2).sum(axis=1)
-        return logs
-
-    def log_likelihood(self, observed: Floats) -> float:
-        """The mean log-likelihood of records."""
-        logs = self._logs(observed) - 0.5 * ((observed @ self.whitened) ** 2).sum(axis=1, keepdims=True)
-        top = logs.max(axis=1)
-        return float((top + np.log(np.exp(logs - top[:, None]).sum(axis=1))).mean()) + self.constant
-
-    def weights(self, observed: Floats) -> Floats:
-        """The relative weight of each known record for each record."""
-        logs = self._logs(observed)
-        weights: Floats = np.exp(logs - logs.max(axis=1, keepdims=True))
-        return weights
 
 
 def _votes(column: KnownColumn, times: int) -> Floats:

@@ -15,7 +15,7 @@ from sfumato.attacks import ATTACKS, Evidence
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.best_estimates import BestEstimates
 from sfumato.audit.column_risk import ColumnRisk
-from sfumato.audit.value_forests import learned_values
+from sfumato.audit.learned_values import learned_values
 from sfumato.kernels import Floats, Rows
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula

@@ -23,8 +23,8 @@ _LEAST_GAIN = 1e-4
 """Iteration stops when the mean log-likelihood of held-out records rises by less in `_EVERY` iterations."""
 _EVERY = 4
 _PSEUDO_COUNT = 2.0
-"""The weight of the overall distribution in each class, in records: what attackers take, who know few records well."""
-_SMALL = 0.2
+"""The weight of the overall distribution in each class, in records, where classes shall fit other records best."""
+_SMALL_PSEUDO_COUNT = 0.2
 """The same where classes shall have no bias."""
 _CONVERGED = 1e-6
 """Iteration ends when the mean log-likelihood rises by less in `_EVERY` iterations."""
@@ -121,11 +121,7 @@ class LatentClasses:
     ) -> Iterator[tuple[Rows, NumberPosterior]]:
         """The posteriors of the numbers, for the rows of each pattern of missing values, in chunks."""
         for present, rows in missing_patterns(observed.numbers):
-            block = np.ix_(present, present)
-            gains = [
-                np.linalg.solve(covariance[block] + channel.noise[block], covariance[present]).T
-                for covariance in self.covariances
-            ]
+            gains = [posterior_gain(covariance, channel.noise, present) for covariance in self.covariances]
             variances = np.stack(
                 [
                     np.maximum(np.diag(covariance) - np.einsum("ij,ji->i", gain, covariance[present]), 1e-12)
@@ -155,6 +151,20 @@ class LatentClasses:
         posterior[rows, codes[rows]] += retention * np.einsum("rc,rc->r", weights[rows], table.T[codes[rows]])
         posterior /= np.maximum(posterior.sum(axis=1, keepdims=True), 1e-300)
         return posterior
+
+
+def posterior_gain(covariance: Floats, noise: Floats, present: Rows) -> Floats:
+    """The matrix by which all numbers of a class follow those that are present, which carry noise."""
+    block = np.ix_(present, present)
+    gain = np.linalg.solve(covariance[block] + noise[block], covariance[present])
+    return np.asarray(gain.T, np.float64)
+
+
+def draw_codes(weights: Floats, rng: np.random.Generator) -> Rows:
+    """One index for each row of weights, with probabilities proportional to them."""
+    cumulative = np.cumsum(weights, axis=1)
+    drawn: Rows = (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(axis=1)
+    return drawn
 
 
 def missing_patterns(numbers: Floats) -> list[tuple[Rows, Rows]]:
@@ -204,10 +214,10 @@ def fit_to_convergence(
     Stopped early, they would be more likely for other records, and relations between columns weaker than they are.
     """
     prior = _one_class(observed, channel)
-    current = _initial(observed, channel, classes, prior, _SMALL) if start is None else start
+    current = _initial(observed, channel, classes, prior, _SMALL_PSEUDO_COUNT) if start is None else start
     likelihood = -np.inf
     for iteration in range(iterations):
-        current = _step(observed, channel, current, prior, _SMALL)
+        current = _step(observed, channel, current, prior, _SMALL_PSEUDO_COUNT)
         if iteration % _EVERY == _EVERY - 1:
             reached = current.responsibilities(observed, channel)[1]
             if reached < likelihood + _CONVERGED:

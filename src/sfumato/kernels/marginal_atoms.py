@@ -12,7 +12,7 @@ import numpy as np
 from scipy.special import ndtr
 
 from sfumato.kernels import Floats
-from sfumato.kernels.latent_class import NumberPosterior
+from sfumato.kernels.latent_class import NumberPosterior, draw_codes
 
 _FINEST = 6
 """Points of the grid per noise standard deviation, unless the column has a coarser lattice of its own."""
@@ -70,9 +70,7 @@ class Atoms:
         for start in range(0, len(means), _CHUNK):
             some = slice(start, start + _CHUNK)
             logs = weights - 0.5 * (self.points - means[some, None]) ** 2 / (variance + self.width)
-            likely = np.cumsum(np.exp(logs - logs.max(axis=1, keepdims=True)), axis=1)
-            chosen = (rng.random((len(likely), 1)) * likely[:, -1:] > likely[:, :-1]).sum(axis=1)
-            drawn[some] = self.points[chosen]
+            drawn[some] = self.points[draw_codes(np.exp(logs - logs.max(axis=1, keepdims=True)), rng)]
         within = spacing * (rng.random(len(means)) - 0.5)
         return drawn + within if self.width else drawn
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, missing_patterns
+from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, draw_codes, missing_patterns, posterior_gain
 from sfumato.kernels.marginal_atoms import Atoms
 
 
@@ -20,7 +20,7 @@ def draw_records(
     """
     classes = draw_codes(model.responsibilities(observed, channel)[0], rng)
     numbers = np.empty_like(observed.numbers)
-    for present, rows in missing_patterns(observed.numbers):
+    for present, rows in missing_patterns(observed.numbers) if numbers.shape[1] else ():
         for k in np.unique(classes[rows]):
             some = rows[classes[rows] == k]
             values = observed.numbers[some][:, present]
@@ -32,15 +32,8 @@ def draw_records(
         likely = table[classes] * ((1 - retention) / size)
         there = np.flatnonzero(shown >= 0)
         likely[there, shown[there]] += retention * table[classes[there], shown[there]]
-        codes.append(np.where(shown >= 0, draw_codes(likely / likely.sum(axis=1, keepdims=True), rng), -1))
+        codes.append(np.where(shown >= 0, draw_codes(likely, rng), -1))
     return Observed(numbers, tuple(codes))
-
-
-def draw_codes(probabilities: Floats, rng: np.random.Generator) -> Rows:
-    """One index for each row of probabilities."""
-    cumulative = np.cumsum(probabilities, axis=1)
-    drawn: Rows = (rng.random((len(probabilities), 1)) > cumulative[:, :-1]).sum(axis=1)
-    return drawn
 
 
 def _draw_numbers(
@@ -53,8 +46,7 @@ def _draw_numbers(
     rng: np.random.Generator,
 ) -> Floats:
     """The numbers of records of one class, of which some columns are shown."""
-    block = np.ix_(present, present)
-    gain = np.linalg.solve(covariance[block] + channel.noise[block], covariance[present]).T
+    gain = posterior_gain(covariance, channel.noise, present)
     means = mean + (values - mean[present]) @ gain.T
     left = covariance - gain @ covariance[present]
     spread, axes = np.linalg.eigh((left + left.T) / 2)

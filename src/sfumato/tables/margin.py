@@ -7,6 +7,7 @@ nearest one. The score of a value is known up to the interval that the value has
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -294,6 +295,13 @@ def shown_scores(scores: Floats, model: GaussianCopula) -> Floats:
     for i, margin in enumerate((one for one in margins if one.missing is not None), len(margins)):
         out[:, i] = margin.mean_missing_scores(scores[:, i] <= margin.missing_end)
     return out
+
+
+def coarsened_scores(scores: Floats, model: GaussianCopula) -> Floats:
+    """Scores with additive noise, as a copy shows them: those of its values, which are scores times `√f`."""
+    root = math.sqrt(1 + model.noise)
+    shown: Floats = shown_scores(scores / root, model) * root
+    return shown
 
 
 def _means(lower: Floats, upper: Floats) -> Floats:

@@ -135,6 +135,11 @@ class Knowledge:
     prior: dict[tuple[str, ...], Floats] = field(default_factory=dict)
     """The distribution of an attribute, where it is known."""
 
+    @property
+    def records(self) -> Records | None:
+        """Original records to learn from: the sample or, without one, the known records."""
+        return self.known if self.sample is None else self.sample
+
 
 @dataclass(frozen=True)
 class Evidence:

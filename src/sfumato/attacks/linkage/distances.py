@@ -14,6 +14,7 @@ import numpy as np
 
 from sfumato.attacks.linkage.inner_products import AssignmentSearch, ReleasedRows, link
 from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels.evenly_spaced import evenly_spaced
 
 _EXHAUSTIVE = 4e10
 """Multiplications up to which all pairs of rows are compared."""
@@ -154,7 +155,7 @@ def _have_distance(rows: Floats, squares: Floats, some: Rows, target: float, tol
 
 def _distance_counts(values: Floats, rows: Floats, tolerance: Floats | float = 0.0) -> tuple[Rows, int]:
     """For each pair of known records, how many pairs of a sample of the rows have its distance; and of how many."""
-    some = rows[np.linspace(0, len(rows) - 1, min(len(rows), 2000)).astype(np.int64)]
+    some = rows[evenly_spaced(len(rows), 2000)]
     observed = np.sort(_squared_distances(some, some)[np.triu_indices(len(some), 1)])
     squares, near = _squared_distances(values, values), np.maximum(tolerance, 1e-9 * observed[-1])
     return np.searchsorted(observed, squares + near) - np.searchsorted(observed, squares - near), len(observed)

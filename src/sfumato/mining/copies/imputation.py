@@ -17,6 +17,7 @@ from scipy.stats import t as student
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.evenly_spaced import evenly_spaced
 from sfumato.kernels.joint_model import ROWS, JointModel
 from sfumato.kernels.latent_class import Observed
 from sfumato.kernels.mixed_records import LARGEST_DOMAIN, MixedRecords
@@ -126,8 +127,7 @@ class Imputation:
 
     def unbiased_tables(self, m: int, random_state: int) -> list[pa.Table]:
         """Plausible originals to estimate from: relations between their columns are as strong as in the original."""
-        spread = np.linspace(0, len(self.shown) - 1, min(len(self.shown), ROWS)).astype(np.int64)
-        first = JointModel.converged(self.records, self.shown.take(spread))
+        first = JointModel.converged(self.records, self.shown.take(evenly_spaced(len(self.shown), ROWS)))
         return self._tables(m, random_state, lambda some: JointModel.converged(self.records, some, first))
 
     def likely_tables(self, m: int, random_state: int) -> list[pa.Table]:

@@ -40,17 +40,18 @@ def learned_values(
     evidence: Evidence, released: AuditInput, columns: Mapping[str, Margin], rows: Rows
 ) -> dict[str, list[Floats]]:
     """For each column the integers of its margin that known records teach of some others; nothing if they cannot."""
+    ranked = next((part for part in evidence.numbers if part.copula), None)
+    if ranked is None or ranked.copula is None:
+        return {name: [] for name in columns}
     known = released.known_rows()
     table = released.original.take(pa.array(known))
-    scores = next((KnownScores.of(part, table, _DRAWS) for part in evidence.numbers if part.copula), None)
-    if scores is None:
-        return {name: [] for name in columns}
     taught = {name: _known_column(table, name, margin) for name, margin in columns.items()}
-    shown = next(part.values for part in evidence.numbers if part.copula)
-    found = kernel_values(shown, scores, taught, rows)
-    copies, own = np.nan_to_num(scores.shown(scores.times)), np.nan_to_num(shown)
-    features = np.nan_to_num(evidence.features())
-    inputs = np.vstack([features[known], np.nan_to_num(_simulated(evidence, released, known, scores).features())])
+    scores = KnownScores.of(ranked.copula, table, _DRAWS)
+    copies, shown = np.nan_to_num(scores.copies()), np.nan_to_num(ranked.values)
+    simulated = _simulated(evidence, released, known, copies[: _SIMULATED * len(known)])
+    features, further = (np.nan_to_num(one.features()) for one in (evidence, simulated))
+    by_forest = np.vstack([features[known], further]), features[rows]
+    by_discriminant = np.vstack([shown[known], copies]), shown[rows]
 
     def learn(name: str) -> list[Floats]:
         column = taught[name]
@@ -59,16 +60,18 @@ def learned_values(
             return []
         learned = []
         if not column.is_category or len(np.unique(targets)) <= _MOST_VALUES:
+            inputs, some = by_forest
             present, answers = np.tile(column.present, 1 + _SIMULATED), np.tile(targets, 1 + _SIMULATED)
-            learned.append(_forest(inputs[present], answers, features[rows], categories=column.is_category))
+            learned.append(_forest(inputs[present], answers, some, categories=column.is_category))
         if column.is_category:
-            present, answers = np.tile(column.present, 1 + scores.times), np.tile(targets, 1 + scores.times)
-            every = np.vstack([own[known], copies])[present]
-            learned.append(most_probable(every, answers, own[rows], 1 + scores.times))
+            inputs, some = by_discriminant
+            present, answers = np.tile(column.present, 1 + _DRAWS), np.tile(targets, 1 + _DRAWS)
+            learned.append(most_probable(inputs[present], answers, some, 1 + _DRAWS))
         return learned
 
+    voted = kernel_values(ranked.values, scores, taught, rows)
     learned = dict(zip(columns, in_threads(learn, columns), strict=True))
-    return {name: [*found[name], *learned[name]] for name in columns}
+    return {name: [*voted[name], *learned[name]] for name in columns}
 
 
 def _known_column(table: pa.Table, name: str, margin: Margin) -> KnownColumn:
@@ -76,11 +79,10 @@ def _known_column(table: pa.Table, name: str, margin: Margin) -> KnownColumn:
     return KnownColumn(cells.integers.astype(np.float64), ~cells.missing, bool(margin.values))
 
 
-def _simulated(evidence: Evidence, released: AuditInput, known: Rows, scores: KnownScores) -> Evidence:
-    """What further copies of the known records would show."""
+def _simulated(evidence: Evidence, released: AuditInput, known: Rows, copies: Floats) -> Evidence:
+    """What further copies of the known records would show, of which the scores are given."""
     rows = np.tile(known, _SIMULATED)
     simulated = simulate_copies(evidence, released.truth.take(rows))
-    copies = scores.shown(_SIMULATED)
     numbers = tuple(replace(part, data=copies) if part.copula else part for part in simulated.numbers)
     return replace(simulated, numbers=numbers, public_data=None if evidence.public is None else evidence.public[rows])
 
