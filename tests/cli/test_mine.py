@@ -67,9 +67,26 @@ def test_asking_a_question(folder: Path) -> None:
     assert row["count_low"] < row["count"] < row["count_high"]
 
 
+def test_a_question_with_another_table(folder: Path) -> None:
+    (folder / "wards.csv").write_text("ward,floor\na,1\nb,1\nc,2\nd,2\n")
+    question = "select floor, avg(age) as age from copy join wards using (ward) group by floor"
+    done = run("mine", "copy.parquet", question, "--table", "wards=wards.csv")
+    assert done.exit_code == 0, done.output
+    assert "20 plausible originals" in done.stdout
+    data = json.loads(run("mine", "copy.parquet", question, "--table", "wards=wards.csv", "--json").stdout)
+    assert data["method"] == "imputation"
+    assert [row["floor"] for row in data["answer"]] == [1, 2]
+    assert (
+        json.loads(run("mine", "copy.parquet", "select avg(age) a from t", "--json").stdout)["method"] == "correction"
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "reason"),
     [
+        (["copy.parquet", "select avg(age) from copy join wards using (ward)"], 1, "the other tables must be given"),
+        (["copy.parquet", "select count(*) from copy where age > 3 or income > 2"], 1, "many records may share"),
+        (["copy.parquet", "select count(*) from copy", "--table", "wards"], 2, "NAME=FILE"),
         (["copy.parquet", "select max(age) from copy"], 1, "cannot be corrected"),
         (["low.csv", "select count(*) from copy where ward = 'a'"], 1, "more faithful copy"),
         (["nothing.parquet"], 1, "a file that exists"),

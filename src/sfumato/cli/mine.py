@@ -11,6 +11,12 @@ from sfumato.cli.engines import EngineChoice, engine_options
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
 from sfumato.pages.svg import figure_class
 
+_HOW = {
+    "correction": "Each estimate is corrected for the noise of the copy.",
+    "imputation": "Estimated from 20 plausible originals of a joint model: finer relations than its own are not seen.",
+}
+"""How an answer was found."""
+
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path))
@@ -24,6 +30,20 @@ from sfumato.pages.svg import figure_class
     show_default=True,
     help="The confidence level of the intervals.",
 )
+@click.option(
+    "--table",
+    "tables",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="Another table that the question joins; may be repeated.",
+)
+@click.option(
+    "--method",
+    type=click.Choice(["auto", "correction", "imputation"]),
+    default="auto",
+    show_default=True,
+    help="Correct the noise, or ask plausible originals; auto corrects where that says something.",
+)
 @engine_options
 @as_json_option
 def mine(
@@ -32,17 +52,18 @@ def mine(
     describe: bool,
     output: Path | None,
     confidence: float,
+    tables: tuple[str, ...],
+    method: str,
     engine_choice: EngineChoice,
     as_json: bool,
 ) -> None:
     """Estimate statistics of the original from a COPY: a description, or the answer to a QUESTION in SQL.
 
-    Every estimate is corrected for the noise and has a confidence interval; a question that cannot be corrected is
-    refused.
+    Every estimate is corrected for the noise and has a confidence interval; a question about single records is refused.
 
         sfumato mine copy.parquet "select region, count(*) from copy where ward = 'A' group by region"
     """
-    from sfumato.mining import with_engine
+    from sfumato.mining import ask, with_engine
     from sfumato.mining.report.page import TITLE
     from sfumato.release.manifest import Manifest
 
@@ -55,22 +76,39 @@ def mine(
         Manifest.of(copy).verify(copy, engine)
         if question is not None:
             stage("answering")
-            answer = _answer(copy, question, confidence)
+            answer = ask(copy, question, tables=_others(tables), confidence=confidence, method=method)
         else:
             description = _describe(with_engine(engine, copy) if copy.is_dir() else copy, confidence, output, stage)
     if question is not None:
         print_result(
-            {"answer": answer.to_pylist()}, as_json, _table(answer), f"sfumato mine {copy} --describe -o profile.html"
+            {"answer": answer.to_pylist(), "method": _method(answer)},
+            as_json,
+            f"{_table(answer)}\n{_HOW[_method(answer)]}",
+            f"sfumato mine {copy} --describe -o profile.html",
         )
         return
     text, data = description
     print_result(data, as_json, text, f"open {output}" if output else f"sfumato mine {copy} --describe -o profile.html")
 
 
-def _answer(copy: Path, question: str, confidence: float) -> Any:
-    from sfumato.mining import ask
+def _others(stated: tuple[str, ...]) -> dict[str, Any]:
+    """The tables that a question joins, by their names."""
+    import pyarrow as pa
 
-    return ask(copy, question, confidence=confidence)
+    from sfumato.tables.source import Source
+
+    found = {}
+    for text in stated:
+        name, equals, file = text.partition("=")
+        if not equals or not name or not file:
+            raise click.UsageError(f"--table takes NAME=FILE, as in regions=regions.csv, got {text!r}")
+        source = Source.of(Path(file))
+        found[name] = pa.Table.from_batches(source.batches(), schema=source.schema)
+    return found
+
+
+def _method(answer: Any) -> str:
+    return str((answer.schema.metadata or {})[b"method"].decode())
 
 
 def _describe(copy: Any, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:

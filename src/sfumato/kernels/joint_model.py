@@ -10,8 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from sfumato.kernels import Floats
+from sfumato.kernels.class_estimation import fit, fit_to_convergence
 from sfumato.kernels.column_moments import column_means
-from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, fit, fit_to_convergence
+from sfumato.kernels.latent_class import Channel, LatentClasses, Observed
 from sfumato.kernels.marginal_atoms import Atoms, find_atoms
 from sfumato.kernels.mixed_records import MixedRecords
 from sfumato.kernels.posterior_draws import draw_records
@@ -49,7 +50,7 @@ class JointModel:
     ) -> JointModel:
         """The likeliest classes behind some of the records that are observed."""
         channel = records.channel
-        model = fit(_training(observed, channel, rows), channel, classes, iterations)
+        model = fit(_training(observed, channel, rows), channel, classes, iterations, records.special)
         return cls(records, model, _atoms(observed, records, model))
 
     @classmethod
@@ -58,7 +59,7 @@ class JointModel:
         channel, iterations = records.channel, _UNTIL_CONVERGED if start is None else _FROM_OTHERS
         training = _training(observed, channel, ROWS)
         first = None if start is None else start.classes
-        model = fit_to_convergence(training, channel, _UNBIASED_CLASSES, iterations, first)
+        model = fit_to_convergence(training, channel, _UNBIASED_CLASSES, iterations, first, records.special)
         return cls(records, model, _atoms(observed, records, model))
 
     def numbers(self, shown: Observed, classes: Floats) -> Floats:
@@ -95,9 +96,10 @@ def _training(observed: Observed, channel: Channel, most: int) -> Observed:
 
 
 def _atoms(observed: Observed, records: MixedRecords, model: LatentClasses) -> dict[int, Atoms]:
-    """The atoms of the columns that have some."""
+    """The atoms of the columns that have some, where they are not stated."""
     found = {}
-    for i in range(len(records.steps)):
+    stated = {i for i, values in enumerate(records.special) if values is not None}
+    for i in sorted({*range(len(records.steps))} - stated):
         values = observed.numbers[:, i]
         values = values[~np.isnan(values)][:_ATOMS_FROM]
         deviation = float(np.sqrt(records.channel.noise[i, i]))

@@ -1,33 +1,20 @@
-"""Latent classes behind known noise: within a class numbers are normal and categories independent, fitted by EM.
+"""Latent classes behind known noise: within a class numbers are normal and categories independent.
 
 What is observed is `y = x + noise` for numbers (Bovy, Hogg and Roweis 2011), and a category that was retained with a
 known probability or else drawn from all of them (xiao2009, eq. 1). Numbers tell about categories and the other way
-round, through the class. Iteration stops when records that were held out become less likely.
+round, through the class.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from scipy.cluster.vq import kmeans2
-from scipy.linalg import cholesky, solve_triangular
 
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.convergence_warnings import ignore_convergence_warnings
+from sfumato.kernels.class_probabilities import class_probabilities
 
-_HELD_OUT = 5
-"""One record in so many is held out."""
-_LEAST_GAIN = 1e-4
-"""Iteration stops when the mean log-likelihood of held-out records rises by less in `_EVERY` iterations."""
-_EVERY = 4
-_PSEUDO_COUNT = 2.0
-"""The weight of the overall distribution in each class, in records, where classes shall fit other records best."""
-_SMALL_PSEUDO_COUNT = 0.2
-"""The same where classes shall have no bias."""
-_CONVERGED = 1e-6
-"""Iteration ends when the mean log-likelihood rises by less in `_EVERY` iterations."""
 _MOST_PATTERNS = 64
 """With more patterns of missing values, these are replaced by means."""
 _CHUNK = 1 << 14
@@ -43,6 +30,13 @@ class Observed:
     def take(self, rows: Rows | slice) -> Observed:
         """Some of the records."""
         return Observed(self.numbers[rows], tuple(codes[rows] for codes in self.codes))
+
+    def stacked_codes(self, sizes: Sequence[int]) -> Rows:
+        """The codes of all attributes, a column each, counted on from attribute to attribute; -1 where missing."""
+        out = np.empty((len(self), len(self.codes)), np.int64)
+        for i, (own, start) in enumerate(zip(self.codes, np.cumsum([0, *sizes]), strict=False)):
+            out[:, i] = np.where(own >= 0, own + start, -1)
+        return out
 
     def __len__(self) -> int:
         return len(self.numbers)
@@ -89,32 +83,31 @@ class LatentClasses:
 
     def responsibilities(self, observed: Observed, channel: Channel) -> tuple[Floats, float]:
         """The probability of each class for each record, and the mean log-likelihood; numbers may be missing."""
-        logs = np.tile(np.log(self.weights), (len(observed), 1))
+        out = np.empty((len(observed), len(self.weights)))
+        codes, tables, total = observed.stacked_codes(channel.sizes), self._log_shares(channel), 0.0
         for present, rows in missing_patterns(observed.numbers):
-            logs[rows] += self._log_densities(observed.numbers[rows][:, present], present, channel.noise)
-        for table, codes, retention, size in zip(
-            self.shares, observed.codes, channel.retentions, channel.sizes, strict=True
-        ):
-            shown = np.log(retention * table + (1 - retention) / size).T
-            logs += np.where(codes[:, None] >= 0, shown[codes], 0.0)
-        top = logs.max(axis=1, keepdims=True)
-        joint = np.exp(logs - top)
-        total = joint.sum(axis=1, keepdims=True)
-        return joint / total, float((np.log(total) + top).mean())
-
-    def _log_densities(self, values: Floats, columns: Rows, noise: Floats) -> Floats:
-        """The log density of noisy numbers in each class, up to a constant."""
-        logs = np.zeros((len(values), len(self.weights)))
-        if not len(columns):
-            return logs
-        block = np.ix_(columns, columns)
-        for k, covariance in enumerate(self.covariances):
-            root = cholesky(covariance[block] + noise[block], lower=True)
-            white = solve_triangular(
-                root, (values - self.means[k][columns]).T, lower=True, overwrite_b=True, check_finite=False
+            shown = self.covariances + channel.noise
+            roots = np.linalg.cholesky(shown[:, present[:, None], present])
+            logs = np.log(self.weights) - np.log(np.diagonal(roots, axis1=1, axis2=2)).sum(axis=1)
+            total += class_probabilities(
+                np.ascontiguousarray(observed.numbers[rows][:, present]),
+                codes[rows],
+                logs,
+                tables,
+                np.ascontiguousarray(self.means[:, present]),
+                np.linalg.inv(roots),
+                rows,
+                out,
             )
-            logs[:, k] = -np.log(np.diag(root)).sum() - 0.5 * np.einsum("ij,ij->j", white, white)
-        return logs
+        return out, total / max(len(observed), 1)
+
+    def _log_shares(self, channel: Channel) -> Floats:
+        """The logarithm of the probability with which each class shows each category, attribute after attribute."""
+        shown = [
+            retention * table + (1 - retention) / size
+            for table, retention, size in zip(self.shares, channel.retentions, channel.sizes, strict=True)
+        ]
+        return np.log(np.ascontiguousarray(np.hstack(shown).T)) if shown else np.empty((0, len(self.weights)))
 
     def number_posteriors(
         self, observed: Observed, responsibilities: Floats, channel: Channel
@@ -187,151 +180,9 @@ def without_rare_patterns(numbers: Floats) -> Floats:
     return filled
 
 
-def fit(observed: Observed, channel: Channel, classes: int, iterations: int) -> LatentClasses:
-    """The maximum-likelihood classes behind observed records without missing numbers."""
-    held_out = np.arange(len(observed)) % _HELD_OUT == 0
-    training, test = observed.take(np.flatnonzero(~held_out)), observed.take(np.flatnonzero(held_out))
-    prior = _one_class(training, channel)
-    current = best = _initial(training, channel, classes, prior, _PSEUDO_COUNT)
-    likelihood = -np.inf
-    for iteration in range(iterations):
-        current = _step(training, channel, current, prior, _PSEUDO_COUNT)
-        if iteration % _EVERY == _EVERY - 1:
-            reached = current.responsibilities(test, channel)[1]
-            if reached > likelihood:
-                best = current
-            if reached < likelihood + _LEAST_GAIN:
-                break
-            likelihood = reached
-    return best
-
-
-def fit_to_convergence(
-    observed: Observed, channel: Channel, classes: int, iterations: int, start: LatentClasses | None = None
-) -> LatentClasses:
-    """Classes with as little bias as the records allow: hardly drawn to the overall distribution, and converged.
-
-    Stopped early, they would be more likely for other records, and relations between columns weaker than they are.
-    """
-    prior = _one_class(observed, channel)
-    current = _initial(observed, channel, classes, prior, _SMALL_PSEUDO_COUNT) if start is None else start
-    likelihood = -np.inf
-    for iteration in range(iterations):
-        current = _step(observed, channel, current, prior, _SMALL_PSEUDO_COUNT)
-        if iteration % _EVERY == _EVERY - 1:
-            reached = current.responsibilities(observed, channel)[1]
-            if reached < likelihood + _CONVERGED:
-                break
-            likelihood = reached
-    return current
-
-
-def _one_class(observed: Observed, channel: Channel) -> LatentClasses:
-    """The overall distribution: moments without those of the noise, and frequencies without replacement."""
-    size = observed.numbers.shape[1]
-    total = np.atleast_2d(np.cov(observed.numbers.T)) if size else np.empty((0, 0))
-    variances = np.where(np.diag(total) > 0, np.diag(total), 1.0)
-    values, vectors = np.linalg.eigh(total - channel.noise)
-    covariance = (vectors * np.maximum(values, 0)) @ vectors.T + 1e-4 * np.diag(variances)
-    shares = []
-    for codes, retention, categories in zip(observed.codes, channel.retentions, channel.sizes, strict=True):
-        counts = np.bincount(codes[codes >= 0], minlength=categories).astype(np.float64)
-        inverted = np.maximum((counts / max(counts.sum(), 1.0) - (1 - retention) / categories) / retention, 0)
-        smoothed = inverted + 0.5 / max(counts.sum(), 1.0)
-        shares.append((smoothed / smoothed.sum())[None, :])
-    means = observed.numbers.mean(axis=0)[None, :]
-    return LatentClasses(np.ones(1), means, covariance[None], tuple(shares))
-
-
-def _initial(
-    observed: Observed, channel: Channel, classes: int, prior: LatentClasses, pseudo_count: float
-) -> LatentClasses:
-    """Classes from a clustering of numbers and, weighted by how faithful they are, categories."""
-    units = observed.numbers.std(axis=0)
-    parts = [observed.numbers / np.where(units > 0, units, 1.0)]
-    for codes, retention, size in zip(observed.codes, channel.retentions, channel.sizes, strict=True):
-        parts.append(one_hot(codes, size) * retention)
-    rng = np.random.default_rng(0)
-    with ignore_convergence_warnings():  # an empty cluster is dropped
-        _, labels = kmeans2(np.hstack(parts), min(classes, len(observed) // 4), minit="points", rng=rng)
-    found, labels, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    start = LatentClasses(
-        counts / counts.sum(),
-        np.repeat(prior.means, len(found), axis=0),
-        np.repeat(prior.covariances, len(found), axis=0),
-        tuple(np.repeat(table, len(found), axis=0) for table in prior.shares),
-    )
-    return _maximised(observed, channel, start, np.eye(len(found))[labels.reshape(-1)], prior, pseudo_count)
-
-
 def one_hot(codes: Rows, size: int) -> Floats:
     """One column per category, 1 where a record shows it."""
     shown = np.zeros((len(codes), size))
     rows = np.flatnonzero(codes >= 0)
     shown[rows, codes[rows]] = 1.0
     return shown
-
-
-def _step(
-    observed: Observed, channel: Channel, current: LatentClasses, prior: LatentClasses, pseudo_count: float
-) -> LatentClasses:
-    """One iteration of EM; classes that have lost their records are dropped."""
-    responsibilities, _ = current.responsibilities(observed, channel)
-    kept = responsibilities.sum(axis=0) > 1.0
-    if not kept.all():
-        responsibilities = responsibilities[:, kept] / responsibilities[:, kept].sum(axis=1, keepdims=True)
-        current = LatentClasses(
-            current.weights[kept],
-            current.means[kept],
-            current.covariances[kept],
-            tuple(table[kept] for table in current.shares),
-        )
-    return _maximised(observed, channel, current, responsibilities, prior, pseudo_count)
-
-
-def _maximised(
-    observed: Observed,
-    channel: Channel,
-    old: LatentClasses,
-    responsibilities: Floats,
-    prior: LatentClasses,
-    pseudo_count: float,
-) -> LatentClasses:
-    """The M-step; each class is drawn to the overall distribution by a few records."""
-    total = responsibilities.sum(axis=0)
-    drawn_to = [pseudo_count * table for table in prior.shares]
-    shares = _shares(observed.codes, channel, old, responsibilities, drawn_to)
-    updated = replace(old, weights=(total + 1e-9) / (total + 1e-9).sum(), shares=tuple(shares))
-    if not observed.numbers.shape[1]:
-        return updated
-    means, covariances = np.empty_like(old.means), np.empty_like(old.covariances)
-    size = observed.numbers.shape[1]
-    within = prior.covariances[0] * len(total) ** (-2 / size)
-    for k, before in enumerate(old.covariances):
-        weight = responsibilities[:, k]
-        centre = weight @ observed.numbers / total[k]
-        centred = observed.numbers - centre
-        scatter = (centred * weight[:, None]).T @ centred / total[k]
-        gain = np.linalg.solve(before + channel.noise, before).T
-        means[k] = old.means[k] + gain @ (centre - old.means[k])
-        covariance = gain @ scatter @ gain.T + before - gain @ before
-        covariance = (total[k] * covariance + pseudo_count * within) / (total[k] + pseudo_count)
-        covariances[k] = (covariance + covariance.T) / 2 + 1e-6 * np.diag(np.diag(prior.covariances[0]))
-    return replace(updated, means=means, covariances=covariances)
-
-
-def _shares(
-    codes: Sequence[Rows], channel: Channel, old: LatentClasses, responsibilities: Floats, drawn_to: Sequence[Floats]
-) -> list[Floats]:
-    """The distribution of each attribute in each class: shown and retained, or replaced and then as before."""
-    found = []
-    for i, column in enumerate(codes):
-        retention, size = channel.retentions[i], channel.sizes[i]
-        there = column >= 0
-        counts = one_hot(column[there], size).T @ responsibilities[there]
-        kept = retention * old.shares[i] / (retention * old.shares[i] + (1 - retention) / size)
-        retained = counts.T * kept
-        replaced = (counts.T - retained).sum(axis=1, keepdims=True)
-        table = retained + replaced * old.shares[i] + drawn_to[i]
-        found.append(table / table.sum(axis=1, keepdims=True))
-    return found

@@ -18,6 +18,8 @@ _FEW = 50
 """Public columns with at most this many values are treated as categories."""
 _FEW_MISSING = 0.02
 """Where a smaller share of values is missing, it tells nothing of a record."""
+_MOST_COMBINATIONS = 12
+"""The most combinations of special values."""
 _CERTAIN = 1 - 1e-6
 """The retention of a category that was not perturbed."""
 
@@ -36,10 +38,18 @@ class MixedRecords:
     channel: Channel
     steps: Floats
     """The lattice that each perturbed number lies on, in common units; zero for scores."""
+    special: tuple[tuple[tuple[float, float], ...] | None, ...] = ()
+    """The values that many records share of each perturbed number, in common units, with their shares, if stated."""
 
     @classmethod
     def of(
-        cls, numbers: Floats, noise: Floats, steps: Floats, attributes: Sequence[tuple[float, int]], public: Floats
+        cls,
+        numbers: Floats,
+        noise: Floats,
+        steps: Floats,
+        attributes: Sequence[tuple[float, int]],
+        public: Floats,
+        special: Sequence[tuple[tuple[float, float], ...] | None] = (),
     ) -> MixedRecords:
         """The reading of records with noise of some covariance, and attributes of some retention and size."""
         few, many = _public_kinds(public)
@@ -51,7 +61,11 @@ class MixedRecords:
             scaled[:own, :own] = nearest_covariance(relative, np.ones(own)) + 1e-9 * np.eye(own)
         retentions = (*(min(retention, _CERTAIN) for retention, _ in attributes), *[_CERTAIN] * (len(few) + len(gaps)))
         sizes = (*(size for _, size in attributes), *map(len, few.values()), *(2 for _ in gaps))
-        return cls(units, many, few, gaps, Channel(scaled, retentions, sizes), steps / units[:own])
+        shared = tuple(
+            None if values is None else tuple((value / unit, share) for value, share in values)
+            for values, unit in zip(_most_shared(special), units, strict=False)
+        )
+        return cls(units, many, few, gaps, Channel(scaled, retentions, sizes), steps / units[:own], shared)
 
     def observed(self, numbers: Floats, codes: Sequence[Rows], public: Floats) -> Observed:
         """Some records as they are shown."""
@@ -59,6 +73,20 @@ class MixedRecords:
         further = [_encoded(public[:, i], distinct) for i, distinct in self.public_values.items()]
         further += [np.isnan(values[:, i]).astype(np.int64) for i in self.gaps]
         return Observed(without_rare_patterns(values), (*codes, *further))
+
+
+def _most_shared(
+    special: Sequence[tuple[tuple[float, float], ...] | None],
+) -> list[tuple[tuple[float, float], ...] | None]:
+    """The special values of as many columns as classes can have, in all combinations; those of most records first."""
+    order = sorted(range(len(special)), key=lambda i: -sum(share for _, share in special[i] or ()))
+    found, combinations = list(special), 1
+    for i in order:
+        if combinations * (1 + len(special[i] or ())) > _MOST_COMBINATIONS:
+            found[i] = None  # they are found as any other atoms are
+        else:
+            combinations *= 1 + len(special[i] or ())
+    return found
 
 
 def _gaps(values: Floats) -> Rows:

@@ -20,6 +20,7 @@ def draw_records(
     """
     classes = draw_codes(model.responsibilities(observed, channel)[0], rng)
     numbers = np.empty_like(observed.numbers)
+    atoms = {column: one.moved(rng) for column, one in atoms.items()}
     for present, rows in missing_patterns(observed.numbers) if numbers.shape[1] else ():
         for k in np.unique(classes[rows]):
             some = rows[classes[rows] == k]
@@ -50,9 +51,10 @@ def _draw_numbers(
     means = mean + (values - mean[present]) @ gain.T
     left = covariance - gain @ covariance[present]
     spread, axes = np.linalg.eigh((left + left.T) / 2)
-    spread = np.maximum(spread, 1e-12 * max(float(spread[-1]), 1e-300))
+    spread = np.maximum(spread, 1e-12 * max(float(spread[-1]), 1e-100))
     drawn: Floats = means + rng.normal(size=means.shape) @ (axes * np.sqrt(spread)).T
-    precision = (axes / spread) @ axes.T
+    drawn[:, np.diag(covariance) == 0] = mean[np.diag(covariance) == 0]  # at a special value
+    precision = (axes / spread) @ axes.T if atoms else left
     for column, one in atoms.items():
         others = np.arange(len(mean)) != column
         pull = (drawn - means)[:, others] @ precision[column, others] / precision[column, column]

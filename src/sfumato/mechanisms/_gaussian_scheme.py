@@ -63,6 +63,8 @@ class Spec(Protocol):
     def spread(self) -> float | None: ...
     @property
     def range(self) -> tuple[Any, Any] | None: ...
+    @property
+    def special(self) -> tuple[tuple[float, float], ...] | None: ...
     def shown_range(self, kind: pa.DataType) -> tuple[float, float]: ...
 
 
@@ -119,6 +121,7 @@ class GaussianScheme(Scheme):
             epsilon=self._state.get(EPSILON),
             centre=tuple(self._state.get(CENTRE, ())),
             range=self._ranges,
+            special=self._special,
             shape=self._shape_source,
         )
 
@@ -132,6 +135,12 @@ class GaussianScheme(Scheme):
         """The range that each column is shown in, or none; empty where no column has one."""
         ranges = tuple(None if spec.range is None else encoded_clip(spec.range) for spec in self._specs)
         return ranges if any(ranges) else ()
+
+    @property
+    def _special(self) -> tuple[tuple[tuple[float, float], ...] | None, ...]:
+        """The special values of each column that states them; empty where none does."""
+        special = tuple(spec.special for spec in self._specs)
+        return special if any(values is not None for values in special) else ()
 
     def _shown_steps(self, fidelity: float) -> list[float]:
         """The lattice of each column in a copy; whole numbers are rounded once more when a copy is rescaled."""

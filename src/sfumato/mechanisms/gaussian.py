@@ -45,6 +45,8 @@ class Column:
     """The largest share of the values that the clip may move."""
     range: tuple[Any, Any] | None = None
     """The range that values are shown in; those beyond are moved to its ends."""
+    special: tuple[tuple[float, float], ...] | None = None
+    """The values that many records share exactly, with their shares, if they are stated; all others vary smoothly."""
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> Column:
@@ -54,6 +56,7 @@ class Column:
             name,
             clip=_ends(name, "clip", options["clip"]) if "clip" in options else None,
             range=_ends(name, "range", options["range"]) if "range" in options else None,
+            special=_special(name, options["special"]) if "special" in options else None,
             scale=number(name, "scale", options.get("scale", 1.0), above=0),
             spread=None if spread is None else number(name, "spread", spread, above=0),
             integer=truth(name, "integer", options.get("integer", False)),
@@ -100,6 +103,21 @@ def _share(name: str, stated: Any) -> float:
     return share
 
 
+def _special(name: str, stated: Any) -> tuple[tuple[float, float], ...]:
+    if not isinstance(stated, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in stated):
+        raise PolicyError(
+            f"`special` of column {name!r} must list the values that many records share, each with its share, as in "
+            f"[[0, 0.12], [999, 0.03]], or [] where there are none, got {stated!r}"
+        )
+    pairs = tuple((number(name, "special", value), number(name, "special", share, above=0)) for value, share in stated)
+    if sum(share for _, share in pairs) >= 1 or len({value for value, _ in pairs}) < len(pairs):
+        raise PolicyError(
+            f"`special` of column {name!r} must list different values, with shares that add up to less than 1, "
+            f"got {stated!r}"
+        )
+    return pairs
+
+
 def _ends(name: str, option: str, stated: Any) -> tuple[Any, Any]:
     if isinstance(stated, list) and len(stated) == 2:
         moments = all(isinstance(end, date) for end in stated)
@@ -114,7 +132,7 @@ class Gaussian(Mechanism):
     """All `gaussian` columns of a policy, perturbed jointly so that the noise has their correlations."""
 
     reference = "li2012, sections 3.1 and 5, Theorems 4 and 5"
-    options = frozenset({"clip", "max_clipped", "scale", "spread", "integer", "range"})
+    options = frozenset({"clip", "max_clipped", "scale", "spread", "integer", "range", "special"})
     measures = frozenset({"rmse", "error", "dissimilarity"})
     adds_noise = True
     examples = (Example("numbers"), Example("numbers", 2, {"clip": [0, 9], "scale": 2}))

@@ -12,7 +12,7 @@ from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
 
 _PER_COLUMN = ("scale", "step", "clip", "rounding")
-_OPTIONAL = ("centre", "range")
+_OPTIONAL = ("centre", "range", "special")
 
 MEASURED, SPREAD, STATED = "measured", "spread", "stated"
 """Where the shape of the noise comes from: the columns, but for a `spread` that the policy states, or a statement."""
@@ -42,6 +42,8 @@ class GaussianNoise(Model):
     """Where the policy asks for `rescale`, the rounded mean `c` of each column: the copy shows `c + √f·(Y - c)`."""
     range: tuple[tuple[Any, Any] | None, ...] = ()
     """Where the policy states one, the range that a column is shown in: values beyond are moved to its ends."""
+    special: tuple[tuple[tuple[float, float], ...] | None, ...] = ()
+    """Where the policy states them, the values that many records share, with their shares; others vary smoothly."""
     shape: str = MEASURED
     """Where the covariance comes from; one that is stated need not be that of the columns."""
 
@@ -57,6 +59,10 @@ class GaussianNoise(Model):
     def shrinkage(self) -> float:
         """`√f`, by which a copy is drawn to the means where it is rescaled; else 1."""
         return 1 / math.sqrt(1 + self.noise) if self.centre else 1.0
+
+    def special_values(self, column: str) -> tuple[tuple[float, float], ...] | None:
+        """The values of a column that many records share, with their shares; none where they are not stated."""
+        return self.special[self.columns.index(column)] if self.special else None
 
     def deviation(self, column: str) -> float:
         """The standard deviation of the noise of a column."""
@@ -116,7 +122,8 @@ class GaussianNoise(Model):
         triangle = tuple(tuple(self.covariance[i][j] for j in kept if j <= i) for i in kept)
         parts: dict[str, Any] = {part: tuple(getattr(self, part)[i] for i in kept) for part in _PER_COLUMN}
         parts |= {part: tuple(getattr(self, part)[i] for i in kept) for part in _OPTIONAL if getattr(self, part)}
-        parts["range"] = parts["range"] if any(parts.get("range", ())) else ()
+        for part in ("range", "special"):
+            parts[part] = parts.get(part, ()) if any(one is not None for one in parts.get(part, ())) else ()
         columns = tuple(self.columns[i] for i in kept)
         return dataclasses.replace(self, columns=columns, covariance=triangle, **parts)
 
@@ -127,9 +134,15 @@ class GaussianNoise(Model):
             raise TypeError("each column has one value of each kind")
         if any(len(getattr(self, part)) not in (0, len(self.columns)) for part in _OPTIONAL):
             raise TypeError(
-                "each column has a mean where a copy is rescaled, and a range, or none, where some have one"
+                "each column has a mean where a copy is rescaled, and a range or special values, or none, where some do"
             )
         if self.shape not in (MEASURED, SPREAD, STATED):
             raise TypeError("the shape of noise is measured, that of a stated spread, or stated")
         if not all(map(math.isfinite, self.centre)) or any(ends is not None and len(ends) != 2 for ends in self.range):
             raise TypeError("means are finite, and a range has two ends")
+        if not all(map(_are_special, self.special)):
+            raise TypeError("special values are finite, each with the share of its records")
+
+
+def _are_special(pairs: Sequence[tuple[float, ...]] | None) -> bool:
+    return all(len(pair) == 2 and math.isfinite(pair[0]) and 0 < pair[1] < 1 for pair in pairs or ())

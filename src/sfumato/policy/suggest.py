@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import tomli_w
 from pyarrow import types
 
+from sfumato.kernels import Floats
 from sfumato.policy.roles import DROP
 from sfumato.policy.targets import Target
 from sfumato.tables import numeric
@@ -58,6 +59,9 @@ public = {levels[2]:g}
 # correct for), uniform (random replacement; correlated categories should share a `joint` group).
 [columns]
 """
+
+_SHARED, _SPIKE, _MOST_SPECIAL = 0.01, 5, 12
+"""Special values are of at least this share of the records, so many times as frequent as most values, and so many."""
 
 _FEWEST_ROWS = 500
 """With fewer values a margin would have few bins, and rare values would be lost."""
@@ -215,15 +219,29 @@ def _numbers(array: pa.Array, what: str) -> Suggestion:
     ends = _round(low if least < quarter - reach else least, high if most > three + reach else most)
     cut = int(((values < ends[0]) | (values > ends[1])).sum())
     below, above = ends[0] - least, most - ends[1]
+    options = _special(values) if types.is_integer(array.type) or types.is_floating(array.type) else {}
     if not reach or below + above < 0.05 * (most - least) or ends[0] >= ends[1]:
-        return "gaussian", {}, f"{what}, from {least:g} to {most:g}."
+        return "gaussian", options, f"{what}, from {least:g} to {most:g}."
     furthest = most if above > below else least
     return (
         "gaussian",
-        {"clip": ends},
+        {"clip": ends, **options},
         f"{what}. Some are outliers, up to {furthest:,.10g}, which noise would not hide: clipped at the 0.1 % and "
         f"99.9 % quantiles, which changes {cut:,} values.",
     )
+
+
+def _special(values: Floats) -> dict[str, Any]:
+    """The values that many records share, stated so that analysts need not guess; nothing where they are too many."""
+    distinct, counts = np.unique(values, return_counts=True)
+    usual = max(float(np.median(counts)), 1.0)
+    shared = np.flatnonzero((counts >= max(_SHARED * len(values), 16)) & (counts >= _SPIKE * usual))
+    if len(shared) > _MOST_SPECIAL:
+        return {}
+    unit = next((unit for unit in (0.001, 0.002, 0.005, 0.01, 0.02) if unit >= 16 / len(values)), 0.05)
+    shares = np.maximum(np.rint(counts[shared] / len(values) / unit), 1) * unit
+    pairs = zip(distinct[shared].tolist(), shares.tolist(), strict=True)
+    return {"special": [[int(value) if value.is_integer() else value, round(share, 3)] for value, share in pairs]}
 
 
 def _round(low: float, high: float) -> list[float]:

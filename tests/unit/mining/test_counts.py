@@ -223,7 +223,7 @@ def test_answers_can_be_ordered_and_limited(copy: pa.Table) -> None:
 )
 def test_queries_that_cannot_be_corrected_are_refused(copy: pa.Table, query: str, reason: str) -> None:
     with pytest.raises(SfumatoError, match=reason):
-        ask(copy, query)
+        ask(copy, query, method="correction")
 
 
 MISSING = [
@@ -255,7 +255,7 @@ def test_perturbed_missing_values_are_corrected(original: pa.Table) -> None:
     table = original.set_column(4, "ward", pa.array([None, "a"] * 10_000))
     copy = sf.Policy.loads(text).fit(table).release(table, "far", offices.key())
     with pytest.raises(MiningError, match="GROUP BY"):
-        ask(copy, "select count(ward) from copy")
+        ask(copy, "select count(ward) from copy", method="correction")
     found = {row["ward"]: row["count"] for row in count(copy, by=["ward"]).to_pylist()}
     assert found[None] == pytest.approx(10_000, rel=0.05)
 

@@ -7,7 +7,10 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
+from sfumato.models import of_type
+from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.suggest import draft
+from sfumato.release.manifest import Manifest
 
 
 @pytest.fixture
@@ -99,3 +102,17 @@ def test_copies_that_look_like_the_data(people: pa.Table, key: sf.Key) -> None:
     copy = sf.Policy.loads(text).fit(people).release(people, "public", key)
     kept = [name for name in copy.column_names if name in people.column_names]
     assert [copy.schema.field(name).type for name in kept] == [people.schema.field(name).type for name in kept]
+
+
+def test_values_that_many_records_share_are_stated() -> None:
+    """With shares in steps of at least 16 records; ages of which each is as frequent as the next are not special."""
+    draw = np.random.default_rng(2)
+    hours = np.where(np.arange(4000) < 1804, 40.0, draw.normal(36, 10, 4000))
+    table = pa.table({"hours": hours, "age": draw.integers(0, 95, 4000), "free": draw.normal(size=4000)})
+    policy = sf.Policy.suggest(table, dataset="d", plain_noise=True)
+    stated = {name: column.options["special"] for name, column in policy.columns.items() if column.role == "gaussian"}
+    assert stated == {"hours": [[40, 0.45]], "age": [], "free": []}
+    copy = policy.fit(table).release(table, 0.5, sf.Key.from_bytes(bytes(32)))
+    noise = of_type(Manifest.of(copy).models, GaussianNoise)
+    assert {name: one.special_values(name) for one in noise for name in one.columns}["hours"] == ((40.0, 0.45),)
+    assert noise[0].narrowed(["age"]).special == ((),)

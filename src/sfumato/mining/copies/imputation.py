@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +32,9 @@ from sfumato.tables import numeric
 from sfumato.tables.columns import contiguous, numbers_of
 from sfumato.tables.domain import Domain
 
-_FEWEST = 200
+R = TypeVar("R")
+
+FEWEST = 200
 """The fewest records from which a joint distribution is estimated."""
 
 
@@ -55,13 +57,19 @@ def impute(copy: Any, m: int = 20, *, columns: Sequence[str] | None = None, rand
         raise MiningError(f"at least two imputations are needed to see how much they differ, got {m}; 20 are usual")
     opened = Copy.of(copy)
     names = _imputable(opened, columns)
-    table = pa.concat_tables(opened.tables(names)) if opened.rows else pa.table({})
-    if table.num_rows < _FEWEST:
+    return Imputation.of(opened, readable(opened, names)).each(m, random_state, lambda table: table)
+
+
+def readable(copy: Copy, names: Sequence[str]) -> pa.Table:
+    """Some columns of a copy in memory; refused where they cannot be imputed, or are too few records."""
+    for name in names:
+        check_imputable(copy, name)
+    if copy.rows < FEWEST:
         raise MiningError(
-            f"a joint distribution needs at least {_FEWEST} records, and the copy has {table.num_rows}; use the "
-            "estimators for single columns"
+            f"a joint distribution needs at least {FEWEST} records, and the copy has {copy.rows}; use the estimators "
+            "for single columns"
         )
-    return Imputation.of(opened, table).unbiased_tables(m, random_state)
+    return pa.concat_tables(copy.tables(names))
 
 
 @dataclass(frozen=True)
@@ -122,26 +130,38 @@ class Imputation:
         public = _public(copy, table) if known is None else np.hstack([_public(copy, table), known])
         noise = copy.noise_covariance(names)
         sizes = [(model.retention, model.size) for model in attributes]
-        records = MixedRecords.of(values, noise, np.array(steps), sizes, public)
+        special = [model.special_values(name) for name in names if (model := copy.noise_model(name)) is not None]
+        records = MixedRecords.of(values, noise, np.array(steps), sizes, public, special)
         return cls(copy, table, tuple(names), tuple(attributes), records, records.observed(values, codes, public))
 
-    def unbiased_tables(self, m: int, random_state: int) -> list[pa.Table]:
-        """Plausible originals to estimate from: relations between their columns are as strong as in the original."""
+    def each(self, m: int, random_state: int, work: Callable[[pa.Table], R]) -> list[R]:
+        """What some work makes of each of m plausible originals.
+
+        Half of them follow classes without bias, whose ranges vary much, and half the likeliest classes, whose
+        relations are weaker: how far these are from each other is part of what is not known.
+        """
         first = JointModel.converged(self.records, self.shown.take(evenly_spaced(len(self.shown), ROWS)))
-        return self._tables(m, random_state, lambda some: JointModel.converged(self.records, some, first))
+
+        def fit(number: int, some: Observed) -> JointModel:
+            likely = number % 2
+            return JointModel.fit(self.records, some) if likely else JointModel.converged(self.records, some, first)
+
+        return self._each(m, random_state, fit, work)
 
     def likely_tables(self, m: int, random_state: int) -> list[pa.Table]:
         """Plausible originals to learn from: by classes that are the likeliest for other records."""
-        return self._tables(m, random_state, lambda some: JointModel.fit(self.records, some))
+        return self._each(m, random_state, lambda _, some: JointModel.fit(self.records, some), lambda table: table)
 
-    def _tables(self, m: int, random_state: int, fit: Callable[[Observed], JointModel]) -> list[pa.Table]:
-        """Plausible originals, each from a joint model of its own."""
+    def _each(
+        self, m: int, random_state: int, fit: Callable[[int, Observed], JointModel], work: Callable[[pa.Table], R]
+    ) -> list[R]:
+        """What some work makes of plausible originals, each from a joint model of its own."""
         seeds = np.random.SeedSequence(random_state).spawn(m)
-        return in_threads(lambda seed: self._table(fit, np.random.default_rng(seed)), seeds)
+        return in_threads(lambda i: work(self._table(i, fit, np.random.default_rng(seeds[i]))), range(m))
 
-    def _table(self, fit: Callable[[Observed], JointModel], rng: np.random.Generator) -> pa.Table:
+    def _table(self, number: int, fit: Callable[[int, Observed], JointModel], rng: np.random.Generator) -> pa.Table:
         rows = rng.integers(0, len(self.shown), min(len(self.shown), ROWS))
-        drawn = fit(self.shown.take(rows)).draw(self.shown, rng)
+        drawn = fit(number, self.shown.take(rows)).draw(self.shown, rng)
         arrays = {name: self.table.column(name) for name in self.table.column_names}
         for name, values in zip(self.numbers, drawn.numbers.T, strict=False):
             arrays[name] = self._number(name, values)
@@ -153,6 +173,8 @@ class Imputation:
         """A column of numbers: missing where the copy has none, within its clip, and whole where the copy is."""
         kind = self.table.schema.field(name).type
         model = self.copy.noise_model(name)
+        for special, _ in (model.special_values(name) if model is not None else None) or ():
+            values = np.where(np.isclose(values, special, rtol=1e-9, atol=1e-9), special, values)
         if model is not None and model.clip[0] is not None:
             values = np.clip(values, *clip_bounds(model.clip[0], kind))
         missing = np.asarray(contiguous(self.table.column(name)).is_null())
@@ -194,8 +216,6 @@ def _public(copy: Copy, table: pa.Table) -> Floats:
 def _imputable(copy: Copy, columns: Sequence[str] | None) -> list[str]:
     """The columns of an imputation; refuses those that cannot be imputed."""
     names = copy.column_names if columns is None else list(columns)
-    for name in names:
-        check_imputable(copy, name)
     if not of_type([copy.model(name) for name in names], GaussianNoise) and not any(map(copy.replacement_model, names)):
         raise MiningError(
             "none of these columns is perturbed, so that there is nothing to impute; use them as they stand"

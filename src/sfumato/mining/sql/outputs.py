@@ -126,9 +126,7 @@ class Selection:
         if function == "round" and arguments:
             return self._operand(arguments[0])
         if expression["class"] != "FUNCTION" or function not in FUNCTIONS:
-            kind = expression["class"].lower()
-            instead = _INSTEAD.get(kind, _INSTEAD.get(function, "use count(*), count, sum, avg, stddev or median"))
-            raise MiningError(f"{function!r} cannot be corrected for noise; {instead}")
+            raise refused(expression)
         if expression["distinct"]:
             raise MiningError("DISTINCT cannot be corrected for noise; use GROUP BY with count(*)")
         if arguments and arguments[0]["class"] == "CASE":
@@ -179,6 +177,14 @@ class Selection:
         if conditions:
             name = f"{name} where {' and '.join(one.text for one in conditions)}"
         return Output(name, function, column, other, share, conditions)
+
+
+def refused(expression: dict[str, Any]) -> MiningError:
+    """The refusal of an expression, with the nearest question that can be answered."""
+    kind = expression["class"].lower()
+    function = expression.get("function_name", kind)
+    instead = _INSTEAD.get(kind, _INSTEAD.get(function, "use count(*), count, sum, avg, stddev or median"))
+    return MiningError(f"{function!r} cannot be corrected for noise; {instead}")
 
 
 def _share(stated: Sequence[Any]) -> float:

@@ -17,6 +17,7 @@ from sfumato.mining.sql.syntax import (
     deserialised,
     new_session,
     predicate,
+    reference,
     select_node,
 )
 
@@ -113,7 +114,7 @@ def _ordering(selection: Selection, node: dict[str, Any], results: Sequence[Resu
             expression = order["expression"]
             if expression["class"] == "CONSTANT":
                 number = node["select_list"].index(by_number(expression, node))
-                order["expression"] = _reference(results[number].name)
+                order["expression"] = reference(results[number].name)
             else:
                 order["expression"] = _about_result(selection, expression, results, name_of, "ORDER BY")
     outer["modifiers"] = node["modifiers"]
@@ -138,11 +139,10 @@ def _about_result(
         wanted = selection.result(renamed)
         for result in results:
             if result.formula == wanted.formula:
-                return _reference(result.name)
+                return reference(result.name)
         raise MiningError(f"{clause} must be about what is selected, and {wanted.name} is not; add it to SELECT")
+    if expression.get("class") == "COLUMN_REF":
+        name = expression["column_names"][-1]
+        column = Output(name_of.get(name.lower(), name), "", name_of.get(name.lower(), name))
+        return reference(next((result.name for result in results if result.formula == column), name))
     return {key: _about_result(selection, part, results, name_of, clause) for key, part in expression.items()}
-
-
-def _reference(name: str) -> dict[str, Any]:
-    """The syntax of a column."""
-    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]}

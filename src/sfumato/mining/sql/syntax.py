@@ -161,3 +161,8 @@ def deserialised(session: Any, statement: dict[str, Any]) -> str:
     """A syntax tree as SQL text."""
     sql: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchone()[0]
     return sql
+
+
+def reference(name: str) -> dict[str, Any]:
+    """The syntax of a column."""
+    return {"class": "COLUMN_REF", "type": "COLUMN_REF", "alias": "", "column_names": [name]}

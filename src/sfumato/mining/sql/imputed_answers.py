@@ -1,0 +1,150 @@
+"""Answers to SQL queries from plausible originals: the query is run on each, and what they say is combined.
+
+The estimand is the answer for the original table itself, so that the tables differ by what the copy leaves open alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.errors import MiningError
+from sfumato.kernels import Floats
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.imputation import Imputation, combine, readable
+from sfumato.mining.sql.numbers import check_case
+from sfumato.mining.sql.syntax import new_session, run
+from sfumato.mining.sql.whole_query import COUNTS, WholeQuery
+
+_SEEN_IN = 0.5
+"""The least share of plausible originals that have a group which is shown."""
+
+_Group = tuple[Any, ...]
+
+
+def imputed_answer(
+    copy: Copy,
+    sql: str,
+    tables: Mapping[str, pa.Table],
+    confidence: float,
+    *,
+    imputations: int = 20,
+    random_state: int = 0,
+    smooth: bool = False,
+) -> pa.Table:
+    """The answer to a query from plausible originals; exact where it uses no perturbed column.
+
+    Args:
+        copy: the copy.
+        sql: one SELECT.
+        tables: other tables that the query joins, by their names.
+        confidence: the confidence level of the intervals.
+        imputations: the number of plausible originals.
+        random_state: their seed.
+        smooth: whether columns whose special values are not stated are taken to have none where it would matter.
+
+    """
+    query = WholeQuery.of(sql, copy.column_names, list(tables))
+    check_case(copy, query.columns)
+    if not smooth:
+        _refuse_unstated(copy, query)
+    columns = list(query.columns) or copy.public_columns[:1] or copy.column_names[:1]
+    if all(name in copy.public_columns for name in columns) or not query.columns:
+        shown = pa.concat_tables(copy.tables(columns))
+        answers = [_run(query, shown, tables)] * 2
+    else:
+        imputation = Imputation.of(copy, readable(copy, columns))
+        answers = imputation.each(imputations, random_state, lambda table: _run(query, table, tables))
+    answer = _combined(query, answers, copy.rows, confidence)
+    if query.ordering is not None:
+        session = new_session()
+        session.register("answer", answer)
+        answer = run(session, query.ordering)
+    return answer.select([name for name in answer.column_names if not name.startswith("#")])
+
+
+def _refuse_unstated(copy: Copy, query: WholeQuery) -> None:
+    """Refuse to compare noisy values of which many may be the same: no model tells on which side of an end they are."""
+    for name in query.compared:
+        model = copy.noise_model(name)
+        if model is not None and model.special_values(name) is None:
+            raise MiningError(
+                f"many records may share one value of {name!r}, at which an answer would be wrong, and the owner does "
+                "not state it (`special` in the policy); if none is near the values that you compare with, ask again "
+                "with the method imputation"
+            )
+
+
+def _run(query: WholeQuery, table: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+    session = new_session()
+    for name, other in tables.items():
+        session.register(name, other)
+    session.register(query.alias, table)
+    return run(session, query.sql)
+
+
+def _combined(query: WholeQuery, answers: list[pa.Table], rows: int, confidence: float) -> pa.Table:
+    """The groups that most answers have, and every estimate with its interval."""
+    keys = [_groups(query, answer) for answer in answers]
+    seen = Counter(group for part in keys for group in part)
+    groups = sorted((one for one, count in seen.items() if count >= _SEEN_IN * len(answers)), key=_order)
+    columns: dict[str, Any] = {}
+    for i, name in enumerate(query.keys):
+        columns[name] = pa.array([group[i] for group in groups], answers[0].schema.field(name).type)
+    for name, function in query.values.items():
+        found = _found(answers, keys, groups, name, 0.0 if function in {*COUNTS, "sum"} else np.nan)
+        limits = (0.0, float(rows)) if function in COUNTS else None
+        columns |= _estimates(name, found, limits, answers[0].schema.field(name).type, confidence)
+    ordered = [f"{name}{end}" for name in (*query.selected, *query.values) for end in ("", "_low", "_high")]
+    return pa.table({name: columns[name] for name in dict.fromkeys(ordered) if name in columns})
+
+
+def _found(answers: list[pa.Table], keys: list[list[_Group]], groups: list[_Group], name: str, empty: float) -> Floats:
+    """What each answer says of each group."""
+    lines = [_numbers(answer, name, own) for answer, own in zip(answers, keys, strict=True)]
+    return np.array([[line.get(group, empty) for group in groups] for line in lines])
+
+
+def _groups(query: WholeQuery, answer: pa.Table) -> list[_Group]:
+    if not query.keys:
+        return [()] * answer.num_rows
+    return list(zip(*(answer.column(name).to_pylist() for name in query.keys), strict=True))
+
+
+def _order(group: _Group) -> list[tuple[bool, Any]]:
+    return [(value is None, 0 if value is None else value) for value in group]
+
+
+def _numbers(answer: pa.Table, name: str, groups: list[_Group]) -> dict[_Group, float]:
+    """The number of each group in a column of an answer; times in the unit of their type."""
+    column = answer.column(name).combine_chunks()
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        column = column.cast(pa.int32() if kind.bit_width == 32 else pa.int64())
+    try:
+        values = column.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except pa.ArrowException:
+        raise MiningError(
+            f"{name} must be a number or a time to be estimated, got {kind}; use GROUP BY for it"
+        ) from None
+    return dict(zip(groups, values.tolist(), strict=True))
+
+
+def _estimates(
+    name: str, found: Floats, limits: tuple[float, float] | None, kind: pa.DataType, confidence: float
+) -> dict[str, pa.Array]:
+    """One estimate per group, with the ends of its interval; unknown where some original has none."""
+    combined = combine(found, confidence=confidence)
+    out = {}
+    for end, found_end in (("", combined.estimate), ("_low", combined.low), ("_high", combined.high)):
+        values = found_end if limits is None else np.clip(found_end, *limits)
+        array = pa.array(values, from_pandas=True)
+        if pa.types.is_temporal(kind):
+            array = pa.array(np.rint(np.nan_to_num(values)), mask=np.isnan(values)).cast(pa.int64())
+            array = array.cast(pa.int32()).cast(kind) if kind.bit_width == 32 else array.cast(kind)
+        out[f"{name}{end}"] = array
+    return out
