@@ -157,6 +157,16 @@ two = {{ role = "uniform", joint = "g" }}
         Moments().fit(first)
 
 
+def test_probabilities_are_those_of_the_original_classes() -> None:
+    """Of a class that is shown at random in half of the records, a learner sees no more than three quarters."""
+    draw = np.random.default_rng(9)
+    x = draw.normal(size=3000)
+    table = pa.table({"x": x, "y": np.array(["no", "yes"])[(x + 0.3 * draw.normal(size=3000) > 0) * 1]})
+    text = 'dataset = "d"\n[levels]\nl = {level}\n[columns]\nx = "gaussian"\ny = "uniform"'
+    model = ImputedClassifier(m=3).fit(released(table, 0.5, 3, text), "y")
+    assert model.predict_proba(pa.table({"x": np.linspace(1.5, 2, 50)}))[:, 1].mean() > 0.9
+
+
 def test_categories_alone_are_imputed() -> None:
     draw = np.random.default_rng(8)
     base = draw.integers(0, 3, 3000)
