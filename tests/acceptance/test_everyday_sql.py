@@ -192,6 +192,24 @@ def test_answers_at_special_values_need_their_statement() -> None:
     assert asked(copies[0], question, "imputation").num_rows == 1  # who knows better may ask
 
 
+def test_what_is_refused_and_by_which_method() -> None:
+    table = patients(2500)
+    copy = shared(table, 0.8, 3)
+    with pytest.raises(sf.SfumatoError, match="noisy numbers form no groups"):
+        asked(copy, "select score, count(*) from t group by score")
+    with pytest.raises(sf.SfumatoError, match="one table"):
+        ask(copy, "select count(*) from t join r using (region)", tables={"r": REGIONS}, method="correction")
+    with pytest.raises(sf.SfumatoError, match="the method must be one of"):
+        ask(copy, "select count(*) from t", method="guess")
+    corrected = ask(copy, "select count(*) v from t where age > 60", method="correction")
+    either = ask(copy, "select count(*) v from t where age > 60")
+    assert [(one.schema.metadata or {})[b"method"] for one in (corrected, either)] == [b"correction", b"imputation"]
+    first, second = (one.to_pylist()[0] for one in (corrected, either))
+    assert second["v_high"] - second["v_low"] < first["v_high"] - first["v_low"]
+    unchanged = asked(copy, "select site k, count(*) v from t where upper(site) like 'M%' group by upper(site), site")
+    assert all(low == high for low, high in zip(unchanged["v_low"], unchanged["v_high"], strict=True))
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(4))
 def test_a_hundred_everyday_questions(number: int) -> None:

@@ -34,7 +34,7 @@ from sfumato.tables.domain import Domain
 
 R = TypeVar("R")
 
-FEWEST = 200
+_FEWEST = 200
 """The fewest records from which a joint distribution is estimated."""
 
 
@@ -64,9 +64,9 @@ def readable(copy: Copy, names: Sequence[str]) -> pa.Table:
     """Some columns of a copy in memory; refused where they cannot be imputed, or are too few records."""
     for name in names:
         check_imputable(copy, name)
-    if copy.rows < FEWEST:
+    if copy.rows < _FEWEST:
         raise MiningError(
-            f"a joint distribution needs at least {FEWEST} records, and the copy has {copy.rows}; use the estimators "
+            f"a joint distribution needs at least {_FEWEST} records, and the copy has {copy.rows}; use the estimators "
             "for single columns"
         )
     return pa.concat_tables(copy.tables(names))

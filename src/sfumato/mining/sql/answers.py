@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,11 @@ import pyarrow as pa
 from sfumato.errors import MiningError
 from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.imputation import FEWEST
 from sfumato.mining.sql.corrected_answers import corrected, corrigible, noisy_columns
 from sfumato.mining.sql.imputed_answers import imputed_answer
 from sfumato.mining.sql.parser import Query
+from sfumato.models import of_type
+from sfumato.models.gaussian_noise import GaussianNoise
 
 METHODS = ("auto", "correction", "imputation")
 
@@ -53,35 +55,30 @@ def ask(
     if method not in METHODS:
         raise MiningError(f"the method must be one of {', '.join(METHODS)}, got {method!r}")
     best, further = Copy.of(copy), dict(tables or {})
-    answer = None
-    if method != "imputation" and not further:
-        answer = _corrected(best, query, confidence, last=method == "correction")
-    if answer is not None:
-        return _named(answer, "correction")
-    smooth = method == "imputation"
-    imputed = imputed_answer(best, query, further, confidence, random_state=random_state, smooth=smooth)
-    return _named(imputed, "imputation")
+    if method == "correction":
+        return _named(corrected(best, *corrigible(best, query), confidence), method)
+
+    def imputed() -> pa.Table:
+        smooth = method == "imputation"
+        found = imputed_answer(best, query, further, confidence, random_state=random_state, smooth=smooth)
+        return _named(found, "imputation")
+
+    return imputed() if method == "imputation" or further else _either(best, query, confidence, imputed)
 
 
-def _corrected(copy: Copy, query: str, confidence: float, *, last: bool) -> pa.Table | None:
-    """The corrected answer; none where imputation says more, unless there is no other way to answer."""
-    last = last or any(map(copy.copula_model, copy.column_names))
+def _either(copy: Copy, query: str, confidence: float, imputed: Callable[[], pa.Table]) -> pa.Table:
+    """The corrected answer, or that of plausible originals where it cannot be corrected or says nothing."""
     try:
         parsed, parts = corrigible(copy, query)
     except MiningError:
-        if last:
-            raise
-        return None
+        if copy.preserved_columns and not of_type(copy.manifest.models, GaussianNoise):
+            raise  # nothing can be imputed
+        return imputed()
     answer = corrected(copy, parsed, parts, confidence)
-    if last or not _says_nothing(copy, parsed, answer):
-        return answer
-    stated = [name for name in parsed.columns if copy.noise_model(name) is None or _is_stated(copy, name)]
-    return None if len(stated) == len(parsed.columns) and copy.rows >= FEWEST else answer
-
-
-def _is_stated(copy: Copy, name: str) -> bool:
-    model = copy.noise_model(name)
-    return model is not None and model.special_values(name) is not None
+    if _says_nothing(copy, parsed, answer):
+        with suppress(MiningError):
+            return imputed()
+    return _named(answer, "correction")
 
 
 def _named(answer: pa.Table, method: str) -> pa.Table:

@@ -90,8 +90,7 @@ def _run(query: WholeQuery, table: pa.Table, tables: Mapping[str, pa.Table]) -> 
 def _combined(query: WholeQuery, answers: list[pa.Table], rows: int, confidence: float) -> pa.Table:
     """The groups that most answers have, and every estimate with its interval."""
     keys = [_groups(query, answer) for answer in answers]
-    seen = Counter(group for part in keys for group in part)
-    groups = sorted((one for one, count in seen.items() if count >= _SEEN_IN * len(answers)), key=_order)
+    groups = _usual_groups(query, keys)
     columns: dict[str, Any] = {}
     for i, name in enumerate(query.keys):
         columns[name] = pa.array([group[i] for group in groups], answers[0].schema.field(name).type)
@@ -101,6 +100,18 @@ def _combined(query: WholeQuery, answers: list[pa.Table], rows: int, confidence:
         columns |= _estimates(name, found, limits, answers[0].schema.field(name).type, confidence)
     ordered = [f"{name}{end}" for name in (*query.selected, *query.values) for end in ("", "_low", "_high")]
     return pa.table({name: columns[name] for name in dict.fromkeys(ordered) if name in columns})
+
+
+def _usual_groups(query: WholeQuery, keys: list[list[_Group]]) -> list[_Group]:
+    """The groups that most answers have."""
+    seen = Counter(group for part in keys for group in part)
+    groups = sorted((one for one, count in seen.items() if count >= _SEEN_IN * len(keys)), key=_order)
+    if seen and not groups:
+        raise MiningError(
+            "groups must be in most plausible originals, and none is: noisy numbers form no groups by themselves; "
+            f"group by ranges of {' or '.join(query.keys)}, as in floor(age / 10)"
+        )
+    return groups
 
 
 def _found(answers: list[pa.Table], keys: list[list[_Group]], groups: list[_Group], name: str, empty: float) -> Floats:
