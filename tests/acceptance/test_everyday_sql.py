@@ -206,7 +206,10 @@ def test_what_is_refused_and_by_which_method() -> None:
     assert [(one.schema.metadata or {})[b"method"] for one in (corrected, either)] == [b"correction", b"imputation"]
     first, second = (one.to_pylist()[0] for one in (corrected, either))
     assert second["v_high"] - second["v_low"] < first["v_high"] - first["v_low"]
+    named = asked(copy, 'select site, avg(hours) "#h" from t where age > 30 group by site order by count(*)')
+    assert named.column_names == ["site", "#h", "#h_low", "#h_high"]
     unchanged = asked(copy, "select site k, count(*) v from t where upper(site) like 'M%' group by upper(site), site")
+    assert (unchanged.schema.metadata or {})[b"method"] == b"exact"
     assert all(low == high for low, high in zip(unchanged["v_low"], unchanged["v_high"], strict=True))
 
 

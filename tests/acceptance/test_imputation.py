@@ -157,6 +157,18 @@ two = {{ role = "uniform", joint = "g" }}
         Moments().fit(first)
 
 
+def test_special_values_are_drawn_exactly() -> None:
+    draw = np.random.default_rng(10)
+    x = np.where(np.arange(1500) < 900, np.array([0.1, 0.3, 0.7])[draw.integers(0, 3, 1500)], draw.normal(size=1500))
+    text = """dataset = "d"
+[levels]
+l = {level}
+[columns]
+x = {{ role = "gaussian", special = [[0.1, 0.2], [0.3, 0.2], [0.7, 0.2]] }}"""
+    values = np.asarray(impute(released(pa.table({"x": x}), 0.8, 3, text), 2)[0].column("x"))
+    assert [int((values == one).sum()) for one in (0.1, 0.3, 0.7)] == pytest.approx([300] * 3, abs=60)
+
+
 def test_probabilities_are_those_of_the_original_classes() -> None:
     """Of a class that is shown at random in half of the records, a learner sees no more than three quarters."""
     draw = np.random.default_rng(9)

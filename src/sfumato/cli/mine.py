@@ -11,12 +11,6 @@ from sfumato.cli.engines import EngineChoice, engine_options
 from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
 from sfumato.pages.svg import figure_class
 
-_HOW = {
-    "correction": "Each estimate is corrected for the noise of the copy.",
-    "imputation": "Estimated from 20 plausible originals of a joint model: finer relations than its own are not seen.",
-}
-"""How an answer was found."""
-
 
 @click.command()
 @click.argument("copy", type=click.Path(path_type=Path))
@@ -42,7 +36,7 @@ _HOW = {
     type=click.Choice(["auto", "correction", "imputation"]),
     default="auto",
     show_default=True,
-    help="Correct the noise, or ask plausible originals; auto corrects where that says something.",
+    help="Correct for the noise, or impute plausible originals; auto imputes where no correction is narrow enough.",
 )
 @engine_options
 @as_json_option
@@ -83,7 +77,7 @@ def mine(
         print_result(
             {"answer": answer.to_pylist(), "method": _method(answer)},
             as_json,
-            f"{_table(answer)}\n{_HOW[_method(answer)]}",
+            f"{_table(answer)}\n{_how(_method(answer))}",
             f"sfumato mine {copy} --describe -o profile.html",
         )
         return
@@ -109,6 +103,18 @@ def _others(stated: tuple[str, ...]) -> dict[str, Any]:
 
 def _method(answer: Any) -> str:
     return str((answer.schema.metadata or {})[b"method"].decode())
+
+
+def _how(method: str) -> str:
+    """How an answer was found, in a sentence."""
+    from sfumato.mining.sql.imputed_answers import IMPUTATIONS
+
+    return {
+        "correction": "Each estimate is corrected for the noise of the copy.",
+        "exact": "The question is about unchanged columns alone, so that the answer is exact.",
+        "imputation": f"Estimated from {IMPUTATIONS} plausible originals, drawn from a joint model of the columns; "
+        "it may be wrong where columns are related in a finer way than the model can express.",
+    }[method]
 
 
 def _describe(copy: Any, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:

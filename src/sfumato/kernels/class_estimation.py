@@ -12,7 +12,7 @@ from itertools import product
 import numpy as np
 from scipy.cluster.vq import kmeans2
 
-from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels import Floats, Mask, Rows, SpecialValues
 from sfumato.kernels.class_probabilities import weighted_moments
 from sfumato.kernels.convergence_warnings import ignore_convergence_warnings
 from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, one_hot
@@ -32,11 +32,9 @@ _CONVERGED = 1e-6
 """Iteration ends when the mean log-likelihood rises by less in `_EVERY` iterations."""
 
 
-Special = Sequence[tuple[tuple[float, float], ...] | None]
-"""The values of each number that many records share, and which share of them; none where they are not known."""
-
-
-def fit(observed: Observed, channel: Channel, classes: int, iterations: int, special: Special = ()) -> LatentClasses:
+def fit(
+    observed: Observed, channel: Channel, classes: int, iterations: int, special: Sequence[SpecialValues] = ()
+) -> LatentClasses:
     """The maximum-likelihood classes behind observed records without missing numbers."""
     held_out = np.arange(len(observed)) % _HELD_OUT == 0
     training, test = observed.take(np.flatnonzero(~held_out)), observed.take(np.flatnonzero(held_out))
@@ -61,7 +59,7 @@ def fit_to_convergence(
     classes: int,
     iterations: int,
     start: LatentClasses | None = None,
-    special: Special = (),
+    special: Sequence[SpecialValues] = (),
 ) -> LatentClasses:
     """Classes with as little bias as the records allow: hardly drawn to the overall distribution, and converged.
 
@@ -119,7 +117,7 @@ def _initial(
     return _maximised(observed, channel, start, np.eye(len(found))[labels.reshape(-1)], prior, pseudo_count)
 
 
-def _spiked(start: LatentClasses, special: Special) -> LatentClasses:
+def _spiked(start: LatentClasses, special: Sequence[SpecialValues]) -> LatentClasses:
     """Classes of which some are at special values: there they have no variance, and EM leaves them so."""
     columns = [i for i, values in enumerate(special) if values]
     choices = list(product(*([None, *(value for value, _ in special[i] or ())] for i in columns)))
@@ -154,7 +152,7 @@ def _taken(classes: LatentClasses, some: Rows | Mask) -> LatentClasses:
     )
 
 
-def _with_shares(classes: LatentClasses, special: Special) -> LatentClasses:
+def _with_shares(classes: LatentClasses, special: Sequence[SpecialValues]) -> LatentClasses:
     """The same classes, of which those at each special value have the share of records that is known to be there."""
     weights = classes.weights.copy()
     columns = [i for i, values in enumerate(special) if values]
@@ -172,7 +170,7 @@ def _step(
     current: LatentClasses,
     prior: LatentClasses,
     pseudo_count: float,
-    special: Special,
+    special: Sequence[SpecialValues],
 ) -> tuple[LatentClasses, float]:
     """One iteration of EM, and the mean log-likelihood before it; classes that have lost their records are dropped."""
     responsibilities, likelihood = current.responsibilities(observed, channel)

@@ -6,12 +6,12 @@ them. Its ratio to the margin of a mixture then corrects the posterior under tha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtr
 
-from sfumato.kernels import Floats, Mask
+from sfumato.kernels import Floats
 from sfumato.kernels.latent_class import NumberPosterior, draw_codes
 
 _FINEST = 6
@@ -21,8 +21,6 @@ _ITERATIONS = 200
 _LEAST_GAIN = 0.002
 """How much more likely held-out values must be under the deconvolved margin than under that of the mixture."""
 _LARGEST_RATIO = 1e3
-_SPIKE = 3.0
-"""A point that is so many times as probable as the mixture has it is an atom."""
 _REACH = 4.0
 _CHUNK = 1 << 12
 _NEGLIGIBLE = 0.01
@@ -64,28 +62,17 @@ class Atoms:
         found: Floats = np.where(total > 1e-12, first / np.maximum(total, 1e-300), plain)
         return found
 
-    @property
-    def spikes(self) -> Mask:
-        """The points that are atoms of the original, each at one value that lies not quite on the grid."""
-        return (self.ratios > _SPIKE) & (self.width > 0)
-
-    def moved(self, rng: np.random.Generator) -> Atoms:
-        """The same atoms where they may as well be: all records of one are at one value, known up to the grid."""
-        move = (self.points[1] - self.points[0]) * (2 * rng.random() - 1)
-        return replace(self, points=self.points + move * self.spikes)
-
     def draw(self, means: Floats, variance: float, rng: np.random.Generator) -> Floats:
         """One draw for each record of a class, whose posterior without atoms is normal."""
-        drawn = np.empty(len(means), np.int64)
+        drawn = np.empty(len(means))
         weights = np.log(np.maximum(self.ratios, 1e-12))
-        spacing = (self.points[-1] - self.points[0]) / (len(self.points) - 1)
+        spacing = self.points[1] - self.points[0]
         for start in range(0, len(means), _CHUNK):
             some = slice(start, start + _CHUNK)
             logs = weights - 0.5 * (self.points - means[some, None]) ** 2 / (variance + self.width)
-            drawn[some] = draw_codes(np.exp(logs - logs.max(axis=1, keepdims=True)), rng)
-        within = np.where(self.spikes[drawn] | (self.width == 0), 0.0, spacing * (rng.random(len(means)) - 0.5))
-        values: Floats = self.points[drawn] + within
-        return values
+            drawn[some] = self.points[draw_codes(np.exp(logs - logs.max(axis=1, keepdims=True)), rng)]
+        within = spacing * (rng.random(len(means)) - 0.5)
+        return drawn + within if self.width else drawn
 
 
 def find_atoms(

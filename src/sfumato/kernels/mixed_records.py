@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sfumato.kernels import Floats, Rows
+from sfumato.kernels import Floats, Rows, SpecialValues
 from sfumato.kernels.column_moments import column_units
 from sfumato.kernels.covariances import nearest_covariance
 from sfumato.kernels.latent_class import Channel, Observed, without_rare_patterns
@@ -38,8 +38,8 @@ class MixedRecords:
     channel: Channel
     steps: Floats
     """The lattice that each perturbed number lies on, in common units; zero for scores."""
-    special: tuple[tuple[tuple[float, float], ...] | None, ...] = ()
-    """The values that many records share of each perturbed number, in common units, with their shares, if stated."""
+    special: tuple[SpecialValues, ...] = ()
+    """Of each perturbed number, in common units."""
 
     @classmethod
     def of(
@@ -49,7 +49,7 @@ class MixedRecords:
         steps: Floats,
         attributes: Sequence[tuple[float, int]],
         public: Floats,
-        special: Sequence[tuple[tuple[float, float], ...] | None] = (),
+        special: Sequence[SpecialValues] = (),
     ) -> MixedRecords:
         """The reading of records with noise of some covariance, and attributes of some retention and size."""
         few, many = _public_kinds(public)
@@ -75,9 +75,7 @@ class MixedRecords:
         return Observed(without_rare_patterns(values), (*codes, *further))
 
 
-def _most_shared(
-    special: Sequence[tuple[tuple[float, float], ...] | None],
-) -> list[tuple[tuple[float, float], ...] | None]:
+def _most_shared(special: Sequence[SpecialValues]) -> list[SpecialValues]:
     """The special values of as many columns as classes can have, in all combinations; those of most records first."""
     order = sorted(range(len(special)), key=lambda i: -sum(share for _, share in special[i] or ()))
     found, combinations = list(special), 1

@@ -20,7 +20,6 @@ def draw_records(
     """
     classes = draw_codes(model.responsibilities(observed, channel)[0], rng)
     numbers = np.empty_like(observed.numbers)
-    atoms = {column: one.moved(rng) for column, one in atoms.items()}
     for present, rows in missing_patterns(observed.numbers) if numbers.shape[1] else ():
         for k in np.unique(classes[rows]):
             some = rows[classes[rows] == k]

@@ -12,7 +12,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.errors import LevelError, SourceError
-from sfumato.kernels import Floats, Mask, Words, lattice
+from sfumato.kernels import Floats, Mask, SpecialValues, Words, lattice
 from sfumato.kernels.cholesky import gram, largest_variance_ratio
 from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
@@ -64,7 +64,7 @@ class Spec(Protocol):
     @property
     def range(self) -> tuple[Any, Any] | None: ...
     @property
-    def special(self) -> tuple[tuple[float, float], ...] | None: ...
+    def special(self) -> SpecialValues: ...
     def shown_range(self, kind: pa.DataType) -> tuple[float, float]: ...
 
 
@@ -137,7 +137,7 @@ class GaussianScheme(Scheme):
         return ranges if any(ranges) else ()
 
     @property
-    def _special(self) -> tuple[tuple[tuple[float, float], ...] | None, ...]:
+    def _special(self) -> tuple[SpecialValues, ...]:
         """The special values of each column that states them; empty where none does."""
         special = tuple(spec.special for spec in self._specs)
         return special if any(values is not None for values in special) else ()

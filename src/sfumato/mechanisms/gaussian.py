@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.errors import PolicyError, SourceError
-from sfumato.kernels import Floats, Mask
+from sfumato.kernels import Floats, Mask, SpecialValues
 from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
@@ -45,7 +45,7 @@ class Column:
     """The largest share of the values that the clip may move."""
     range: tuple[Any, Any] | None = None
     """The range that values are shown in; those beyond are moved to its ends."""
-    special: tuple[tuple[float, float], ...] | None = None
+    special: SpecialValues = None
     """The values that many records share exactly, with their shares, if they are stated; all others vary smoothly."""
 
     @classmethod
@@ -103,7 +103,7 @@ def _share(name: str, stated: Any) -> float:
     return share
 
 
-def _special(name: str, stated: Any) -> tuple[tuple[float, float], ...]:
+def _special(name: str, stated: Any) -> SpecialValues:
     if not isinstance(stated, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in stated):
         raise PolicyError(
             f"`special` of column {name!r} must list the values that many records share, each with its share, as in "

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+from sfumato.kernels import SpecialValues
 from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
 
@@ -42,7 +43,7 @@ class GaussianNoise(Model):
     """Where the policy asks for `rescale`, the rounded mean `c` of each column: the copy shows `c + √f·(Y - c)`."""
     range: tuple[tuple[Any, Any] | None, ...] = ()
     """Where the policy states one, the range that a column is shown in: values beyond are moved to its ends."""
-    special: tuple[tuple[tuple[float, float], ...] | None, ...] = ()
+    special: tuple[SpecialValues, ...] = ()
     """Where the policy states them, the values that many records share, with their shares; others vary smoothly."""
     shape: str = MEASURED
     """Where the covariance comes from; one that is stated need not be that of the columns."""
@@ -60,7 +61,7 @@ class GaussianNoise(Model):
         """`√f`, by which a copy is drawn to the means where it is rescaled; else 1."""
         return 1 / math.sqrt(1 + self.noise) if self.centre else 1.0
 
-    def special_values(self, column: str) -> tuple[tuple[float, float], ...] | None:
+    def special_values(self, column: str) -> SpecialValues:
         """The values of a column that many records share, with their shares; none where they are not stated."""
         return self.special[self.columns.index(column)] if self.special else None
 
@@ -144,5 +145,5 @@ class GaussianNoise(Model):
             raise TypeError("special values are finite, each with the share of its records")
 
 
-def _are_special(pairs: Sequence[tuple[float, ...]] | None) -> bool:
+def _are_special(pairs: SpecialValues) -> bool:
     return all(len(pair) == 2 and math.isfinite(pair[0]) and 0 < pair[1] < 1 for pair in pairs or ())

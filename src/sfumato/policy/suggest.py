@@ -63,6 +63,9 @@ public = {levels[2]:g}
 _SHARED, _SPIKE, _MOST_SPECIAL = 0.01, 5, 12
 """Special values are of at least this share of the records, so many times as frequent as most values, and so many."""
 
+_UNITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+"""Shares are rounded to the first of these that is at least that of 16 records."""
+
 _FEWEST_ROWS = 500
 """With fewer values a margin would have few bins, and rare values would be lost."""
 
@@ -238,8 +241,10 @@ def _special(values: Floats) -> dict[str, Any]:
     shared = np.flatnonzero((counts >= max(_SHARED * len(values), 16)) & (counts >= _SPIKE * usual))
     if len(shared) > _MOST_SPECIAL:
         return {}
-    unit = next((unit for unit in (0.001, 0.002, 0.005, 0.01, 0.02) if unit >= 16 / len(values)), 0.05)
+    unit = next((unit for unit in _UNITS if unit >= 16 / len(values)), 1.0)
     shares = np.maximum(np.rint(counts[shared] / len(values) / unit), 1) * unit
+    if shares.sum() >= 1:
+        return {}
     pairs = zip(distinct[shared].tolist(), shares.tolist(), strict=True)
     return {"special": [[int(value) if value.is_integer() else value, round(share, 3)] for value, share in pairs]}
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pyarrow as pa
 import pytest
 
 from sfumato.errors import MiningError
+from sfumato.mining.sql.syntax import new_session, run
 from sfumato.mining.sql.whole_query import WholeQuery
 
 COLUMNS = ("Age", "income", "ward", "site")
@@ -68,3 +72,20 @@ def test_other_tables_are_named() -> None:
 def test_what_is_about_records_or_other_data_is_refused(sql: str, reason: str) -> None:
     with pytest.raises(MiningError, match=reason):
         read(sql)
+
+
+def test_a_query_reads_no_files(tmp_path: Path) -> None:
+    """The name of a table is that of the copy elsewhere in the query, so that it passes for one: DuckDB refuses it."""
+    file = tmp_path / "secret.csv"
+    file.write_text("a\n1\n")
+    sql = """select count(*) from t, (with "F" as (select 1) select * from "F") s, "F" """.replace("F", str(file))
+    query = read(sql)
+    session = new_session()
+    session.register(query.alias, pa.table({"a": [1]}))
+    with pytest.raises(MiningError, match="DuckDB could not run the query"):
+        run(session, query.sql)
+
+
+def test_columns_that_differ_in_case_only_are_refused() -> None:
+    with pytest.raises(MiningError, match="differ in more than case"):
+        WholeQuery.of("select avg(age) from t", ("Age", "age"), ())

@@ -9,7 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.policy.suggest import draft
+from sfumato.policy.suggest import _special, draft
 from sfumato.release.manifest import Manifest
 
 
@@ -116,3 +116,18 @@ def test_values_that_many_records_share_are_stated() -> None:
     noise = of_type(Manifest.of(copy).models, GaussianNoise)
     assert {name: one.special_values(name) for one in noise for name in one.columns}["hours"] == ((40.0, 0.45),)
     assert noise[0].narrowed(["age"]).special == ((),)
+
+
+@pytest.mark.parametrize(("rows", "unit"), [(200, 0.1), (1000, 0.02), (20_000, 0.001)])
+def test_stated_shares_hide_at_least_sixteen_records(rows: int, unit: float) -> None:
+    values = np.where(np.arange(rows) < 0.437 * rows, 7.0, np.random.default_rng(3).normal(size=rows))
+    [[value, share]] = _special(values)["special"]
+    assert value == 7
+    assert share == pytest.approx(round(0.437 / unit) * unit)
+    assert unit * rows >= 16
+
+
+def test_a_share_that_rounds_to_all_records_is_not_stated() -> None:
+    values = np.concatenate([np.zeros(99_970), np.arange(1.0, 31.0)])
+    assert _special(values) == {}
+    sf.Policy.suggest(pa.table({"x": values}), dataset="d", plain_noise=True)

@@ -12,8 +12,8 @@ import pyarrow as pa
 from sfumato.errors import MiningError
 from sfumato.mining.copies.confidence import critical_value
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.sql.corrected_answers import corrected, corrigible, noisy_columns
-from sfumato.mining.sql.imputed_answers import imputed_answer
+from sfumato.mining.sql.corrected_answers import correctable, corrected, noisy_columns
+from sfumato.mining.sql.imputed_answers import imputed_answer, with_method
 from sfumato.mining.sql.parser import Query
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -48,7 +48,7 @@ def ask(
         random_state: the seed of imputations.
 
     Returns:
-        The answer; its schema's metadata name the `method` that gave it.
+        The answer; its schema's metadata name the `method` that gave it, which is "exact" for unchanged columns alone.
 
     """
     critical_value(confidence)  # refuses what is none
@@ -56,12 +56,11 @@ def ask(
         raise MiningError(f"the method must be one of {', '.join(METHODS)}, got {method!r}")
     best, further = Copy.of(copy), dict(tables or {})
     if method == "correction":
-        return _named(corrected(best, *corrigible(best, query), confidence), method)
+        return with_method(corrected(best, *correctable(best, query), confidence), method)
 
     def imputed() -> pa.Table:
         smooth = method == "imputation"
-        found = imputed_answer(best, query, further, confidence, random_state=random_state, smooth=smooth)
-        return _named(found, "imputation")
+        return imputed_answer(best, query, further, confidence, random_state=random_state, smooth=smooth)
 
     return imputed() if method == "imputation" or further else _either(best, query, confidence, imputed)
 
@@ -69,7 +68,7 @@ def ask(
 def _either(copy: Copy, query: str, confidence: float, imputed: Callable[[], pa.Table]) -> pa.Table:
     """The corrected answer, or that of plausible originals where it cannot be corrected or says nothing."""
     try:
-        parsed, parts = corrigible(copy, query)
+        parsed, parts = correctable(copy, query)
     except MiningError:
         if copy.preserved_columns and not of_type(copy.manifest.models, GaussianNoise):
             raise  # nothing can be imputed
@@ -78,11 +77,7 @@ def _either(copy: Copy, query: str, confidence: float, imputed: Callable[[], pa.
     if _says_nothing(copy, parsed, answer):
         with suppress(MiningError):
             return imputed()
-    return _named(answer, "correction")
-
-
-def _named(answer: pa.Table, method: str) -> pa.Table:
-    return answer.replace_schema_metadata({"method": method})
+    return with_method(answer, "correction")
 
 
 def _says_nothing(copy: Copy, query: Query, answer: pa.Table) -> bool:

@@ -24,14 +24,14 @@ from sfumato.mining.features.contingency import perturbed_factors
 from sfumato.mining.sql.cells import Cells, NoisyRange, estimated_answer
 from sfumato.mining.sql.formulas import evaluated
 from sfumato.mining.sql.margin_answers import margin_answer
-from sfumato.mining.sql.numbers import as_number, check_case
+from sfumato.mining.sql.numbers import as_number
 from sfumato.mining.sql.outputs import STATISTICS, Output
 from sfumato.mining.sql.parser import Query, parse
 from sfumato.mining.sql.statistics import check_statistic, statistic
-from sfumato.mining.sql.syntax import Predicate, new_session, quoted, run
+from sfumato.mining.sql.syntax import Predicate, check_case, new_session, quoted, run
 
 
-def corrigible(copy: Copy, query: str) -> tuple[Query, list[Query]]:
+def correctable(copy: Copy, query: str) -> tuple[Query, list[Query]]:
     """A query that can be corrected, and its parts."""
     parsed = parse(query, copy.column_names)
     parts = _parts(parsed)
@@ -121,7 +121,7 @@ def _check(copy: Copy, query: Query) -> None:
 
 
 def _check_columns(copy: Copy, query: Query) -> None:
-    check_case(copy, query.columns)
+    check_case(query.columns, copy.column_names)
     for name in query.columns:
         copy.model(name)  # refuses a name that is no column
         if copy.rotation_model(name):

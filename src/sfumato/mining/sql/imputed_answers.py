@@ -16,9 +16,11 @@ from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.imputation import Imputation, combine, readable
-from sfumato.mining.sql.numbers import check_case
 from sfumato.mining.sql.syntax import new_session, run
 from sfumato.mining.sql.whole_query import COUNTS, WholeQuery
+
+IMPUTATIONS = 20
+"""The number of plausible originals."""
 
 _SEEN_IN = 0.5
 """The least share of plausible originals that have a group which is shown."""
@@ -32,7 +34,6 @@ def imputed_answer(
     tables: Mapping[str, pa.Table],
     confidence: float,
     *,
-    imputations: int = 20,
     random_state: int = 0,
     smooth: bool = False,
 ) -> pa.Table:
@@ -43,28 +44,31 @@ def imputed_answer(
         sql: one SELECT.
         tables: other tables that the query joins, by their names.
         confidence: the confidence level of the intervals.
-        imputations: the number of plausible originals.
-        random_state: their seed.
+        random_state: the seed of the plausible originals.
         smooth: whether columns whose special values are not stated are taken to have none where it would matter.
 
     """
     query = WholeQuery.of(sql, copy.column_names, list(tables))
-    check_case(copy, query.columns)
     if not smooth:
         _refuse_unstated(copy, query)
-    columns = list(query.columns) or copy.public_columns[:1] or copy.column_names[:1]
-    if all(name in copy.public_columns for name in columns) or not query.columns:
-        shown = pa.concat_tables(copy.tables(columns))
-        answers = [_run(query, shown, tables)] * 2
+    if all(name in copy.public_columns for name in query.columns):
+        some = list(query.columns) or copy.column_names[:1]
+        answers, method = [_run(query, pa.concat_tables(copy.tables(some)), tables)] * 2, "exact"
     else:
-        imputation = Imputation.of(copy, readable(copy, columns))
-        answers = imputation.each(imputations, random_state, lambda table: _run(query, table, tables))
+        imputation = Imputation.of(copy, readable(copy, query.columns))
+        answers, method = imputation.each(IMPUTATIONS, random_state, lambda one: _run(query, one, tables)), "imputation"
     answer = _combined(query, answers, copy.rows, confidence)
     if query.ordering is not None:
         session = new_session()
         session.register("answer", answer)
         answer = run(session, query.ordering)
-    return answer.select([name for name in answer.column_names if not name.startswith("#")])
+    shown = [f"{name}{end}" for name in query.selected for end in ("", "_low", "_high")]
+    return with_method(answer.select([name for name in shown if name in answer.column_names]), method)
+
+
+def with_method(answer: pa.Table, method: str) -> pa.Table:
+    """An answer that tells how it was found."""
+    return answer.replace_schema_metadata({"method": method})
 
 
 def _refuse_unstated(copy: Copy, query: WholeQuery) -> None:

@@ -1,8 +1,6 @@
-"""Columns in SQL: their names, and as numbers: dates in days, rescaled copies as sums of the original and of noise."""
+"""Columns as numbers in SQL: dates in days, and rescaled copies brought back to sums of the original and of noise."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -24,14 +22,3 @@ def as_number(copy: Copy, name: str) -> str:
     if model is None or not model.centre:
         return number
     return f"({model.centre[0]!r} + ({number} - {model.centre[0]!r}) / {model.shrinkage!r})"
-
-
-def check_case(copy: Copy, columns: Sequence[str]) -> None:
-    """Refuse columns whose names SQL does not distinguish."""
-    lower_case = [name.lower() for name in copy.column_names]
-    for name in columns:
-        if lower_case.count(name.lower()) > 1:
-            raise MiningError(
-                f"column names must differ in more than case, since SQL ignores it, and {name!r} does not; drop one of "
-                "the columns from the copy"
-            )

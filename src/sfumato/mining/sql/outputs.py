@@ -199,14 +199,3 @@ def _together(formula: Operand, count: int) -> Operand:
     if isinstance(formula, Formula):
         return Formula(formula.operator, _together(formula.left, count), _together(formula.right, count))
     return replace(formula, together=count) if isinstance(formula, Output) else formula
-
-
-def by_number(expression: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """The selected expression that a number such as 1 in GROUP BY 1 stands for; any other expression as it is."""
-    number = constant(expression) if expression["class"] == "CONSTANT" else None
-    if not isinstance(number, float):
-        return expression
-    if not 1 <= number <= len(node["select_list"]):
-        raise MiningError(f"{number:g} must be the number of a selected column, of which there are fewer")
-    chosen: dict[str, Any] = node["select_list"][int(number) - 1]
-    return chosen

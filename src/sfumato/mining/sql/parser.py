@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 from sfumato.errors import MiningError
-from sfumato.mining.sql.outputs import FUNCTIONS, Output, Result, Selection, by_number
+from sfumato.mining.sql.outputs import FUNCTIONS, Output, Result, Selection
 from sfumato.mining.sql.syntax import (
     Predicate,
     column_name,
     conjuncts,
-    deserialised,
     new_session,
+    ordering,
+    parts,
     predicate,
     reference,
     select_node,
+    selected_number,
 )
 
 _UNSUPPORTED_CLAUSES = {"qualify": "QUALIFY", "sample": "USING SAMPLE"}
@@ -50,14 +51,25 @@ def parse(sql: str, columns: Sequence[str]) -> Query:
     node = select_node(session, sql)
     _refuse_unsupported(node)
     _resolve_columns(node, columns)
-    groups = tuple(column_name(by_number(expression, node), "GROUP BY") for expression in node["group_expressions"])
+    groups = tuple(column_name(_by_number(expression, node), "GROUP BY") for expression in node["group_expressions"])
     selection = Selection(session, groups)
     results = selection.results(node["select_list"])
     predicates = tuple(predicate(session, part) for part in conjuncts(node["where_clause"]))
-    ordering = None
+    ordered = None
     if node["modifiers"] or node.get("having"):
-        ordering = _ordering(selection, node, results, _column_names(node, columns))
-    return Query(selection.outputs(results), groups, predicates, results, ordering)
+        name_of = _column_names(node, columns)
+        names = [result.name for result in results]
+        ordered = ordering(
+            session, node, names, lambda part, clause: _about_result(selection, part, clause, results, name_of)
+        )
+    return Query(selection.outputs(results), groups, predicates, results, ordered)
+
+
+def _by_number(expression: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
+    """The selected expression that a number in GROUP BY stands for; any other expression as it is."""
+    number = selected_number(expression, len(node["select_list"]))
+    chosen: dict[str, Any] = expression if number is None else node["select_list"][number]
+    return chosen
 
 
 def _refuse_unsupported(node: dict[str, Any]) -> None:
@@ -93,42 +105,18 @@ def _column_names(node: dict[str, Any], columns: Sequence[str]) -> dict[str, str
 
 
 def _rename_columns(node: Any, name_of: dict[str, str]) -> None:
-    if isinstance(node, list):
-        for part in node:
-            _rename_columns(part, name_of)
-    elif isinstance(node, dict):
-        if node.get("class") == "COLUMN_REF":
-            name = node["column_names"][-1]
-            node["column_names"] = [name_of.get(name.lower(), name)]
-        for part in node.values():
-            _rename_columns(part, name_of)
-
-
-def _ordering(selection: Selection, node: dict[str, Any], results: Sequence[Result], name_of: dict[str, str]) -> str:
-    """The HAVING, ORDER BY and LIMIT of a query, as a query over its result."""
-    session = selection.session
-    statement = json.loads(session.execute("select json_serialize_sql('select * from answer')").fetchone()[0])
-    outer = statement["statements"][0]["node"]
-    for modifier in node["modifiers"]:
-        for order in modifier.get("orders", []):
-            expression = order["expression"]
-            if expression["class"] == "CONSTANT":
-                number = node["select_list"].index(by_number(expression, node))
-                order["expression"] = reference(results[number].name)
-            else:
-                order["expression"] = _about_result(selection, expression, results, name_of, "ORDER BY")
-    outer["modifiers"] = node["modifiers"]
-    if node.get("having"):
-        outer["where_clause"] = _about_result(selection, node["having"], results, name_of, "HAVING")
-    return deserialised(session, statement)
+    for part in parts(node):
+        if part.get("class") == "COLUMN_REF":
+            name = part["column_names"][-1]
+            part["column_names"] = [name_of.get(name.lower(), name)]
 
 
 def _about_result(
-    selection: Selection, expression: Any, results: Sequence[Result], name_of: dict[str, str], clause: str
+    selection: Selection, expression: Any, clause: str, results: Sequence[Result], name_of: dict[str, str]
 ) -> Any:
     """An expression with the columns of the result in place of its aggregates."""
     if isinstance(expression, list):
-        return [_about_result(selection, part, results, name_of, clause) for part in expression]
+        return [_about_result(selection, part, clause, results, name_of) for part in expression]
     if not isinstance(expression, dict):
         return expression
     if expression.get("class") == "SUBQUERY":
@@ -145,4 +133,4 @@ def _about_result(
         name = expression["column_names"][-1]
         column = Output(name_of.get(name.lower(), name), "", name_of.get(name.lower(), name))
         return reference(next((result.name for result in results if result.formula == column), name))
-    return {key: _about_result(selection, part, results, name_of, clause) for key, part in expression.items()}
+    return {key: _about_result(selection, part, clause, results, name_of) for key, part in expression.items()}

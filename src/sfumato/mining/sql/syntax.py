@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -37,7 +38,7 @@ def _database() -> Any:
         import duckdb  # noqa: PLC0415 - an extra
     except ImportError:
         raise MiningError(f"SQL queries need DuckDB; {install_hint('sql')}") from None
-    return duckdb.connect()
+    return duckdb.connect(config={"enable_external_access": "false"})  # a query reads nothing but what it is given
 
 
 def new_session() -> Any:
@@ -101,16 +102,25 @@ def predicate(session: Any, expression: dict[str, Any]) -> Predicate:
     return Predicate(text(session, expression), columns, _range(expression))
 
 
-def _referenced_columns(expression: Any) -> list[str]:
-    if isinstance(expression, list):
-        return [name for part in expression for name in _referenced_columns(part)]
-    if not isinstance(expression, dict):
-        return []
-    if expression.get("class") == "SUBQUERY":
-        raise MiningError("a condition must be about the record itself, without subqueries; run the subquery by itself")
-    if expression.get("class") == "COLUMN_REF":
-        return [column_name(expression, "WHERE")]
-    return [name for part in expression.values() for name in _referenced_columns(part)]
+def _referenced_columns(expression: dict[str, Any]) -> Iterator[str]:
+    for part in parts(expression):
+        if part.get("class") == "SUBQUERY":
+            raise MiningError(
+                "a condition must be about the record itself, without subqueries; run the subquery by itself"
+            )
+        if part.get("class") == "COLUMN_REF":
+            yield column_name(part, "WHERE")
+
+
+def parts(node: Any) -> Iterator[dict[str, Any]]:
+    """All parts of a syntax tree, each before its own parts."""
+    if isinstance(node, list):
+        for one in node:
+            yield from parts(one)
+    elif isinstance(node, dict):
+        yield node
+        for one in node.values():
+            yield from parts(one)
 
 
 def _range(expression: dict[str, Any]) -> tuple[Any, Any] | None:
@@ -152,15 +162,57 @@ def _cast_type(cast: dict[str, Any]) -> str:
 
 def text(session: Any, expression: dict[str, Any]) -> str:
     """An expression as SQL text."""
-    statement = json.loads(session.execute("select json_serialize_sql('select 1')").fetchone()[0])
-    statement["statements"][0]["node"]["select_list"] = [expression]
-    return deserialised(session, statement).removeprefix("SELECT ").strip()
+    node = select_node(session, "select 1")
+    node["select_list"] = [expression]
+    return query_text(session, node).removeprefix("SELECT ").strip()
 
 
-def deserialised(session: Any, statement: dict[str, Any]) -> str:
-    """A syntax tree as SQL text."""
+def query_text(session: Any, node: dict[str, Any]) -> str:
+    """A SELECT as SQL text."""
+    statement = {"error": False, "statements": [{"node": node}]}
     sql: str = session.execute("select json_deserialize_sql(?::json)", [json.dumps(statement)]).fetchone()[0]
     return sql
+
+
+def ordering(session: Any, node: dict[str, Any], names: Sequence[str], about_answer: Callable[[Any, str], Any]) -> str:
+    """The HAVING, ORDER BY and LIMIT of a query, as a query over a table called `answer`.
+
+    Args:
+        session: a session.
+        node: the query.
+        names: the columns of its answer, in the order in which they are selected.
+        about_answer: makes an expression about the copy, in a clause, one about the answer.
+
+    """
+    outer = select_node(session, "select * from answer")
+    for modifier in node["modifiers"]:
+        for order in modifier.get("orders", []):
+            number = selected_number(order["expression"], len(names))
+            chosen = None if number is None else reference(names[number])
+            order["expression"] = chosen or about_answer(order["expression"], "ORDER BY")
+    outer["modifiers"], outer["where_clause"] = node["modifiers"], about_answer(node.get("having"), "HAVING")
+    return query_text(session, outer)
+
+
+def selected_number(expression: dict[str, Any], count: int) -> int | None:
+    """Which of the selected columns a number such as 1 in GROUP BY 1 stands for; none for any other expression."""
+    number = constant(expression) if expression["class"] == "CONSTANT" else None
+    if not isinstance(number, float):
+        return None
+    if not 1 <= number <= count:
+        raise MiningError(f"{number:g} must be the number of a selected column, of which there are fewer")
+    return int(number) - 1
+
+
+def check_case(used: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse columns whose names SQL does not distinguish from others."""
+    lower_case = [name.lower() for name in columns]
+    for name in used:
+        if lower_case.count(name.lower()) > 1:
+            raise MiningError(
+                f"column names must differ in more than case, since SQL ignores it, and {name!r} does not; drop one of "
+                "the columns from the copy"
+            )
 
 
 def reference(name: str) -> dict[str, Any]:

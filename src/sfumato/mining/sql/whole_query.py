@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from sfumato.errors import MiningError
-from sfumato.mining.sql.outputs import FUNCTIONS, by_number, refused
-from sfumato.mining.sql.syntax import deserialised, new_session, reference, select_node, text
+from sfumato.mining.sql.outputs import FUNCTIONS, refused
+from sfumato.mining.sql.syntax import (
+    check_case,
+    new_session,
+    ordering,
+    parts,
+    query_text,
+    reference,
+    select_node,
+    text,
+)
 
 _FURTHER = frozenset({"regr_slope", "regr_intercept", "regr_r2", "bool_and", "bool_or", "mad"})
 """Aggregates of many records that are not corrected themselves."""
@@ -44,14 +52,12 @@ class WholeQuery:
         node = select_node(session, sql)
         _refuse_records(node)
         alias = _alias(node, tables)
-        used = {part["column_names"][-1].lower() for part in _parts(node) if part.get("class") == "COLUMN_REF"}
-        used |= {name.lower() for part in _parts(node) for name in part.get("using_columns") or ()}
+        used = {part["column_names"][-1].lower() for part in parts(node) if part.get("class") == "COLUMN_REF"}
+        used |= {name.lower() for part in parts(node) for name in part.get("using_columns") or ()}
         compared = set(_compared(node))
-        return _Answer.of(session, node).query(
-            alias,
-            tuple(name for name in columns if name.lower() in used),
-            tuple(name for name in columns if name.lower() in compared),
-        )
+        own = tuple(name for name in columns if name.lower() in used)
+        check_case(own, columns)
+        return _Answer.of(session, node).query(alias, own, tuple(name for name in own if name.lower() in compared))
 
 
 @dataclass
@@ -82,38 +88,26 @@ class _Answer:
     def query(self, alias: str, columns: tuple[str, ...], compared: tuple[str, ...]) -> WholeQuery:
         """The query without its HAVING and ordering, and these apart."""
         selected = tuple(expression["alias"] for expression in self.node["select_list"])
-        ordering = self._ordering(selected)
+        ordered = None
+        if self.node["modifiers"] or self.node["having"]:
+            ordered = ordering(self.session, self.node, selected, self._about_answer)
         self.node["having"], self.node["modifiers"] = None, []
         expressions = self.node["select_list"]
         return WholeQuery(
-            deserialised(self.session, _statement(self.session, self.node)),
+            query_text(self.session, self.node),
             alias,
             columns,
             compared,
             tuple(one["alias"] for one in expressions if not _is_aggregated(one)),
             {one["alias"]: one.get("function_name", "") for one in expressions if _is_aggregated(one)},
             selected,
-            ordering,
+            ordered,
         )
 
-    def _ordering(self, selected: tuple[str, ...]) -> str | None:
-        if not self.node["modifiers"] and not self.node["having"]:
-            return None
-        statement = json.loads(self.session.execute("select json_serialize_sql('select * from answer')").fetchone()[0])
-        outer = statement["statements"][0]["node"]
-        for modifier in self.node["modifiers"]:
-            for order in modifier.get("orders", []):
-                chosen = by_number(order["expression"], {"select_list": [{"alias": name} for name in selected]})
-                named = "class" not in chosen
-                order["expression"] = reference(chosen["alias"]) if named else self._about_answer(chosen)
-        outer["modifiers"] = self.node["modifiers"]
-        outer["where_clause"] = self._about_answer(self.node["having"])
-        return deserialised(self.session, statement)
-
-    def _about_answer(self, part: Any) -> Any:
+    def _about_answer(self, part: Any, clause: str) -> Any:
         """An expression with columns of the answer in place of what they are; aggregates are added to these."""
         if isinstance(part, list):
-            return [self._about_answer(one) for one in part]
+            return [self._about_answer(one, clause) for one in part]
         if not isinstance(part, dict):
             return part
         if "class" in part:
@@ -125,22 +119,16 @@ class _Answer:
                 self.node["select_list"].append({**part, "alias": self.names[written]})
             if written in self.names:
                 return reference(self.names[written])
-        return {key: self._about_answer(one) for key, one in part.items()}
-
-
-def _statement(session: Any, node: dict[str, Any]) -> dict[str, Any]:
-    statement: dict[str, Any] = json.loads(session.execute("select json_serialize_sql('select 1')").fetchone()[0])
-    statement["statements"][0]["node"] = node
-    return statement
+        return {key: self._about_answer(one, clause) for key, one in part.items()}
 
 
 def _refuse_records(node: dict[str, Any]) -> None:
     """Refuse what is about single records, and what is no table of groups."""
     if node["type"] != "SELECT_NODE":
         raise MiningError("the query must be one SELECT, and set operations such as UNION are not supported")
-    if any(modifier["type"] == "DISTINCT_MODIFIER" for part in _parts(node) for modifier in part.get("modifiers", ())):
+    if any(modifier["type"] == "DISTINCT_MODIFIER" for part in parts(node) for modifier in part.get("modifiers", ())):
         raise MiningError("DISTINCT cannot be corrected for noise; use GROUP BY with count(*)")
-    for part in _parts(node):
+    for part in parts(node):
         if part.get("qualify") or part.get("sample"):
             raise MiningError(
                 "QUALIFY and USING SAMPLE are about single records, which are mostly noise; leave them out"
@@ -158,9 +146,9 @@ def _refuse_records(node: dict[str, Any]) -> None:
 
 def _alias(node: dict[str, Any], tables: Sequence[str]) -> str:
     """The name by which a query calls the copy: that of its one table which is not given."""
-    own = {entry["key"].lower() for part in _parts(node) for entry in (part.get("cte_map") or {}).get("map", ())}
+    own = {entry["key"].lower() for part in parts(node) for entry in (part.get("cte_map") or {}).get("map", ())}
     own |= {name.lower() for name in tables}
-    bases = [part for part in _parts(node) if part.get("type") == "BASE_TABLE"]
+    bases = [part for part in parts(node) if part.get("type") == "BASE_TABLE"]
     names = {part["table_name"].lower(): part["table_name"] for part in bases}
     if any(part["schema_name"] or part["catalog_name"] for part in bases):
         raise MiningError("tables are named without a schema; write FROM copy")
@@ -171,17 +159,6 @@ def _alias(node: dict[str, Any], tables: Sequence[str]) -> str:
             f"{' and '.join(sorted(unknown)) or 'none'}; give the others, as in --table regions=regions.csv"
         )
     return str(unknown[0])
-
-
-def _parts(node: Any) -> Iterator[dict[str, Any]]:
-    """All parts of a syntax tree."""
-    if isinstance(node, list):
-        for one in node:
-            yield from _parts(one)
-    elif isinstance(node, dict):
-        yield node
-        for one in node.values():
-            yield from _parts(one)
 
 
 def _compared(node: Any, summed: bool = False) -> Iterator[str]:
