@@ -201,6 +201,8 @@ def test_what_is_refused_and_by_which_method() -> None:
         ask(copy, "select count(*) from t join r using (region)", tables={"r": REGIONS}, method="correction")
     with pytest.raises(sf.SfumatoError, match="the method must be one of"):
         ask(copy, "select count(*) from t", method="guess")
+    unused = ask(copy, "select avg(age) v from t", tables={"regions": REGIONS})
+    assert (unused.schema.metadata or {})[b"method"] == b"correction"
     corrected = ask(copy, "select count(*) v from t where age > 60", method="correction")
     either = ask(copy, "select count(*) v from t where age > 60")
     assert [(one.schema.metadata or {})[b"method"] for one in (corrected, either)] == [b"correction", b"imputation"]

@@ -223,14 +223,15 @@ def _numbers(array: pa.Array, what: str) -> Suggestion:
     cut = int(((values < ends[0]) | (values > ends[1])).sum())
     below, above = ends[0] - least, most - ends[1]
     options = _special(values) if types.is_integer(array.type) or types.is_floating(array.type) else {}
+    why = _why_special(**options)
     if not reach or below + above < 0.05 * (most - least) or ends[0] >= ends[1]:
-        return "gaussian", options, f"{what}, from {least:g} to {most:g}."
+        return "gaussian", options, f"{what}, from {least:g} to {most:g}.{why}"
     furthest = most if above > below else least
     return (
         "gaussian",
         {"clip": ends, **options},
         f"{what}. Some are outliers, up to {furthest:,.10g}, which noise would not hide: clipped at the 0.1 % and "
-        f"99.9 % quantiles, which changes {cut:,} values.",
+        f"99.9 % quantiles, which changes {cut:,} values.{why}",
     )
 
 
@@ -247,6 +248,11 @@ def _special(values: Floats) -> dict[str, Any]:
         return {}
     pairs = zip(distinct[shared].tolist(), shares.tolist(), strict=True)
     return {"special": [[int(value) if value.is_integer() else value, round(share, 3)] for value, share in pairs]}
+
+
+def _why_special(special: Sequence[Sequence[float]] = ()) -> str:
+    shared = ", ".join(f"{value:,.10g}" for value, _ in special)
+    return f" Many records share {shared}: stated for analysts, with the share of each." if shared else ""
 
 
 def _round(low: float, high: float) -> list[float]:

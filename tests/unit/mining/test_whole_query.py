@@ -45,6 +45,11 @@ def test_columns_whose_single_values_matter(sql: str, compared: tuple[str, ...])
     assert read(sql).compared == compared
 
 
+def test_columns_of_the_answer_are_named_as_people_would() -> None:
+    query = read("select ward, count(*), avg(income), sum(age) / count(*) as s from t group by ward")
+    assert query.selected == ("ward", "count", "avg(income)", "s")
+
+
 def test_other_tables_are_named() -> None:
     query = read("with b as (select * from copy) select r.x, count(*) from b join r using (site) group by 1", "r")
     assert query.alias == "copy"

@@ -112,6 +112,7 @@ def test_values_that_many_records_share_are_stated() -> None:
     policy = sf.Policy.suggest(table, dataset="d", plain_noise=True)
     stated = {name: column.options["special"] for name, column in policy.columns.items() if column.role == "gaussian"}
     assert stated == {"hours": [[40, 0.45]], "age": [], "free": []}
+    assert "Many records share 40: stated for analysts" in draft(table, plain_noise=True)
     copy = policy.fit(table).release(table, 0.5, sf.Key.from_bytes(bytes(32)))
     noise = of_type(Manifest.of(copy).models, GaussianNoise)
     assert {name: one.special_values(name) for one in noise for name in one.columns}["hours"] == ((40.0, 0.45),)

@@ -62,7 +62,8 @@ def ask(
         smooth = method == "imputation"
         return imputed_answer(best, query, further, confidence, random_state=random_state, smooth=smooth)
 
-    return imputed() if method == "imputation" or further else _either(best, query, confidence, imputed)
+    joins = any(name.lower() in query.lower() for name in further)
+    return imputed() if method == "imputation" or joins else _either(best, query, confidence, imputed)
 
 
 def _either(copy: Copy, query: str, confidence: float, imputed: Callable[[], pa.Table]) -> pa.Table:

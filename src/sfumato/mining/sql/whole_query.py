@@ -75,7 +75,7 @@ class _Answer:
         for expression in node["select_list"]:
             alias, expression["alias"] = expression["alias"], ""
             written = text(session, expression)
-            expression["alias"] = alias or written
+            expression["alias"] = alias or _name(expression, written)
             if expression["alias"] in names.values():
                 raise MiningError("the columns of the result must have different names; name them with AS")
             names[written] = expression["alias"]
@@ -120,6 +120,11 @@ class _Answer:
             if written in self.names:
                 return reference(self.names[written])
         return {key: self._about_answer(one, clause) for key, one in part.items()}
+
+
+def _name(expression: dict[str, Any], written: str) -> str:
+    """The name of a column of the answer that has no alias."""
+    return "count" if expression.get("function_name") == "count_star" else written.replace('"', "")
 
 
 def _refuse_records(node: dict[str, Any]) -> None:
