@@ -33,6 +33,11 @@ def pytest_configure(config: pytest.Config) -> None:
         config.option.seed = str(secrets.randbelow(1 << 32))
 
 
+def pytest_xdist_auto_num_workers() -> int:
+    """Three workers for two cores: many tests wait for servers, browsers and processes that they started."""
+    return -(-len(os.sched_getaffinity(0)) * 3 // 2)
+
+
 SERVERS = {"postgres", "chromium", "browser", "page", "cluster", "service", "spark", "dask"}
 """Fixtures that start something; a test that uses one is left out of `make unit`."""
 
