@@ -14,7 +14,7 @@ import pyarrow.parquet
 import sqlalchemy as sa
 from sqlalchemy import event
 
-from sfumato.release import encoders as formats
+from sfumato.release.encoders import columnar as formats
 
 
 class Steps:

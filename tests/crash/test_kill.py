@@ -60,10 +60,10 @@ main(sys.argv[6:])
 """
 
 STEPS = [
-    ("sfumato.release.encoders", "_Parquet", "write", 1),
-    ("sfumato.release.encoders", "_Parquet", "write", 5),
-    ("sfumato.release.encoders", "_Parquet", "close", 1),
-    ("sfumato.release.encoders", "_Slot", "filled", 1),
+    ("sfumato.release.encoders.columnar", "Parquet", "write", 1),
+    ("sfumato.release.encoders.columnar", "Parquet", "write", 5),
+    ("sfumato.release.encoders.columnar", "Parquet", "close", 1),
+    ("sfumato.release.encoders.columnar", "_Slot", "filled", 1),
     ("pathlib", "Path", "replace", 1),  # the manifest beside the copy
     ("pathlib", "Path", "replace", 2),  # the copy itself
 ]

@@ -29,7 +29,7 @@ from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import lazy_evidence, original_records, pooled_evidence
 from sfumato.release.manifest import Manifest
 from sfumato.tables.columns import codes_of
-from sfumato.tables.readers import BATCH
+from sfumato.tables.formats import BATCH
 from sfumato.tables.source import Source
 
 TRAINING_ROWS = 2 * BATCH

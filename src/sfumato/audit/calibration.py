@@ -17,7 +17,6 @@ from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
 from sfumato.risk.thresholds import ROWS, ThresholdResult, evaluate_thresholds
 from sfumato.tables.sampling import sampled
-from sfumato.tables.source import Source
 
 MAX_TRIALS = 11
 """The largest number of fidelities that are tried for each target."""
@@ -69,7 +68,7 @@ def calibrate(
     """The highest fidelity for each target, by bisection: attacks do better the higher the fidelity."""
     for target in targets:
         policy.check_target(target)
-    source = Source.of(table)
+    source = policy.source(table)
     scheme = replace(policy, digits=max(policy.digits, 16), targets=()).fit(source)
     trial = TrialRelease(scheme, *sampled(numbered_rows(scheme, source), ROWS), TRIAL_KEY)
     return [_bisect(trial, target, progress) for target in targets]

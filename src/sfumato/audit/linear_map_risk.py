@@ -28,7 +28,6 @@ from sfumato.risk.breach import (
 )
 from sfumato.risk.sample import WITHSTAND, SampleRisk, assess_sample_risk, sizes, smallest_breaching
 from sfumato.tables.sampling import sampled
-from sfumato.tables.source import Source
 
 _NO_KEY = Key.from_bytes(bytes(32))
 """A key for checks that no secret depends on."""
@@ -103,7 +102,7 @@ def assess_linear_map(policy: Policy, table: Any, *, stage: Callable[[str], None
 
     """
     stage("measuring the table")
-    scheme, source = policy.fit(table), Source.of(table)
+    scheme, source = policy.fit(table), policy.source(table)
     mechanism, fitted = _linear_map(scheme)
     [model] = of_type([fitted.model(next(iter(policy.ladder)))], Rotation)
     check_table(scheme, source, _NO_KEY)

@@ -34,7 +34,6 @@ from sfumato.release.scheme import TableScheme
 from sfumato.risk.thresholds import run_all_attacks
 from sfumato.tables.columns import with_bins
 from sfumato.tables.sampling import one_in, sampled
-from sfumato.tables.source import Source
 
 FIDELITIES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 """The levels of a map."""
@@ -100,7 +99,7 @@ class Trial:
     @classmethod
     def of(cls, mechanism: str, policy: Policy, table: Any) -> Trial:
         """Fit a policy to a table, and draw the sample."""
-        source = Source.of(table)
+        source = policy.source(table)
         scheme = replace(policy, digits=16, targets=()).fit(source)
         return cls(mechanism, scheme, *sampled(numbered_rows(scheme, source), ROWS), TRIAL_KEY)
 

@@ -17,6 +17,7 @@ from sfumato.errors import PolicyError
 if TYPE_CHECKING:
     from sfumato.engines import Engine
     from sfumato.keys.key import Key
+    from sfumato.policy.document import PolicyDocument
     from sfumato.release.manifest import Manifest
     from sfumato.tables.source import Source
     from sfumato.vault.protocol import VaultProtocol
@@ -55,8 +56,9 @@ def release(
 ) -> None:
     """Release a copy of a vault's DATASET to a RECIPIENT or, without a vault, of TABLE to OUT at a --level.
 
-    The copy is written as Parquet, CSV or Arrow, by the ending of its name. TABLE may be a partitioned table: a folder
-    of files, local or at a URL (s3://...). Then OUT may be a folder too, and an --engine may do the work.
+    The copy is written as Parquet, CSV, Arrow, ORC, JSON lines, Excel, SPSS or Stata, by the ending of its name. TABLE
+    may be a partitioned table: a folder of files, local or at a URL (s3://...). Then OUT may be a folder too, and an
+    --engine may do the work.
     """
     from sfumato.tables.readers import FORMATS
 
@@ -125,12 +127,11 @@ def _of_table(
     engine: Engine,
     as_json: bool,
 ) -> None:
-    from sfumato.tables.source import Source
 
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting")
         if form is None:
-            source = Source.of(table)
+            source = _stated_policy(policy_path, scheme_path).source(table)
             _check_engine(source, out, engine)
             scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
             stage("perturbing", source.rows)
@@ -194,6 +195,14 @@ def _read_by_spark(
     frame = engine.session.read.format(form).load(table)
     scheme, fresh = _scheme(frame, policy_path, scheme_path, engine, lambda _: None)
     return scheme, fresh, release_read(scheme, engine, frame, out, level, secret)
+
+
+def _stated_policy(policy_path: Path | None, scheme_path: Path | None) -> PolicyDocument:
+    """The policy that says how the table is read: the one that is given, else that of the scheme."""
+    from sfumato.release.policy import Policy
+    from sfumato.release.scheme import TableScheme
+
+    return Policy.load(policy_path) if policy_path is not None else TableScheme.load(str(scheme_path)).policy
 
 
 def _scheme(

@@ -54,6 +54,13 @@ def key_new(path: Path, as_json: bool) -> None:
     help='A limit on the success of all attacks, as in "income: rmse >= 5000"; repeatable. It sets the highest level.',
 )
 @click.option(
+    "--file",
+    "stated",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="How the file is read, where its content does not tell: sheet=Patients, dates='day first'; repeatable.",
+)
+@click.option(
     "--plain-noise",
     is_flag=True,
     help="Noise in the values themselves, the roles gaussian and uniform; else copies look like the data.",
@@ -75,6 +82,7 @@ def suggest(
     output: Path | None,
     dataset: str | None,
     targets: tuple[str, ...],
+    stated: tuple[str, ...],
     plain_noise: bool,
     policy_path: Path | None,
     limit: float | None,
@@ -84,6 +92,7 @@ def suggest(
     """Draft a commented policy for TABLE, with levels that meet the targets or the limit, if any."""
     from sfumato.policy.suggest import draft
     from sfumato.release.policy import Policy
+    from sfumato.tables.file_options import FileOptions
 
     if output is not None and output.exists():
         raise PolicyError(f"a draft never replaces a policy, and {output} exists; choose another name")
@@ -93,7 +102,8 @@ def suggest(
         _print_levels(_calibrated(Policy.load(policy_path), table, targets, as_json), as_json)
         return
     name = dataset or table.stem
-    drafted = partial(draft, table, dataset=name, plain_noise=plain_noise or _plain_columns(targets))
+    file = FileOptions.parse(stated)
+    drafted = partial(draft, table, dataset=name, plain_noise=plain_noise or _plain_columns(targets), file=file)
     text = drafted()
     levels = _levels(Policy.loads(text), table, targets, limit, as_json)
     if levels:

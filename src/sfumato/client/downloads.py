@@ -12,13 +12,13 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from sfumato.client.connection import Connection, Progress
-from sfumato.release.encoders import encoder
+from sfumato.release.encoders import check_written, encoder
 from sfumato.release.manifest import METADATA, Manifest, sidecar
 from sfumato.tables.atomic import atomic_path, write_text
 from sfumato.tables.readers import format_of
 
-TRANSFER_FORMATS = {"parquet": "parquet", "csv": "csv.gz", "arrow": "arrows"}
-"""The transfer format of each file format."""
+TRANSFER_FORMATS = {"parquet": "parquet", "csv": "csv.gz"}
+"""The transfer format of each file format; others are made from an Arrow stream."""
 
 
 def download(
@@ -26,9 +26,11 @@ def download(
 ) -> Manifest:
     """Download a copy and its manifest, verify them, and write both atomically."""
     file_format = format_of(out)
+    check_written(file_format)
     with tempfile.TemporaryDirectory(dir=out.parent, prefix=".sfumato-") as folder:
         raw, decoded = Path(folder) / "raw", Path(folder) / f"copy{out.suffix}"
-        connection.fetch(f"/copies/{dataset}", {**query, "format": TRANSFER_FORMATS[file_format]}, raw, progress)
+        transfer = TRANSFER_FORMATS.get(file_format, "arrows")
+        connection.fetch(f"/copies/{dataset}", {**query, "format": transfer}, raw, progress)
         if file_format == "parquet":
             raw.rename(decoded)
             manifest = Manifest.of(decoded)
@@ -39,7 +41,7 @@ def download(
             with gzip.open(raw) as content, decoded.open("wb") as file:
                 shutil.copyfileobj(content, file)
         else:
-            manifest = _stream_to_file(raw, decoded)
+            manifest = _stream_to_file(raw, decoded, file_format)
         manifest.verify(str(decoded))
         with atomic_path(out) as part:
             decoded.rename(part)
@@ -47,12 +49,12 @@ def download(
     return manifest
 
 
-def _stream_to_file(raw: Path, decoded: Path) -> Manifest:
-    """Convert an Arrow stream to an Arrow file, and return its manifest."""
+def _stream_to_file(raw: Path, decoded: Path, file_format: str) -> Manifest:
+    """Convert an Arrow stream to a file of another format, and return its manifest."""
     manifest = _stream_manifest(raw)
     with pa.OSFile(str(raw)) as stream, decoded.open("wb") as file:
         reader = pa.ipc.open_stream(stream)
-        writer = encoder("arrow", reader.schema, manifest)
+        writer = encoder(file_format, reader.schema, manifest)
         file.writelines(writer.write(batch) for batch in reader if batch.num_rows)
         file.write(writer.close(manifest))
     writer.insert_manifest(decoded, manifest)

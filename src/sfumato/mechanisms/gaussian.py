@@ -172,7 +172,8 @@ class Gaussian(Mechanism):
             if not numeric.is_number(kind) and not numeric.is_temporal(kind):
                 raise SourceError(
                     f"the role gaussian needs numbers or times, and column {spec.name!r} holds {kind}; give it the "
-                    "role uniform"
+                    "role uniform or, where some cells are no numbers, correct them or state them as `missing` in "
+                    "[file]"
                 )
             spec.bounds(kind)
             spec.shown_range(kind)

@@ -95,10 +95,10 @@ class Uniform(Mechanism):
             if spec.domain is not None and spec.domain.edges:
                 if not is_number(kind):
                     raise SourceError(f"`bins` need numbers, and column {spec.name!r} holds {kind}; state a `domain`")
-            elif not is_category(kind):
+            elif not is_category(kind) and (spec.domain is None or not is_number(kind)):
                 raise SourceError(
-                    f"the role uniform needs categories, and column {spec.name!r} holds {kind}; state `bins`, give it "
-                    "the role gaussian, or cast it"
+                    f"the role uniform needs categories, and column {spec.name!r} holds {kind}; state its `domain` "
+                    "or `bins`, or give it the role gaussian"
                 )
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:  # noqa: ARG002

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
 
+import pyarrow as pa
 import tomli_w
 
 from sfumato.errors import LevelError, PolicyError, nearest
@@ -33,9 +34,11 @@ from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
 from sfumato.serialization import load_toml
+from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.row_order import KEEP, SECRET
+from sfumato.tables.source import Source
 
-_KEYS = ("dataset", "digits", "default", "order", "require_approval", "levels", "columns", "audit")
+_KEYS = ("dataset", "digits", "default", "order", "require_approval", "file", "levels", "columns", "audit")
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,9 @@ class PolicyDocument:
     require_approval: bool = False
     """Whether a version may be released only after an officer has approved its sign-off pack."""
 
+    file: FileOptions = NOTHING_STATED
+    """How the file of the table is to be read, where its content does not tell."""
+
     def __post_init__(self) -> None:
         self._check_head()
         for name, column in self.columns.items():
@@ -113,7 +119,7 @@ class PolicyDocument:
     def __reduce__(self) -> tuple[object, ...]:
         settings = {role: dict(keys) for role, keys in self.settings.items()}
         head = (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
-        return type(self), (*head, self.targets, settings, self.order, self.require_approval)
+        return type(self), (*head, self.targets, settings, self.order, self.require_approval, self.file)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
@@ -150,12 +156,19 @@ class PolicyDocument:
             settings={name: content[name] for name in groups},
             order=content.get("order", SECRET),
             require_approval=content.get("require_approval", False),
+            file=FileOptions.of(content.get("file", {})),
         )
 
     @classmethod
-    def suggest(cls, table: Any, *, dataset: str = "table", plain_noise: bool = False) -> Self:
+    def suggest(
+        cls, table: Any, *, dataset: str = "table", plain_noise: bool = False, file: FileOptions = NOTHING_STATED
+    ) -> Self:
         """Draft a policy from a table; `sfumato suggest` writes the same draft with comments."""
-        return cls.loads(draft(table, dataset=dataset, plain_noise=plain_noise))
+        return cls.loads(draft(table, dataset=dataset, plain_noise=plain_noise, file=file))
+
+    def source(self, table: Any, schema: pa.Schema | None = None) -> Source:
+        """The table, read from its file as the policy states; a schema gives the types of text."""
+        return Source.of(table, schema, self.file)
 
     def dumps(self) -> str:
         """The policy in TOML; `loads` reads it back."""
@@ -208,7 +221,8 @@ class PolicyDocument:
         levels = {name: level.fidelity for name, level in self.ladder.levels.items()}
         audit = {target.column: target.requirement() for target in self.targets}
         settings = {role: dict(keys) for role, keys in sorted(self.settings.items()) if keys}
-        return {**head, "levels": levels, "columns": columns} | ({"audit": audit} if audit else {}) | settings
+        stated = {"file": self.file.stated(), "audit": audit}
+        return {**head, "levels": levels, "columns": columns} | {k: v for k, v in stated.items() if v} | settings
 
 
 def _table(content: dict[str, Any], key: str) -> dict[str, Any]:

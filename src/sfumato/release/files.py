@@ -11,6 +11,7 @@ from sfumato.errors import ReleaseError
 from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.release.copying import CopyStream, Progress
+from sfumato.release.encoders import check_written
 from sfumato.release.gate import Clearance, Request, clear
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest, attach, sidecar
@@ -33,7 +34,7 @@ def release_file(
 
     The same request gives the same bytes, so an interrupted run is finished by running it again.
     """
-    source, target = Source.of(table), Path(target)
+    source, target = scheme.policy.source(table), Path(target)
     check_target(source, target)
     cleared = clear(Request.of(scheme, source, key), [scheme.policy.ladder.level(level)], key)
     return write_copy(cleared, target, threads=threads, progress=progress)
@@ -59,7 +60,7 @@ def read_copy(path: str | Path) -> pa.Table:
 
 def check_target(source: Source, target: Path) -> None:
     """Refuse a target that is no file, or the source itself."""
-    format_of(target)
+    check_written(format_of(target))
     if not target.parent.is_dir() or target.is_dir():
         raise ReleaseError(
             f"{target} must name a file in a folder that exists; make the folder, or choose another name"

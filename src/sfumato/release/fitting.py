@@ -38,7 +38,7 @@ def fit(
     Summaries merge exactly, so that the scheme is the same, to the last bit, however the table is divided and on
     whichever engine it is measured.
     """
-    source, where = Source.of(table), engine or Local(threads)
+    source, where = policy.source(table), engine or Local(threads)
     return fit_passes(policy, source.schema, lambda due: _summarise(where, source, due, progress))
 
 

@@ -28,6 +28,8 @@ from sfumato.policy.columns import check_columns, fields_by_source, plain_type
 from sfumato.policy.document import PolicyDocument
 from sfumato.release import statements
 from sfumato.release.manifest import METADATA, Manifest
+from sfumato.tables.dialect import PLAIN, Dialect
+from sfumato.tables.labels import labelled_like
 from sfumato.tables.row_order import KEEP, SECRET
 from sfumato.tables.view import EVERYTHING, View
 
@@ -84,7 +86,7 @@ class TableLayout:
         return key if isinstance(key, DatasetKey) else DatasetKey(key.derive("dataset", self.policy.dataset).expose())
 
     def schema(self, source: pa.Schema) -> pa.Schema:
-        """The columns of a copy, in the order of the source, without its metadata."""
+        """The columns of a copy, in the order of the source, with its dialect and labels and no other metadata."""
         perturbed: dict[str, list[pa.Field]] = {}
         for mechanism, scheme in self.fitted:
             perturbed |= fields_by_source(mechanism.columns, scheme.fields(source), source)
@@ -92,7 +94,17 @@ class TableLayout:
         fields = [made for field in source for made in perturbed.get(field.name, public.get(field.name, []))]
         hidden = {name for name in self.ids if not self.is_published(name)}
         visible = None if self.view.columns is None else set(self.view.columns)
-        return pa.schema(f for f in fields if f.name not in hidden and (visible is None or f.name in visible))
+        shown = [f for f in fields if f.name not in hidden and (visible is None or f.name in visible)]
+        dialect = (Dialect.of_schema(source) or PLAIN).narrowed([field.name for field in shown])
+        return dialect.in_schema(pa.schema([self._labelled(field, source) for field in shown]))
+
+    def _labelled(self, field: pa.Field, source: pa.Schema) -> pa.Field:
+        """A field of a copy with its labels; sums of a code and noise have no labels."""
+        if field.name not in source.names:
+            return field
+        original = source.field(field.name)
+        same = field.type == plain_type(original.type) and self.role(field.name) not in ("gaussian", "adopted")
+        return labelled_like(field, original, codes=same)
 
     def given(self, level: Level) -> Level:
         """The level of the copy for a request: the nearest on the grid that is not more faithful."""

@@ -27,6 +27,7 @@ from sfumato.serialization import check_types
 from sfumato.tables import content_digest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.partitioned import Part
+from sfumato.tables.readers import format_of
 from sfumato.tables.row_order import KEEP
 from sfumato.tables.source import Source
 
@@ -113,9 +114,10 @@ class Manifest:
 
     @classmethod
     def _of_file(cls, path: Path) -> Manifest:
-        schema = Source.of(path).schema
-        if METADATA in (schema.metadata or {}):
-            return cls.of(schema)
+        if not path.is_file() or format_of(path) in ("parquet", "arrow"):  # other formats have no room for it
+            schema = Source.of(path).schema
+            if METADATA in (schema.metadata or {}):
+                return cls.of(schema)
         try:
             return cls.loads(sidecar(path).read_bytes())
         except OSError:

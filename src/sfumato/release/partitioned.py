@@ -60,7 +60,7 @@ def release_folder(
         progress: called with the rows of each finished file.
 
     """
-    source, where = Source.of(table), engine or Local()
+    source, where = scheme.policy.source(table), engine or Local()
     target = str(target) if is_remote(target) else str(Path(target).absolute())
     _check_target(source, target)
     requested = scheme.policy.ladder.level(level)

@@ -21,7 +21,6 @@ from sfumato.release.layout import TableLayout
 from sfumato.release.spark import release_dataframe
 from sfumato.tables.atomic import write_text
 from sfumato.tables.row_order import KEEP, arranged
-from sfumato.tables.source import Source
 
 
 class TableScheme(TableLayout):
@@ -41,7 +40,7 @@ class TableScheme(TableLayout):
     ) -> list[pa.Table]:
         """Copies at several levels at once, for less than their sum: they share the draws they have in common."""
         requested = [self.policy.ladder.level(level) for level in levels]
-        return copy_tables(clear(Request.of(self, Source.of(table), key), requested, key), threads=threads)
+        return copy_tables(clear(Request.of(self, self.policy.source(table), key), requested, key), threads=threads)
 
     def release_spark(self, frame: Any, level: Level | float | str, key: Key) -> Any:
         """A copy of a Spark data frame, as a data frame: see `release.spark`."""
@@ -50,7 +49,7 @@ class TableScheme(TableLayout):
     def arranged(self, table: Any, key: Key) -> pa.Table:
         """The original with its rows in the order that they have in a copy: what an attack is scored against."""
         secret = self.dataset_key(key)
-        return arranged(Source.of(table), self.ids, secret, shuffle=self.shuffles, view=self.view)
+        return arranged(self.policy.source(table), self.ids, secret, shuffle=self.shuffles, view=self.view)
 
     def dumps(self) -> str:
         """The scheme as JSON: the policy and what was fitted."""

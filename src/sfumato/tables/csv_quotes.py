@@ -14,15 +14,15 @@ from sfumato.errors import SourceError
 _START, _PLAIN, _QUOTED, _CLOSED, _BAD = range(5)
 """At the start of a cell, within a plain one, within quotes, after a quote that ends them or begins a pair, refused."""
 
-_QUOTE, _RETURN, _NEWLINE = b'"\r\n'
+_RETURN, _NEWLINE = b"\r\n"
 
 
 class QuoteCheck(io.RawIOBase):
     """Reads a CSV file through, and knows at its end whether every quoted cell was closed."""
 
-    def __init__(self, file: Any, separator: str) -> None:
+    def __init__(self, file: Any, separator: str, quote: str = '"') -> None:
         super().__init__()
-        self._file, self._separator = file, ord(separator)
+        self._file, self._marks = file, (ord(separator), ord(quote))
         self._state, self._line, self._opened = _START, 1, 0
 
     def readable(self) -> bool:
@@ -33,7 +33,7 @@ class QuoteCheck(io.RawIOBase):
         """The next bytes."""
         content: bytes = self._file.read(None if size < 0 else size)
         codes = np.frombuffer(content, np.uint8)
-        self._state, self._line, self._opened = _scan(codes, self._separator, self._state, self._line, self._opened)
+        self._state, self._line, self._opened = _scan(codes, *self._marks, self._state, self._line, self._opened)
         return content
 
     def close(self) -> None:
@@ -52,7 +52,7 @@ class QuoteCheck(io.RawIOBase):
 
 @njit(cache=True, nogil=True)
 def _scan(  # pragma: no cover - compiled
-    codes: npt.NDArray[np.uint8], separator: int, state: int, line: int, opened: int
+    codes: npt.NDArray[np.uint8], separator: int, quote: int, state: int, line: int, opened: int
 ) -> tuple[int, int, int]:
     """The state after some bytes, the number of the line, and of the line where the last quoted cell began."""
     for i in range(codes.shape[0]):
@@ -62,14 +62,14 @@ def _scan(  # pragma: no cover - compiled
         if code == _NEWLINE:
             line += 1
         if state == _QUOTED:
-            if code == _QUOTE:
+            if code == quote:
                 state = _CLOSED
         elif code in (separator, _NEWLINE, _RETURN):
             state = _START
-        elif state == _START and code == _QUOTE:
+        elif state == _START and code == quote:
             state, opened = _QUOTED, line
         elif state == _CLOSED:
-            state = _QUOTED if code == _QUOTE else _BAD
+            state = _QUOTED if code == quote else _BAD
         else:
             state = _PLAIN
     return state, line, opened

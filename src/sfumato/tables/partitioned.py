@@ -13,8 +13,10 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.errors import SourceError
+from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.filesystem import FileInfo, is_remote, list_files
-from sfumato.tables.readers import FORMATS, TableReader, brief, format_of, read_file
+from sfumato.tables.formats import TableReader
+from sfumato.tables.readers import FORMATS, brief, format_of, read_file
 
 _FEW = 1000
 
@@ -84,7 +86,9 @@ class Part:
             ) from None
 
 
-def parts_of(folder: str | Path, schema: pa.Schema | None = None) -> tuple[Part, ...]:
+def parts_of(
+    folder: str | Path, schema: pa.Schema | None = None, options: FileOptions = NOTHING_STATED
+) -> tuple[Part, ...]:
     """The files of a folder, sorted by name; files and folders whose names begin with `_` or `.` are ignored.
 
     The types are those of the first file, unless a schema states them.
@@ -101,7 +105,7 @@ def parts_of(folder: str | Path, schema: pa.Schema | None = None) -> tuple[Part,
     fixed = _fixed(files)
     added = [pa.field(name, _type([dict(one)[name] for one in fixed])) for name in dict(fixed[0])]
     if schema is None:
-        own = read_file(files[0].uri).schema
+        own = read_file(files[0].uri, options=options).schema
         schema = pa.schema([*(_bare(field) for field in own if field.name not in dict(fixed[0])), *added], own.metadata)
     return tuple(
         Part(file.name, file.uri, file.stamp, _values(one, schema), schema)

@@ -11,8 +11,8 @@ import pyarrow as pa
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
+from sfumato.tables.formats import BATCH
 from sfumato.tables.partitioner import partition, sorted_order
-from sfumato.tables.readers import BATCH
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
 from sfumato.tables.view import EVERYTHING, View

@@ -17,9 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import SourceError
+from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.filesystem import is_folder, is_remote
+from sfumato.tables.formats import BATCH, TableReader
+from sfumato.tables.formats.columnar import without_views
 from sfumato.tables.partitioned import Part, parts_of, rows_of
-from sfumato.tables.readers import BATCH, TableFile, TableReader, brief, read_file, read_opened, without_views
+from sfumato.tables.readers import TableFile, brief, read_file, read_opened
 
 RESERVED = "sfumato."
 """The start of the names of columns that carry row numbers and sort keys while a copy is made."""
@@ -42,21 +45,21 @@ class Source:
     """The number of the first row; the files of a partitioned table have ranges far from each other."""
 
     @classmethod
-    def of(cls, table: Any, schema: pa.Schema | None = None) -> Source:
+    def of(cls, table: Any, schema: pa.Schema | None = None, options: FileOptions = NOTHING_STATED) -> Source:
         """A source from a path, a `TableFile`, or anything with `__arrow_c_stream__` (pyarrow, pandas, polars, ...).
 
         A path may be a folder of files, nested or not, and either may be a URL that fsspec knows. A schema gives the
-        types of a CSV file, which has none of its own.
+        types of a text file, which has none of its own; options state what the content of a file does not tell.
         """
         if isinstance(table, Source):
             return table
         if isinstance(table, Part):
             return cls._read(table.reader(), table.uri, start=table.start)
         if isinstance(table, str | Path):
-            parts = parts_of(table, schema) if is_folder(table) else ()
-            source = cls._read(_chained(parts) if parts else read_file(table, schema), table, parts)
+            parts = parts_of(table, schema, options) if is_folder(table) else ()
+            source = cls._read(_chained(parts) if parts else read_file(table, schema, options), table, parts)
         elif isinstance(table, TableFile):
-            source = cls._read(read_opened(table, schema))
+            source = cls._read(read_opened(table, schema, options))
         else:
             source = cls._read(_memory(table))
         repeated = [name for name, times in Counter(source.schema.names).items() if times > 1]

@@ -29,6 +29,7 @@ from sfumato.release.fitting import fit
 from sfumato.release.gate import Request, check_linear_maps, check_table
 from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
+from sfumato.tables.dialect import own_metadata
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
 from sfumato.vault.encrypted_store import EncryptedStore, plain_name
@@ -111,7 +112,7 @@ class Dataset:
 
     def later_source(self, table: Any) -> Source:
         """A table that has the columns of this version, and may follow it."""
-        source = Source.of(table, self.schema)
+        source = self.scheme.policy.source(table, self.schema)
         _check_columns(source.schema, self.schema)
         return source
 
@@ -138,7 +139,7 @@ def first_version(
     """
     name = validated_name("dataset", policy.dataset)
     policy = replace(policy, digits=max(policy.digits, DIGITS)) if traced else policy
-    source = Source.of(table)
+    source = policy.source(table)
     scheme = policy.fit(source, progress=progress)
     _check(scheme, source, traced=traced)
     # the policy cannot be changed later: check now, not at the first release
@@ -154,7 +155,7 @@ def first_version(
         "policy": store.put_text(f"{store.folder(name)}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"{store.folder(name)}/scheme-{{}}.json", scheme.dumps()),
     }
-    return body | _store_version(name, number, scheme, source, source.schema.remove_metadata(), store, progress)
+    return body | _store_version(name, number, scheme, source, own_metadata(source.schema), store, progress)
 
 
 def next_version(

@@ -9,7 +9,8 @@ import pytest
 import sfumato as sf
 from sfumato.models import of_type
 from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.policy.suggest import _special, draft
+from sfumato.policy.suggest import draft
+from sfumato.policy.suggested_roles import special_values
 from sfumato.release.manifest import Manifest
 
 
@@ -122,7 +123,7 @@ def test_values_that_many_records_share_are_stated() -> None:
 @pytest.mark.parametrize(("rows", "unit"), [(200, 0.1), (1000, 0.02), (20_000, 0.001)])
 def test_stated_shares_hide_at_least_sixteen_records(rows: int, unit: float) -> None:
     values = np.where(np.arange(rows) < 0.437 * rows, 7.0, np.random.default_rng(3).normal(size=rows))
-    [[value, share]] = _special(values)["special"]
+    [[value, share]] = special_values(values)["special"]
     assert value == 7
     assert share == pytest.approx(round(0.437 / unit) * unit)
     assert unit * rows >= 16
@@ -130,5 +131,5 @@ def test_stated_shares_hide_at_least_sixteen_records(rows: int, unit: float) -> 
 
 def test_a_share_that_rounds_to_all_records_is_not_stated() -> None:
     values = np.concatenate([np.zeros(99_970), np.arange(1.0, 31.0)])
-    assert _special(values) == {}
+    assert special_values(values) == {}
     sf.Policy.suggest(pa.table({"x": values}), dataset="d", plain_noise=True)

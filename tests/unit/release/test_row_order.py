@@ -12,7 +12,7 @@ import pytest
 import sfumato as sf
 from sfumato.errors import PolicyError
 from sfumato.release.partitioned import release_folder
-from sfumato.tables.readers import BATCH
+from sfumato.tables.formats import BATCH
 from sfumato.tables.row_order import KEEP, SECRET, WITHIN_FILES
 
 KEY = sf.Key.from_bytes(bytes(range(32)))

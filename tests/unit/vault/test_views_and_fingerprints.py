@@ -11,7 +11,7 @@ from sfumato.errors import GrantError, PolicyError, SourceError
 from sfumato.keys.path import PathTree
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.tables.readers import BATCH
+from sfumato.tables.formats import BATCH
 from sfumato.tables.view import View
 from sfumato.vault.fingerprints import BAND, DIGITS, fingerprinted, random_offset, without_fingerprint
 from sfumato.vault.likelihood_ratio import bridge

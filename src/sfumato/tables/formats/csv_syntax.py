@@ -1,0 +1,130 @@
+"""The syntax of a CSV file: its encoding, its separator and quotes, and a view of it as UTF-8."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import re
+from typing import Any
+
+from sfumato.errors import SourceError
+from sfumato.tables.dialect import Dialect
+from sfumato.tables.file_options import FileOptions
+from sfumato.tables.formats import Open
+
+_CHUNK = 1 << 20
+
+_SIGNATURES = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+"""Byte order signatures, with the encodings that they stand for."""
+
+_STATED = re.compile(r"sep=(.)\r?\n")
+"""A first line by which spreadsheets state the separator."""
+
+
+def syntax(opened: Open, options: FileOptions) -> Dialect:
+    """What the bytes of a file and its first line tell, and what is stated."""
+    encoding = options.encoding or _encoding(opened)
+    with opened() as file:
+        head = _decoded(file.read(_CHUNK), encoding)
+    stated = _STATED.match(head)
+    first = head[stated.end() :] if stated else head
+    line = re.split(r"\r\n|\n|\r", first, maxsplit=1)[0]
+    quote = options.quote or ("'" if re.match(r"'[^']*'([,;\t|]|$)", line) else '"')
+    bare = re.sub(f"{quote}[^{quote}]*{quote}", "", line)
+    separator = options.separator or (stated[1] if stated else max(",;\t|", key=bare.count))
+    newline = "\r\n" if "\r\n" in first else "\n"
+    return Dialect(encoding=encoding, separator=separator, quote=quote, newline=newline)
+
+
+def _decoded(content: bytes, encoding: str) -> str:
+    """The text of the beginning of a file, whose last character may be cut."""
+    try:
+        return codecs.getincrementaldecoder(encoding)().decode(content)
+    except UnicodeDecodeError as error:
+        raise SourceError(
+            f"the file must be text in {encoding}, and byte {error.start:,} is not; state its encoding, as in "
+            '`encoding = "cp1252"` in [file] of the policy, or --file encoding=cp1252'
+        ) from None
+
+
+def _encoding(opened: Open) -> str:
+    """UTF-8 where all bytes are, else UTF-16 or, as most such files are in Europe and America, Windows-1252."""
+    with opened() as file:
+        head = file.read(1 << 12)
+        for signature, name in _SIGNATURES:
+            if head.startswith(signature):
+                return name
+        if b"\0" in head:
+            return "utf-16-le" if head[1::2].count(0) >= head[::2].count(0) else "utf-16-be"
+        decoder = codecs.getincrementaldecoder("utf-8")()
+        try:
+            content = head
+            while content:
+                decoder.decode(content)
+                content = file.read(_CHUNK)
+            decoder.decode(b"", final=True)
+        except UnicodeDecodeError:
+            return "cp1252"
+    return "utf-8"
+
+
+def as_utf8(opened: Open, encoding: str) -> Any:
+    """The file as UTF-8, without a line that states the separator."""
+    file = opened()
+    if encoding not in ("utf-8", "utf-8-sig"):
+        file = _Recoded(file, encoding)
+        start = file.read(8)
+    else:
+        start = file.read(11)
+    stated = _STATED.match(start.removeprefix(codecs.BOM_UTF8).decode("latin-1"))
+    skipped = len(start) - len(start.removeprefix(codecs.BOM_UTF8)) + stated.end() if stated else 0
+    return _Rest(start[skipped:], file)
+
+
+class _Rest(io.RawIOBase):
+    """Some bytes, and then the rest of a file."""
+
+    def __init__(self, start: bytes, file: Any) -> None:
+        super().__init__()
+        self._start, self._file = start, file
+
+    def readable(self) -> bool:
+        return True
+
+    def read(self, size: int = -1) -> bytes:
+        if self._start:
+            content, self._start = (self._start, b"") if size < 0 else (self._start[:size], self._start[size:])
+            more = self._file.read(size - len(content)) if size > len(content) else b""
+            return content + (more if size >= 0 else self._file.read())
+        content = self._file.read(None if size < 0 else size)
+        return bytes(content)
+
+    def close(self) -> None:
+        self._file.close()
+        super().close()
+
+
+class _Recoded:
+    """A text file of another encoding, as UTF-8."""
+
+    def __init__(self, file: Any, encoding: str) -> None:
+        self._file, self._encoding, self._rest = file, encoding, b""
+        self._decoder = codecs.getincrementaldecoder(encoding)()
+        self._ended = False
+
+    def read(self, size: int | None = None) -> bytes:
+        while not self._ended and (size is None or len(self._rest) < size):
+            content = self._file.read(_CHUNK)
+            self._ended = not content
+            try:
+                self._rest += self._decoder.decode(content, final=self._ended).encode()
+            except UnicodeDecodeError as error:
+                raise SourceError(
+                    f"the file must be text in {self._encoding} to its end, and {error.object[error.start :][:1]!r} is "
+                    "not; state its encoding in [file] of the policy, or with --file encoding=..."
+                ) from None
+        taken, self._rest = self._rest[:size], b"" if size is None else self._rest[size:]
+        return taken
+
+    def close(self) -> None:
+        self._file.close()
