@@ -133,7 +133,7 @@ NATIONAL = [
 MISSING = [
     File("empty-cells.csv", text("a,b\n1,x\n,\n3,y\n"), {"a": [1, None, 3], "b": ["x", None, "y"]}, normal=True),
     File("r.csv", text('a,b\n1,x\nNA,NA\n3,"NA"\n'), {"a": [1, None, 3], "b": ["x", None, "NA"]}),
-    File("question-marks.csv", text("a,b\n1.5,x\n?,y\n"), {"a": [1.5, None], "b": ["x", "y"]}),
+    File("question-signs.csv", text("a,b\n1.5,x\n?,y\n"), {"a": [1.5, None], "b": ["x", "y"]}),
     File("stata-dots.csv", text("a,b\n1,x\n.,y\n"), {"a": [1, None], "b": ["x", "y"]}),
     File("excel-errors.csv", text("a;b\n1,5;x\n#N/A;y\n"), {"a": [1.5, None], "b": ["x", "y"]}),
     File("codes.csv", text("a,b\n1,x\n-99,y\n"), {"a": [1, None], "b": ["x", "y"]}, options={"missing": ["-99"]}),

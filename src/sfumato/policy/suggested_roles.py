@@ -27,7 +27,9 @@ LISTED = 60
 """Domains of at most this number of values are written out."""
 
 _IDENTITY = re.compile(
-    r"(^|_)([a-z]?id|mrn|key|uuid|guid|nr|no|number|code|record|patient|person|customer)($|_|\d)", re.IGNORECASE
+    r"(^|_)([a-z]?id|mrn|key|uuid|guid|nr|no|number|code|record|patient|person|customer)($|_|\d)"
+    r"|(nummer|nr|numero|numéro|kennung|schlüssel|schluessel)$",
+    re.IGNORECASE,
 )
 
 _EXACT = 2**53
@@ -58,7 +60,7 @@ def suggestion(field: pa.Field, column: pa.ChunkedArray, *, has_id: bool) -> Sug
         return "drop", {}, "nothing but missing values; left out."
     personal = direct_identifier(name, array)
     if personal:
-        return "drop", {}, f"{personal}: a direct identifier of a person; left out."
+        return "drop", {}, f"{personal}, which identify people directly; left out."
     if _is_identifier(name, array, distinct):
         return _identifier(array, has_id=has_id)
     if labels_of(field) and distinct <= LISTED and is_code(array):
@@ -102,7 +104,7 @@ def _of_type(plain: pa.DataType, array: pa.Array, distinct: int) -> Suggestion:
 
 def margin_preserving(role: str, why: str) -> Suggestion:
     """The role copula instead of noise; it moves outliers into the outermost bins."""
-    what = re.split(r"[;,.]", why, maxsplit=1)[0]
+    what = re.split(r"; |\.( |$)|, (?=from|which|all)", why, maxsplit=1)[0]
     note = "the names of its categories become public" if role == "uniform" else "its largest few are moved inwards"
     return "copula", {}, f"{what}; copies have its margin, and {note}."
 

@@ -92,11 +92,14 @@ class TableLayout:
             perturbed |= fields_by_source(mechanism.columns, scheme.fields(source), source)
         public = {f.name: [pa.field(f.name, plain_type(f.type))] for f in source if self._is_unchanged(f.name)}
         fields = [made for field in source for made in perturbed.get(field.name, public.get(field.name, []))]
-        hidden = {name for name in self.ids if not self.is_published(name)}
-        visible = None if self.view.columns is None else set(self.view.columns)
-        shown = [f for f in fields if f.name not in hidden and (visible is None or f.name in visible)]
+        shown = [field for field in fields if self._is_shown(field.name)]
         dialect = (Dialect.of_schema(source) or PLAIN).narrowed([field.name for field in shown])
         return dialect.in_schema(pa.schema([self._labelled(field, source) for field in shown]))
+
+    def _is_shown(self, name: str) -> bool:
+        """Whether a copy shows a column that it could have."""
+        hidden = name in self.ids and not self.is_published(name)
+        return not hidden and (self.view.columns is None or name in self.view.columns)
 
     def _labelled(self, field: pa.Field, source: pa.Schema) -> pa.Field:
         """A field of a copy with its labels; sums of a code and noise have no labels."""

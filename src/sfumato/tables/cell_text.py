@@ -20,9 +20,7 @@ def is_own_text(dialect: Dialect, name: str, kind: pa.DataType) -> bool:
     """Whether a dialect writes cells of this column in a way that Arrow does not read."""
     if name in dict(dialect.dates):
         return bool(types.is_date(kind) or types.is_timestamp(kind))
-    if types.is_integer(kind):
-        return bool(dialect.thousands)
-    return _is_number(kind) and (dialect.decimal != "." or bool(dialect.thousands))
+    return name in dialect.grouped or (_is_number(kind) and dialect.decimal != ".")
 
 
 def read_cells(dialect: Dialect, name: str, cells: Any, kind: pa.DataType) -> Any:
@@ -69,7 +67,7 @@ def write_cells(dialect: Dialect, name: str, cells: Any) -> Any:
     text = cells.cast(pa.string())
     if _is_number(kind) and dialect.decimal != ".":
         text = pc.replace_substring(text, ".", dialect.decimal)
-    if dialect.thousands and (_is_number(kind) or types.is_integer(kind)):
+    if name in dialect.grouped:
         for _ in range(_GROUPS):
             text = pc.replace_substring_regex(text, r"^([+-]?\d+)(\d{3})", rf"\1{dialect.thousands}\2")
     return text

@@ -22,7 +22,7 @@ class QuoteCheck(io.RawIOBase):
 
     def __init__(self, file: Any, separator: str, quote: str = '"') -> None:
         super().__init__()
-        self._file, self._marks = file, (ord(separator), ord(quote))
+        self._file, self._signs = file, (ord(separator), ord(quote))
         self._state, self._line, self._opened = _START, 1, 0
 
     def readable(self) -> bool:
@@ -33,7 +33,7 @@ class QuoteCheck(io.RawIOBase):
         """The next bytes."""
         content: bytes = self._file.read(None if size < 0 else size)
         codes = np.frombuffer(content, np.uint8)
-        self._state, self._line, self._opened = _scan(codes, *self._marks, self._state, self._line, self._opened)
+        self._state, self._line, self._opened = _scan(codes, *self._signs, self._state, self._line, self._opened)
         return content
 
     def close(self) -> None:

@@ -28,6 +28,8 @@ class Dialect:
     newline: str = "\n"
     decimal: str = "."
     thousands: str = ""
+    grouped: tuple[str, ...] = ()
+    """The columns of numbers in which thousands are separated."""
     missing: tuple[str, ...] = ("",)
     """What stands for a missing value, the most frequent first."""
     dates: tuple[tuple[str, str], ...] = ()
@@ -46,8 +48,8 @@ class Dialect:
             return None
         try:
             stated: dict[str, Any] = json.loads(found)
-            if "missing" in stated:
-                stated["missing"] = tuple(map(str, stated["missing"]))
+            for key in {"missing", "grouped"} & set(stated):
+                stated[key] = tuple(map(str, stated[key]))
             if "dates" in stated:
                 stated["dates"] = tuple((str(name), str(form)) for name, form in stated["dates"])
             return cls(**stated)
@@ -56,11 +58,12 @@ class Dialect:
 
     def narrowed(self, names: list[str]) -> Dialect:
         """This dialect, for a file of these columns."""
-        return replace(self, dates=tuple((name, form) for name, form in self.dates if name in names))
+        dates = tuple((name, form) for name, form in self.dates if name in names)
+        return replace(self, dates=dates, grouped=tuple(name for name in self.grouped if name in names))
 
     def options(self) -> FileOptions:
         """What a policy states to have a file read in this dialect."""
-        stated = {key: value for key, value in self._stated().items() if key not in ("newline", "dates")}
+        stated = {key: value for key, value in self._stated().items() if key not in ("newline", "dates", "grouped")}
         orders = {_order(form) for _, form in self.dates} - {""}
         words = [word for word in self.missing if word]
         stated.pop("missing", None)

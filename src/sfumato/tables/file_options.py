@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -23,7 +23,7 @@ class FileOptions:
     quote: str = ""
     """The character around cells that contain separators."""
     decimal: str = ""
-    """The decimal mark, `.` or `,`."""
+    """The decimal sign, `.` or `,`."""
     thousands: str | None = None
     """The character between groups of three digits; an empty one for none."""
     missing: tuple[str, ...] = ()
@@ -73,26 +73,39 @@ class FileOptions:
 NOTHING_STATED = FileOptions()
 
 
+_WHAT: dict[str, tuple[type, str]] = {
+    "encoding": (str, "the name of an encoding, such as cp1252"),
+    "separator": (str, "one character"),
+    "quote": (str, "one character"),
+    "decimal": (str, "a point or a comma"),
+    "thousands": (str, "one character or none"),
+    "dates": (str, f"{DAY_FIRST!r} or {MONTH_FIRST!r}"),
+    "sheet": (str, "the name of a sheet"),
+    "header": (int, "the number of a row, from 1"),
+    "missing": (list, 'a list of texts, as in ["NA"]'),
+    "text": (list, "a list of columns"),
+}
+"""The type of each option, and what it must be."""
+
+_FITS: dict[str, Callable[[Any], bool]] = {
+    "separator": lambda value: len(value.encode()) == 1,
+    "quote": lambda value: len(value.encode()) == 1,
+    "decimal": lambda value: value in (".", ","),
+    "thousands": lambda value: len(value) <= 1,
+    "dates": lambda value: value in (DAY_FIRST, MONTH_FIRST),
+    "header": lambda value: value >= 1,
+    "missing": lambda value: all(isinstance(one, str) for one in value),
+    "text": lambda value: all(isinstance(one, str) for one in value),
+}
+
+
 def _check(key: str, value: Any) -> None:
     """Refuse a value that an option cannot have."""
-    if key in ("missing", "text"):
-        if not isinstance(value, list | tuple) or not all(isinstance(one, str) for one in value):
-            raise SourceError(f'`{key}` in [file] must be a list of texts, as in ["NA"], got {value!r}')
-    elif key == "header":
-        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise SourceError(f"`header` in [file] must be the number of a row, from 1, got {value!r}")
-    elif not isinstance(value, str):
-        raise SourceError(f"`{key}` in [file] must be a text, got {value!r}")
-    elif key == "encoding":
-        _check_encoding(value)
-    elif key in ("separator", "quote", "decimal") and len(value.encode()) != 1:
-        raise SourceError(f"`{key}` in [file] must be one character, got {value!r}")
-    elif key == "thousands" and len(value) > 1:
-        raise SourceError(f"`thousands` in [file] must be one character or none, got {value!r}")
-    elif key == "decimal" and value not in ".,":
-        raise SourceError(f"`decimal` in [file] must be . or , got {value!r}")
-    elif key == "dates" and value not in (DAY_FIRST, MONTH_FIRST):
-        raise SourceError(f"`dates` in [file] must be {DAY_FIRST!r} or {MONTH_FIRST!r}, got {value!r}")
+    kind, what = _WHAT[key]
+    if not isinstance(value, kind) or isinstance(value, bool) or not _FITS.get(key, bool)(value):
+        raise SourceError(f"`{key}` in [file] must be {what}, got {value!r}")
+    if key == "encoding":
+        _check_encoding(str(value))
 
 
 def _check_encoding(name: str) -> None:

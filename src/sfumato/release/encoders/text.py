@@ -47,7 +47,7 @@ class Csv(Encoder):
 
 
 class DialectCsv(Encoder):
-    """CSV as the original was written: separators, decimal marks, dates, words for missing values, encoding."""
+    """CSV as the original was written: separators, decimal signs, dates, words for missing values, encoding."""
 
     def __init__(self, schema: pa.Schema, dialect: Dialect) -> None:
         super().__init__()

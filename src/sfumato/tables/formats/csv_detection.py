@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -29,9 +30,9 @@ MISSING |= {"None", "none", "-", "--", ".", "..", "?", "missing", "Missing", "MI
 _SPACES = (" ", "\u00a0", "\u202f", "'", "’")
 _CONVENTIONS: tuple[tuple[str, str], ...] = (
     *((".", ""), (",", ""), (".", ","), (",", ".")),
-    *((mark, space) for mark in ",." for space in _SPACES),
+    *((sign, space) for sign in ",." for space in _SPACES),
 )
-"""Decimal marks with separators between thousands."""
+"""Decimal signs with separators between thousands."""
 
 _TIME = r"( 9{1,2}:99(:99)?)?"
 _NATIONAL = re.compile(rf"9{{1,2}}([./-])9{{1,2}}\1(9999){_TIME}")
@@ -54,7 +55,7 @@ _TO_NINE = np.arange(256, dtype=np.uint8)
 _TO_NINE[ord("0") : ord("9") + 1] = ord("9")
 
 
-@dataclass
+@dataclass(eq=False)
 class ColumnShapes:
     """What the cells of a column look like."""
 
@@ -91,6 +92,11 @@ class ColumnShapes:
         words = {word.translate(_DIGITS) for word in missing}
         return {shape for shape in self.counts if shape not in words}
 
+    @property
+    def has_signs(self) -> bool:
+        """Whether points or commas are in the cells."""
+        return any(re.search("[.,]", shape) for shape in self.counts)
+
     def words(self) -> list[str]:
         """Words that may stand for missing values here."""
         return [shape for shape in self.counts if shape in MISSING]
@@ -115,8 +121,8 @@ def _largest(parts: Any, name: str) -> int:
 def number_pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     """The shapes of numbers."""
     whole = rf"(9{{1,3}}({re.escape(thousands)}999)+|9+)" if thousands else "9+"
-    mark = re.escape(decimal)
-    return re.compile(rf"-?({whole}({mark}9*)?|{mark}9+)([eE][+-]?9+)?")
+    sign = re.escape(decimal)
+    return re.compile(rf"-?({whole}({sign}9*)?|{sign}9+)([eE][+-]?9+)?")
 
 
 @dataclass(frozen=True)
@@ -128,43 +134,38 @@ class Decided:
 
 
 def decide(columns: list[ColumnShapes], dialect: Dialect, options: FileOptions) -> Decided:
-    """Decide the types of all columns, decimal marks, missing words and the order of dates."""
-    examined = [one for one in columns if not one.is_text and one.name not in options.text]
+    """Decide the types of all columns, decimal signs, missing words and the order of dates."""
+    examined = {one: one.values((*options.missing, *MISSING)) for one in columns if _may_be_typed(one, options)}
     decimal, thousands = _convention(examined, dialect.separator, options)
-    number = number_pattern(decimal, thousands)
-    found: dict[str, pa.DataType] = {one.name: pa.string() for one in columns}
-    dates: dict[str, str] = {}
+    number, order = number_pattern(decimal, thousands), _order(columns, options)
+    read = {one: _type(one, shapes, number, decimal, order) for one, shapes in examined.items()}
+    typed = [one for one, (kind, _) in read.items() if kind is not None and examined[one]]
+    found = {one.name: read.get(one, (None, ""))[0] or pa.string() for one in columns}
+    dates = [(one.name, read[one][1]) for one in typed if read[one][1]]
+    grouped = [one.name for one in typed if thousands and any(thousands in shape for shape in examined[one])]
+    cells = replace(dialect, decimal=decimal, thousands=thousands, missing=_missing(columns, typed, options))
+    return Decided(found, replace(cells, dates=tuple(dates), grouped=tuple(grouped)))
+
+
+def _may_be_typed(column: ColumnShapes, options: FileOptions) -> bool:
+    return not column.is_text and column.name not in options.text
+
+
+def _missing(columns: list[ColumnShapes], typed: list[ColumnShapes], options: FileOptions) -> tuple[str, ...]:
+    """What stands for a missing value, the most frequent first: empty cells, stated words, and those among numbers."""
     words: Counter[str] = Counter({"": sum(one.nulls for one in columns)})
-    for one in examined:
-        left = one.values((*options.missing, *MISSING))
-        if not left:
-            found[one.name] = pa.string() if one.counts else pa.null()
-            continue
-        kind, form = _type(one, left, number, decimal, _order(columns, options))
-        if kind is None:
-            continue
-        found[one.name] = kind
-        dates |= {one.name: form} if form else {}
-        words.update({word: one.counts[word] for word in one.words()})
     words.update(dict.fromkeys(options.missing, 1))
-    missing = tuple(word for word, _ in words.most_common())
-    return Decided(found, _with(dialect, decimal, thousands, missing, dates))
-
-
-def _with(dialect: Dialect, decimal: str, thousands: str, missing: tuple[str, ...], dates: dict[str, str]) -> Dialect:
-    return Dialect(
-        **{name: getattr(dialect, name) for name in ("encoding", "separator", "quote", "newline")},
-        decimal=decimal,
-        thousands=thousands,
-        missing=missing,
-        dates=tuple(dates.items()),
-    )
+    for one in typed:
+        words.update({word: one.counts[word] for word in one.words()})
+    return tuple(word for word, _ in words.most_common())
 
 
 def _type(
     column: ColumnShapes, shapes: set[str], number: re.Pattern[str], decimal: str, order: str
 ) -> tuple[pa.DataType | None, str]:
     """The type of a column, and the format of its dates; none where it is text."""
+    if not shapes:
+        return (None if column.counts else pa.null()), ""
     if all(map(number.fullmatch, shapes)):
         whole = not any(re.search(rf"[eE{re.escape(decimal)}]", shape) for shape in shapes)
         digits = max(shape.count("9") for shape in shapes)
@@ -185,13 +186,13 @@ def _date(column: ColumnShapes, shapes: set[str], order: str) -> tuple[pa.DataTy
         ends = {(match[1], _time(match[0])) for match in found}
         if len(found) < len(matches) or len(ends) > 1:
             continue
-        [(mark, time)] = ends
+        [(sign, time)] = ends
         kind = pa.timestamp("s") if time else pa.date32()
         if pattern is _YEAR_FIRST:
-            return kind, f"%Y{mark}%m{mark}%d{time}"
+            return kind, f"%Y{sign}%m{sign}%d{time}"
         if pattern is _NAMED:
-            return kind, f"%d{mark}%b{mark}%Y{time}"
-        order = _own_order(column, mark) or order
+            return kind, f"%d{sign}%b{sign}%Y{time}"
+        order = _own_order(column, sign) or order
         if not order:
             raise SourceError(
                 f"the dates of column {column.name!r} could have the day or the month first, and no cell of the file "
@@ -199,7 +200,7 @@ def _date(column: ColumnShapes, shapes: set[str], order: str) -> tuple[pa.DataTy
             )
         if order == "neither":
             return None, ""
-        return kind, (f"%d{mark}%m{mark}%Y{time}" if order == DAY_FIRST else f"%m{mark}%d{mark}%Y{time}")
+        return kind, (f"%d{sign}%m{sign}%Y{time}" if order == DAY_FIRST else f"%m{sign}%d{sign}%Y{time}")
     return None, ""
 
 
@@ -208,7 +209,7 @@ def _time(shape: str) -> str:
     return ("", " %H:%M", " %H:%M:%S")[colons]
 
 
-def _own_order(column: ColumnShapes, mark: str) -> str:
+def _own_order(column: ColumnShapes, sign: str) -> str:
     """The order of day and month that the values of a column allow."""
     if column.first > 12 and column.second > 12:
         return "neither"
@@ -216,7 +217,7 @@ def _own_order(column: ColumnShapes, mark: str) -> str:
         return DAY_FIRST
     if column.second > 12:
         return MONTH_FIRST
-    return DAY_FIRST if mark == "." else ""
+    return DAY_FIRST if sign == "." else ""
 
 
 def _order(columns: list[ColumnShapes], options: FileOptions) -> str:
@@ -227,33 +228,41 @@ def _order(columns: list[ColumnShapes], options: FileOptions) -> str:
     return found.pop() if len(found) == 1 else ""
 
 
-def _convention(columns: list[ColumnShapes], separator: str, options: FileOptions) -> tuple[str, str]:
-    """The decimal mark and the separator between thousands that most columns of numbers have."""
-    allowed = [
-        pair for pair in _CONVENTIONS if options.decimal in ("", pair[0]) and options.thousands in (None, pair[1])
-    ]
-    if not allowed:
-        allowed = [(options.decimal or (".", ",")[options.thousands == "."], options.thousands or "")]
-    fits = Counter[tuple[str, str]]()
-    decided = Counter[str]()
-    unclear = ""
-    for one in columns:
-        shapes = one.values((*options.missing, *MISSING))
-        readings = [pair for pair in allowed if shapes and all(map(number_pattern(*pair).fullmatch, shapes))]
-        fits.update(readings)
-        marks = {pair[0] for pair in readings}
-        if len(marks) == 1:
-            decided.update(marks)
-        elif readings and any(re.search("[.,]", shape) for shape in shapes):
-            unclear = unclear or one.name
-    if decided:
-        decimal = max(decided, key=lambda mark: (decided[mark], mark == "."))
-    elif unclear and separator == ";" and not options.decimal:
-        raise SourceError(
-            f"the marks in numbers of column {unclear!r} could be before decimals or between thousands, and no cell of "
-            'the file decides it; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
-        )
-    else:
-        decimal = options.decimal or "."
-    best = [pair for pair in allowed if pair[0] == decimal] or allowed
-    return max(best, key=lambda pair: (fits[pair], -best.index(pair)))
+def _convention(columns: dict[ColumnShapes, set[str]], separator: str, options: FileOptions) -> tuple[str, str]:
+    """The decimal sign and the separator between thousands that most columns of numbers have."""
+    allowed = _allowed(options)
+    readings = {one: _readings(shapes, allowed) for one, shapes in columns.items()}
+    signs = {one: {sign for sign, _ in pairs} for one, pairs in readings.items()}
+    decided = Counter(sign for found in signs.values() if len(found) == 1 for sign in found)
+    if not decided and separator == ";" and not options.decimal:
+        _refuse_unclear(signs)
+    decimal = max(decided, key=lambda sign: (decided[sign], sign == "."), default=options.decimal or ".")
+    return _most_fitting([pair for pair in allowed if pair[0] == decimal], readings.values())
+
+
+def _most_fitting(allowed: list[tuple[str, str]], readings: Iterable[list[tuple[str, str]]]) -> tuple[str, str]:
+    """The convention by which most columns are numbers; the plainest of several."""
+    fits = Counter(pair for pairs in readings for pair in pairs)
+    return max(allowed, key=lambda pair: (fits[pair], -allowed.index(pair)))
+
+
+def _refuse_unclear(signs: Mapping[ColumnShapes, set[str]]) -> None:
+    """Refuse numbers that could be read in two ways."""
+    for one, found in signs.items():
+        if len(found) > 1 and one.has_signs:
+            raise SourceError(
+                f"the signs in numbers of column {one.name!r} could be before decimals or between thousands, and no "
+                'cell of the file decides it; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
+            )
+
+
+def _allowed(options: FileOptions) -> list[tuple[str, str]]:
+    """The conventions that the options leave."""
+    stated = options.thousands
+    found = [pair for pair in _CONVENTIONS if options.decimal in ("", pair[0]) and stated in (None, pair[1])]
+    return found or [(options.decimal or (".", ",")[stated == "."], stated or "")]
+
+
+def _readings(shapes: set[str], allowed: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """The conventions by which all of some shapes are numbers."""
+    return [pair for pair in allowed if shapes and all(map(number_pattern(*pair).fullmatch, shapes))]

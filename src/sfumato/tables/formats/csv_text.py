@@ -46,7 +46,7 @@ def _detected(opened: Open, dialect: Dialect, options: FileOptions) -> tuple[Dia
     with _parsed(as_utf8(opened, dialect.encoding), dialect, {}) as reader:
         names = reader.schema.names
     _check_names(names, options)
-    if len(set(names)) < len(names):  # refused by whoever reads it
+    if len(set(names)) < len(names):  # refused later
         return dialect, pa.schema([(name, pa.string()) for name in names])
     columns = [ColumnShapes(name) for name in names]
     checked = QuoteCheck(as_utf8(opened, dialect.encoding), dialect.separator, dialect.quote)

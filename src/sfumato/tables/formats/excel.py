@@ -58,19 +58,23 @@ def _sheet(book: Any, options: FileOptions) -> str:
 
 def _parted(rows: list[list[Any]], options: FileOptions) -> tuple[dict[int, str], list[list[Any]]]:
     """The positions and names of the columns, and the rows below them."""
-    filled = [number for number, row in enumerate(rows) if any(cell != "" for cell in row)]
-    first = options.header - 1 if options.header else (filled[0] if filled else 0)
+    filled = [number for number, row in enumerate(rows) if _is_filled(row)]
+    first = options.header - 1 if options.header else next(iter(filled), 0)
     if first not in filled:
         raise SourceError(f"row {first + 1} of the sheet must name the columns, and it is empty; state `header`")
-    body = [rows[number] for number in filled if number > first]
-    used = [at for at in range(len(rows[first])) if rows[first][at] != "" or any(row[at] != "" for row in body)]
-    nameless = [at for at in used if rows[first][at] == ""]
+    names, body = rows[first], [rows[number] for number in filled if number > first]
+    used = [at for at in range(len(names)) if _is_filled([names[at], *(row[at] for row in body)])]
+    nameless = [at for at in used if names[at] == ""]
     if nameless:
         raise SourceError(
             f"row {first + 1} of the sheet must name all columns, and column {nameless[0] + 1} has no name; add it, or "
             "state in which row the names are: `header = ...` in [file] of the policy, or --file header=..."
         )
-    return {at: _name(rows[first][at]) for at in used}, body
+    return {at: _name(names[at]) for at in used}, body
+
+
+def _is_filled(cells: list[Any]) -> bool:
+    return any(cell != "" for cell in cells)
 
 
 def _name(cell: Any) -> str:

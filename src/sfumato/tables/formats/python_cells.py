@@ -27,15 +27,11 @@ _KINDS: tuple[tuple[type | tuple[type, ...], str], ...] = (
 
 def column(name: str, cells: Sequence[Any]) -> pa.Array:
     """The cells of a column; empty ones are null, and so are words for missing values among numbers or dates."""
-    known = {_kind(cell) for cell in cells if cell is not None and cell != ""}
-    words = {cell.strip() for cell in cells if isinstance(cell, str) and cell}
-    if "text" in known and len(known) > 1 and words <= MISSING:
-        known -= {"text"}
-        cells = [None if isinstance(cell, str) else cell for cell in cells]
-    cells = [None if isinstance(cell, str) and not cell else cell for cell in cells]
+    cells = _without_words([None if cell == "" else cell for cell in cells])
+    known = {_kind(cell) for cell in cells if cell is not None}
     if not known:
         return pa.nulls(len(cells))
-    if known == {"times", "dates"}:
+    if known <= {"times", "dates"} and "times" in known:
         return _times([_time(cell) for cell in cells])
     if len(known) > 1 and known <= {"text", "numbers", "truth values"}:
         return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
@@ -44,10 +40,16 @@ def column(name: str, cells: Sequence[Any]) -> pa.Array:
             f"a column must hold values of one kind, and {name!r} holds {' and '.join(sorted(known))}; correct the "
             "cells of the rarer kind"
         )
-    [kind] = known
-    if kind == "numbers":
-        return _numbers(cells)
-    return _times(cells) if kind == "times" else pa.array(cells)
+    return _numbers(cells) if known == {"numbers"} else pa.array(cells)
+
+
+def _without_words(cells: Sequence[Any]) -> Sequence[Any]:
+    """The cells without words for missing values, if there are others than words."""
+    words = {cell.strip() for cell in cells if isinstance(cell, str)}
+    others = any(cell is not None and not isinstance(cell, str) for cell in cells)
+    if not (words and others and words <= MISSING):
+        return cells
+    return [None if isinstance(cell, str) else cell for cell in cells]
 
 
 def _kind(cell: Any) -> str:
