@@ -14,7 +14,7 @@ ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 BLOCKED = [
     *("argon2", "duckdb", "distributed", "dask", "fastapi", "fsspec", "httpx2", "jinja2", "matplotlib"),
-    *("prometheus_client", "psycopg", "pyspark", "structlog", "uvicorn"),
+    *("prometheus_client", "psycopg", "pyreadstat", "pyspark", "python_calamine", "structlog", "uvicorn", "xlsxwriter"),
 ]
 
 COMMANDS = {
@@ -29,6 +29,10 @@ COMMANDS = {
     "status --vault postgresql://example.org/x": ("driver", "postgres"),
     "init --store s3://bucket/x": ("fsspec", "remote"),
     "release s3://bucket/in.parquet out.parquet --policy p.toml --key-file k --level 0.5": ("fsspec", "remote"),
+    "release in.parquet out.xlsx --policy p.toml --key-file k --level 0.5": ("python_calamine", "files"),
+    "release in.parquet out.sav --policy p.toml --key-file k --level 0.5": ("pyreadstat", "files"),
+    "suggest book.xlsx": ("python-calamine", "files"),
+    "suggest survey.dta": ("pyreadstat", "files"),
     "release lake out --policy p.toml --key-file k --level 0.5 --engine dask": ("dask", "dask"),
     "release lake out --policy p.toml --key-file k --level 0.5 --engine spark": ("pyspark", "spark"),
 }
@@ -43,6 +47,8 @@ import sfumato as sf
 from sfumato.cli import main
 table = pa.table({{"x": np.arange(50.0), "y": np.arange(50.0) ** 2}})
 pq.write_table(table, "in.parquet")
+for name in ("book.xlsx", "survey.dta"):
+    open(name, "w").write("x")
 open("p.toml", "w").write('dataset = "d"\\n[levels]\\na = 0.5\\n[columns]\\nx = "rotation"\\ny = "rotation"\\n')
 policy = sf.Policy.loads('dataset = "d"\\n[levels]\\na = 0.5\\n[columns]\\nx = "gaussian"\\ny = "gaussian"\\n')
 sf.Key.generate().save("k")

@@ -127,12 +127,15 @@ def _of_table(
     engine: Engine,
     as_json: bool,
 ) -> None:
+    from sfumato.release.files import check_target
 
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting")
         if form is None:
             source = _stated_policy(policy_path, scheme_path).source(table)
             _check_engine(source, out, engine)
+            if not _to_folder(source, out):
+                check_target(source, Path(out))
             scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
             stage("perturbing", source.rows)
             manifest = _written(scheme, source, out, level, secret, engine, advance)

@@ -73,6 +73,7 @@ def key_new(path: Path, as_json: bool) -> None:
     type=float,
     help="The largest share of any column that an attack may recover, such as 0.5: sets the levels.",
 )
+@click.option("--ask", is_flag=True, help="Ask about each column: Enter accepts what is suggested.")
 @click.option(
     "--map", "map_path", type=click.Path(path_type=Path), help="Write a risk-utility map of the draft, an HTML page."
 )
@@ -86,6 +87,7 @@ def suggest(
     plain_noise: bool,
     policy_path: Path | None,
     limit: float | None,
+    ask: bool,
     map_path: Path | None,
     as_json: bool,
 ) -> None:
@@ -105,6 +107,9 @@ def suggest(
     file = FileOptions.parse(stated)
     drafted = partial(draft, table, dataset=name, plain_noise=plain_noise or _plain_columns(targets), file=file)
     text = drafted()
+    if ask:
+        drafted = partial(drafted, roles=_asked(text))
+        text = drafted()
     levels = _levels(Policy.loads(text), table, targets, limit, as_json)
     if levels:
         text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
@@ -114,6 +119,20 @@ def suggest(
         click.echo(text, nl=False)
         return
     _print_draft(table, text, output, levels, as_json)
+
+
+def _asked(text: str) -> dict[str, str]:
+    """The roles that somebody chooses at the terminal, column by column, with what is suggested and why."""
+    from sfumato.policy.roles import all_roles
+    from sfumato.release.policy import Policy
+
+    comments = {line.partition(":")[0][2:].strip('"'): line for line in text.splitlines() if line.startswith("# ")}
+    roles = [role for role in all_roles() if role not in ("adopted", "rotation", "projection")]
+    chosen = {}
+    for name, column in Policy.loads(text).columns.items():
+        click.echo(comments.get(name, f"# {name}"), err=True)
+        chosen[name] = click.prompt(name, default=column.role, type=click.Choice(roles), err=True)
+    return chosen
 
 
 def _levels(

@@ -230,11 +230,10 @@ def _odd_cells(array: pa.Array) -> str:
     """A hint where most cells of a text are numbers, and a few are not."""
     texts = array.drop_null()
     numbers = pc.match_substring_regex(texts, r"^\s*-?[0-9]+([.,][0-9]+)?\s*$")
-    share = pc.mean(numbers).as_py() or 0.0
-    if not 0.8 <= share < 1:
+    odd = texts.filter(pc.invert(numbers))
+    if not 0 < len(odd) <= 0.2 * len(texts):
         return ""
-    odd = texts.filter(pc.invert(numbers))[0].as_py()
     return (
-        f" {share:.1%} of its cells are numbers, and some are not, such as {odd[:20]!r}: correct them, or state them "
-        "as `missing` in [file]."
+        f" Most of its cells are numbers, and {len(odd):,} are not, such as {odd[0].as_py()[:20]!r}: correct them, or "
+        "state them as `missing` in [file]."
     )

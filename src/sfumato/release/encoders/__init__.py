@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import importlib
 from dataclasses import replace
 
 import pyarrow as pa
 
-from sfumato.errors import ReleaseError
+from sfumato.errors import ReleaseError, install_hint
 from sfumato.release.encoders.columnar import Arrow, ArrowStream, Orc, Parquet
 from sfumato.release.encoders.encoder import Encoder
 from sfumato.release.encoders.text import Csv, DialectCsv, Gzip, JsonLines
@@ -18,10 +19,23 @@ WRITTEN = ("parquet", "csv", "tsv", "arrow", "orc", "json lines", "excel", "spss
 """The formats of files that a copy can have."""
 
 
+_NEEDED = {
+    "excel": ("python_calamine", "xlsxwriter"),
+    "spss": ("polars", "pyreadstat"),
+    "stata": ("polars", "pyreadstat"),
+}
+"""What is needed to write a format and to read it back."""
+
+
 def check_written(file_format: str) -> None:
-    """Refuse a format that can be read alone."""
+    """Refuse a format that can be read alone, or that needs what is not installed."""
     if file_format not in WRITTEN:
         raise ReleaseError(f"a copy is written as {', '.join(WRITTEN)}, not as {file_format}; choose another ending")
+    for module in _NEEDED.get(file_format, ()):
+        try:
+            importlib.import_module(module)
+        except ImportError:
+            raise ReleaseError(f"to write {file_format}, {module} is needed; {install_hint('files')}") from None
 
 
 def encoder(file_format: str, schema: pa.Schema, draft: Manifest) -> Encoder:

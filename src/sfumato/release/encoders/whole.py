@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
-from sfumato.errors import ReleaseError, SfumatoError, install_hint
+from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.release.encoders.encoder import Encoder
 from sfumato.release.manifest import Manifest
 from sfumato.tables.labels import label_of, labels_of
@@ -79,11 +79,8 @@ class Excel(_Whole):
     ending, what = ".xlsx", "an Excel workbook"
 
     def _written(self, table: pa.Table) -> bytes:
-        try:
-            import xlsxwriter  # noqa: PLC0415 - an extra
-            from xlsxwriter.worksheet import Worksheet  # noqa: PLC0415
-        except ImportError:
-            raise ReleaseError(f"workbooks need xlsxwriter; {install_hint('files')}") from None
+        import xlsxwriter  # noqa: PLC0415 - an extra, which was checked
+        from xlsxwriter.worksheet import Worksheet  # noqa: PLC0415
 
         class Exact(Worksheet):  # type: ignore[misc] # it has no types
             """Writes all digits of a number, of which the format itself has no limit."""
@@ -135,11 +132,9 @@ class StatisticsFile(_Whole):
         self.ending, self.what = {"spss": (".sav", "an SPSS file"), "stata": (".dta", "a Stata file")}[file_format]
 
     def _written(self, table: pa.Table) -> bytes:
-        try:
-            import polars as pl  # noqa: PLC0415 - an extra
-            import pyreadstat  # noqa: PLC0415
-        except ImportError:
-            raise ReleaseError(f"SPSS and Stata files need pyreadstat and polars; {install_hint('files')}") from None
+        import polars as pl  # noqa: PLC0415 - an extra, which was checked
+        import pyreadstat  # noqa: PLC0415
+
         columns = [f.with_type(pa.int8()) if types.is_boolean(f.type) else f for f in self._schema]
         frame = pl.from_arrow(table.cast(pa.schema(columns)))
         labels = {f.name: labels_of(f) for f in self._schema if labels_of(f)}

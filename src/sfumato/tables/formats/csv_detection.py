@@ -236,7 +236,7 @@ def _convention(columns: dict[ColumnShapes, set[str]], separator: str, options: 
     decided = Counter(sign for found in signs.values() if len(found) == 1 for sign in found)
     if not decided and separator == ";" and not options.decimal:
         _refuse_unclear(signs)
-    decimal = max(decided, key=lambda sign: (decided[sign], sign == "."), default=options.decimal or ".")
+    decimal = max(decided, key=lambda sign: (decided[sign], sign == "."), default=allowed[0][0])
     return _most_fitting([pair for pair in allowed if pair[0] == decimal], readings.values())
 
 
