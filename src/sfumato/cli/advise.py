@@ -6,12 +6,12 @@ from pathlib import Path
 
 import click
 
-from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
 from sfumato.pages.svg import figure_class
 
 
 @click.command()
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=TableName())
 @click.option(
     "--policy",
     "policy_path",
@@ -21,7 +21,7 @@ from sfumato.pages.svg import figure_class
 )
 @click.option("--picture", type=click.Path(path_type=Path), help="Draw the risk as a figure in this file (.svg).")
 @as_json_option
-def advise(table: Path, policy_path: Path, picture: Path | None, as_json: bool) -> None:
+def advise(table: Path | str, policy_path: Path, picture: Path | None, as_json: bool) -> None:
     """Assess the re-identification risk of a rotated or projected copy of TABLE before it is released.
 
     The attacker knows some original records, or has a sample of the same population.

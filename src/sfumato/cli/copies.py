@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
 from sfumato.cli.vault_options import connect_service
 
 if TYPE_CHECKING:
@@ -151,9 +151,9 @@ def adopt(
 
 
 @click.command()
-@click.argument("copy", type=click.Path(path_type=Path))
+@click.argument("copy", type=TableName())
 @as_json_option
-def show(copy: Path, as_json: bool) -> None:
+def show(copy: Path | str, as_json: bool) -> None:
     """Verify that a copy is unaltered, and describe its columns, its guarantees and their limits."""
     from sfumato.release.manifest import Manifest
 
@@ -163,16 +163,16 @@ def show(copy: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("copy", type=click.Path(path_type=Path))
+@click.argument("copy", type=TableName())
 @click.option("--signer", help="The public key of the vault that must have signed the copy, or a file with that key.")
 @click.option("--succession", help="The signature with which that key named the one that replaced it (`rekey`).")
 @as_json_option
-def check(copy: Path, signer: str | None, succession: str | None, as_json: bool) -> None:
+def check(copy: Path | str, signer: str | None, succession: str | None, as_json: bool) -> None:
     """Verify the certificate of a copy, and describe its guarantees; or verify a sign-off pack. No secret is needed."""
     from sfumato.release.certificate import check as check_certificate
     from sfumato.vault.sign_off import check_report, is_report
 
-    if is_report(copy):
+    if isinstance(copy, Path) and is_report(copy):
         key = check_report(copy, signer)
         advice = "" if signer else " Compare that key with the one that the owner told you, or name it with --signer."
         print_result({"signer": key}, as_json, f"The sign-off pack is as {key} signed it.{advice}", "sfumato log")

@@ -8,12 +8,12 @@ from typing import Any
 import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
-from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
 from sfumato.pages.svg import figure_class
 
 
 @click.command()
-@click.argument("copy", type=click.Path(path_type=Path))
+@click.argument("copy", type=TableName())
 @click.argument("question", required=False)
 @click.option("--describe", is_flag=True, help="Describe the original as far as the copy allows (the default).")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write a report with figures here (.html).")
@@ -41,7 +41,7 @@ from sfumato.pages.svg import figure_class
 @engine_options
 @as_json_option
 def mine(
-    copy: Path,
+    copy: Path | str,
     question: str | None,
     describe: bool,
     output: Path | None,
@@ -72,7 +72,12 @@ def mine(
             stage("answering")
             answer = ask(copy, question, tables=_others(tables), confidence=confidence, method=method)
         else:
-            description = _describe(with_engine(engine, copy) if copy.is_dir() else copy, confidence, output, stage)
+            description = _describe(
+                with_engine(engine, copy) if isinstance(copy, Path) and copy.is_dir() else copy,
+                confidence,
+                output,
+                stage,
+            )
     if question is not None:
         print_result(
             {"answer": answer.to_pylist(), "method": _method(answer)},

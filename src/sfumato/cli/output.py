@@ -17,6 +17,23 @@ from sfumato.serialization import json_safe
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 
 
+class TableName(click.ParamType[Any]):
+    """A table: the path of a file or a folder, or a URL of either or of a table in a database."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path | str:  # noqa: ARG002
+        """Keep a URL as it is."""
+        return str(value) if "://" in str(value) else Path(value)
+
+
+def table_stem(table: Path | str) -> str:
+    """A name for the dataset of a table: that of its file, or of its table in a database."""
+    if isinstance(table, Path):
+        return table.stem
+    return Path(table.rpartition("table=")[2].rpartition("/")[2]).stem or "table"
+
+
 class Group(click.Group):
     """A group of commands that reports a refusal in one sentence, with exit code 1."""
 

@@ -135,7 +135,7 @@ def _of_table(
             source = _stated_policy(policy_path, scheme_path).source(table)
             _check_engine(source, out, engine)
             if not _to_folder(source, out):
-                check_target(source, Path(out))
+                check_target(source, out)
             scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
             stage("perturbing", source.rows)
             manifest = _written(scheme, source, out, level, secret, engine, advance)
@@ -179,7 +179,7 @@ def _written(
     if _to_folder(source, out):
         return release_folder(scheme, source, out, level, secret, engine=engine, progress=advance)
     threads = engine.threads
-    return release_file(scheme, source, Path(out), level, secret, threads=threads, progress=advance)
+    return release_file(scheme, source, out, level, secret, threads=threads, progress=advance)
 
 
 def _read_by_spark(

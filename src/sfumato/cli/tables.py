@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, table_stem
 from sfumato.errors import PolicyError
 from sfumato.pages.svg import figure_class
 
@@ -43,7 +43,7 @@ def key_new(path: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=TableName())
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the draft here instead of printing it.")
 @click.option("--dataset", help="The name of the dataset; by default that of the file.")
 @click.option(
@@ -79,7 +79,7 @@ def key_new(path: Path, as_json: bool) -> None:
 )
 @as_json_option
 def suggest(
-    table: Path,
+    table: Path | str,
     output: Path | None,
     dataset: str | None,
     targets: tuple[str, ...],
@@ -103,7 +103,7 @@ def suggest(
             raise click.UsageError("--policy is calibrated to a --target; name one, and leave out --limit and --map")
         _print_levels(_calibrated(Policy.load(policy_path), table, targets, as_json), as_json)
         return
-    name = dataset or table.stem
+    name = dataset or table_stem(table)
     file = FileOptions.parse(stated)
     drafted = partial(draft, table, dataset=name, plain_noise=plain_noise or _plain_columns(targets), file=file)
     text = drafted()
@@ -136,14 +136,14 @@ def _asked(text: str) -> dict[str, str]:
 
 
 def _levels(
-    policy: Policy, table: Path, targets: tuple[str, ...], limit: float | None, as_json: bool
+    policy: Policy, table: Path | str, targets: tuple[str, ...], limit: float | None, as_json: bool
 ) -> list[CalibratedLevel]:
     """The highest level for each target, and for the limit."""
     levels = _calibrated(policy, table, targets, as_json) if targets else []
     return levels if limit is None else [*levels, _within_limit(policy, table, limit, as_json)]
 
 
-def _within_limit(policy: Policy, table: Path, limit: float, as_json: bool) -> CalibratedLevel:
+def _within_limit(policy: Policy, table: Path | str, limit: float, as_json: bool) -> CalibratedLevel:
     """The highest level within a limit, as that of a target for the column that sets it."""
     from sfumato.audit.calibration import CalibratedLevel
     from sfumato.audit.risk_utility import STEPS, highest_within
@@ -163,7 +163,7 @@ def _within_limit(policy: Policy, table: Path, limit: float, as_json: bool) -> C
     return CalibratedLevel(point.fidelity, result, point.sentence(limit))
 
 
-def _write_map(text: str, table: Path, path: Path, as_json: bool) -> None:
+def _write_map(text: str, table: Path | str, path: Path, as_json: bool) -> None:
     """Draw the draft beside the other way to perturb the same table."""
     from sfumato.audit.risk_utility import FIDELITIES, mechanisms, risk_utility_map
     from sfumato.audit.risk_utility_page import page
@@ -188,7 +188,9 @@ def _plain_columns(targets: tuple[str, ...]) -> set[str]:
     return {target.column for target in parsed if target.measure not in MECHANISMS["copula"].measures}
 
 
-def _print_draft(table: Path, text: str, output: Path | None, levels: list[CalibratedLevel], as_json: bool) -> None:
+def _print_draft(
+    table: Path | str, text: str, output: Path | None, levels: list[CalibratedLevel], as_json: bool
+) -> None:
     """Write a draft to its file, if there is one, and print what it contains."""
     from sfumato.release.policy import Policy
     from sfumato.tables.atomic import write_text
@@ -204,7 +206,7 @@ def _print_draft(table: Path, text: str, output: Path | None, levels: list[Calib
     print_result(data, as_json, "\n".join(lines), next_step)
 
 
-def _calibrated(policy: Policy, table: Path, targets: tuple[str, ...], as_json: bool) -> list[CalibratedLevel]:
+def _calibrated(policy: Policy, table: Path | str, targets: tuple[str, ...], as_json: bool) -> list[CalibratedLevel]:
     """The highest level that meets each target."""
     from sfumato.audit.calibration import MAX_TRIALS, calibrate
     from sfumato.policy.targets import Target

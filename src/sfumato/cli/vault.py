@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import as_json_option, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, print_result, progress
 from sfumato.cli.vault_options import (
     key_option,
     local_vault,
@@ -61,7 +61,7 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 
 
 @click.command()
-@click.argument("table", type=_FILE)
+@click.argument("table", type=TableName())
 @click.option("--policy", "policy_path", type=_FILE, required=True, help="The policy file.")
 @click.option(
     "--trace", "traced", is_flag=True, help="Fingerprint the copies of each recipient, so that a leak can be traced."
@@ -70,7 +70,7 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 @vault_options
 @as_json_option
 def add(
-    table: Path,
+    table: Path | str,
     policy_path: Path,
     traced: bool,
     accept_overlap: str | None,
@@ -92,7 +92,7 @@ def add(
 
 @click.command()
 @click.argument("dataset")
-@click.argument("table", type=_FILE)
+@click.argument("table", type=TableName())
 @click.option(
     "--replace", is_flag=True, help="Accept a TABLE that lacks, or without an id column moves, over 5 % of the records."
 )
@@ -101,7 +101,7 @@ def add(
 @as_json_option
 def update(
     dataset: str,
-    table: Path,
+    table: Path | str,
     replace: bool,
     accept_overlap: str | None,
     location: str,
@@ -120,12 +120,12 @@ def update(
 
 @click.command()
 @click.argument("dataset")
-@click.argument("table", type=_FILE)
+@click.argument("table", type=TableName())
 @_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
 def append(
-    dataset: str, table: Path, accept_overlap: str | None, location: str, key_path: Path | None, as_json: bool
+    dataset: str, table: Path | str, accept_overlap: str | None, location: str, key_path: Path | None, as_json: bool
 ) -> None:
     """Add the next version of a DATASET: its current records and the rows of TABLE, which are new ones."""
     vault = open_vault(location, key_path)

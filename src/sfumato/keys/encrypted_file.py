@@ -16,7 +16,7 @@ import threading
 from collections import OrderedDict
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import IO, Any, Self, cast
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -211,9 +211,14 @@ class Spill:
         self.writer = EncryptedWriter(self._file, self._cipher)
 
     def reader(self) -> EncryptedReader:
-        """What was written, from its start; nothing more can be written."""
+        """What was written, from its start; nothing more can be written, and the file is closed with the reader."""
         self.writer.close()
         return EncryptedReader(self._file, self._cipher, "a temporary file")
+
+    def another_reader(self) -> EncryptedReader:
+        """What was written, from its start, to be read again later; one at a time."""
+        self.writer.close()
+        return EncryptedReader(cast("IO[bytes]", _Kept(self._file)), self._cipher, "a temporary file")
 
     def close(self) -> None:
         """Forget the file."""
@@ -224,6 +229,16 @@ class Spill:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class _Kept:
+    """A file that stays open when a reader of it is closed."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self.seek, self.readinto = file.seek, file.readinto  # type: ignore[attr-defined]
+
+    def close(self) -> None:
+        """Leave the file open."""
 
 
 _buffers = threading.local()

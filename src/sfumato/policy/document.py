@@ -29,11 +29,12 @@ import tomli_w
 from sfumato.errors import LevelError, PolicyError, nearest
 from sfumato.levels import Ladder, Level
 from sfumato.mechanisms import MECHANISMS, Mechanism
-from sfumato.models.unchanged import PUBLIC
+from sfumato.models.unchanged import IDENTIFIER, PUBLIC
 from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
 from sfumato.serialization import load_toml
+from sfumato.tables.database import is_database
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.row_order import KEEP, SECRET
 from sfumato.tables.source import Source
@@ -168,6 +169,11 @@ class PolicyDocument:
 
     def source(self, table: Any, schema: pa.Schema | None = None) -> Source:
         """The table, read from its file as the policy states; a schema gives the types of text."""
+        if is_database(table) and not self.options(IDENTIFIER):
+            raise PolicyError(
+                "the rows of a table in a database have no order, so that records must be identified; give a column "
+                "the role id, or their noise would be drawn again at every release and could be averaged"
+            )
         return Source.of(table, schema, self.file)
 
     def dumps(self) -> str:

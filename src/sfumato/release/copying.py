@@ -9,6 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from sfumato.release.encoders import encoder
+from sfumato.release.encoders.encoder import Encoder
 from sfumato.release.gate import Clearance
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.perturbation import perturb_table
@@ -20,14 +21,14 @@ Progress = Callable[[int], None]
 
 
 class CopyStream:
-    """The bytes of a copy: iterate over it once; then its manifest is there."""
+    """The bytes of a copy in a format, or of an encoder: iterate over it once; then its manifest is there."""
 
     manifest: Manifest
 
     def __init__(
         self,
         clearance: Clearance[Source],
-        file_format: str,
+        encoding: str | Callable[[pa.Schema], Encoder],
         *,
         part_of: Manifest | None = None,
         threads: int | None = None,
@@ -40,7 +41,8 @@ class CopyStream:
         if part_of is not None:  # made by a worker, whose key is that of the dataset alone
             draft = replace(draft, key=part_of.key, scheme=part_of.scheme)
         self._draft = clearance.issuer.begin(draft) if clearance.issuer else draft
-        self._encoder = encoder(file_format, layout.schema(schema), self._draft)
+        shown = layout.schema(schema)
+        self._encoder = encoder(encoding, shown, self._draft) if isinstance(encoding, str) else encoding(shown)
 
     def __iter__(self) -> Iterator[bytes]:
         cleared, rows, digests = self._clearance, 0, []

@@ -25,6 +25,7 @@ from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
 from sfumato.serialization import check_types
 from sfumato.tables import content_digest
+from sfumato.tables.database import is_database, read_manifest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.partitioned import Part
 from sfumato.tables.readers import format_of
@@ -90,7 +91,9 @@ class Manifest:
 
     @classmethod
     def of(cls, copy: Any) -> Manifest:
-        """The manifest of a copy: a pyarrow table or schema, or the path of a file."""
+        """The manifest of a copy: a pyarrow table or schema, the path of a file, or the URL of a database's table."""
+        if is_database(copy):
+            return cls._of_database(copy)
         if isinstance(copy, str | Path):
             return cls._of_folder(str(copy)) if is_folder(copy) else cls._of_file(Path(copy))
         schema = getattr(copy, "schema", copy)
@@ -99,6 +102,15 @@ class Manifest:
             raise ManifestError(
                 "a copy must carry its manifest in its metadata, and this table has none; give the file or the pyarrow "
                 "table as it was released (a data frame loses the manifest), or ask for the manifest"
+            )
+        return cls.loads(found)
+
+    @classmethod
+    def _of_database(cls, uri: str) -> Manifest:
+        found = read_manifest(uri)
+        if found is None:
+            raise ManifestError(
+                "a copy in a database must have its manifest in the table sfumato_manifests; ask for it"
             )
         return cls.loads(found)
 

@@ -94,16 +94,16 @@ def _of_format(kind: str, opened: Open, schema: pa.Schema | None, options: FileO
     if kind in ("csv", "tsv"):
         return read_csv(opened, schema, options)
     if kind in ("excel", "workbook"):
-        return _with_types(read_excel(opened, options), schema)
+        return with_types(read_excel(opened, options), schema)
     if kind in READERS:
-        return _with_types(read_statistics_file(opened, kind), schema)
+        return with_types(read_statistics_file(opened, kind), schema)
     if kind == "json lines":
         return read_json_lines(opened, schema)
     return {"parquet": read_parquet, "arrow": read_arrow, "orc": read_orc}[kind](opened)
 
 
-def _with_types(reader: TableReader, schema: pa.Schema | None) -> TableReader:
-    """The rows with the types of a schema, which a workbook or a statistics file does not keep."""
+def with_types(reader: TableReader, schema: pa.Schema | None) -> TableReader:
+    """The rows with the types of a schema, which a workbook, a statistics file or a database does not keep."""
     if schema is None:
         return reader
     known = {field.name: field.type.value_type if types.is_dictionary(field.type) else field.type for field in schema}

@@ -17,12 +17,13 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.errors import SourceError
+from sfumato.tables.database import is_database, read_database
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.formats import BATCH, TableReader
 from sfumato.tables.formats.columnar import without_views
 from sfumato.tables.partitioned import Part, parts_of, rows_of
-from sfumato.tables.readers import TableFile, brief, read_file, read_opened
+from sfumato.tables.readers import TableFile, brief, read_file, read_opened, with_types
 
 RESERVED = "sfumato."
 """The start of the names of columns that carry row numbers and sort keys while a copy is made."""
@@ -48,14 +49,18 @@ class Source:
     def of(cls, table: Any, schema: pa.Schema | None = None, options: FileOptions = NOTHING_STATED) -> Source:
         """A source from a path, a `TableFile`, or anything with `__arrow_c_stream__` (pyarrow, pandas, polars, ...).
 
-        A path may be a folder of files, nested or not, and either may be a URL that fsspec knows. A schema gives the
+        A path may be a folder of files, nested or not, either may be a URL that fsspec knows, or the URL of a table in
+        a database. A schema gives the
         types of a text file, which has none of its own; options state what the content of a file does not tell.
         """
         if isinstance(table, Source):
             return table
         if isinstance(table, Part):
             return cls._read(table.reader(), table.uri, start=table.start)
-        if isinstance(table, str | Path):
+        if is_database(table):
+            read = read_database(table)
+            source = cls._read(read if schema is None else with_types(read, schema))
+        elif isinstance(table, str | Path):
             parts = parts_of(table, schema, options) if is_folder(table) else ()
             source = cls._read(_chained(parts) if parts else read_file(table, schema, options), table, parts)
         elif isinstance(table, TableFile):
