@@ -132,11 +132,35 @@ NATIONAL = [
 
 MISSING = [
     File("empty-cells.csv", text("a,b\n1,x\n,\n3,y\n"), {"a": [1, None, 3], "b": ["x", None, "y"]}, normal=True),
-    File("r.csv", text('a,b\n1,x\nNA,NA\n3,"NA"\n'), {"a": [1, None, 3], "b": ["x", None, "NA"]}),
+    File("r.csv", text('a,b\n1,x\nNA,NA\n3,"NA"\n'), {"a": [1, None, 3], "b": ["x", "NA", "NA"]}, normal=True),
+    File(
+        "r-stated.csv",
+        text('a,b\n1,x\nNA,NA\n3,"NA"\n'),
+        {"a": [1, None, 3], "b": ["x", None, "NA"]},
+        options={"missing": ["NA"]},
+        normal=True,
+    ),
+    File(
+        "strand.csv", text("strand,score\n+,1.5\n-,2.5\n+,-\n"), {"strand": ["+", "-", "+"], "score": [1.5, 2.5, None]}
+    ),
+    File(
+        "age-99.csv",
+        text("age,n\n99,1\n34,999\n"),
+        {"age": [None, 34], "n": [1, 999]},
+        options={"missing": ["99"]},
+        normal=True,
+    ),
+    File("spaced-words.csv", text('a,n\n1,1\n NA,2\n"NA",3\n'), {"a": [1, None, None], "n": [1, 2, 3]}, normal=True),
     File("question-signs.csv", text("a,b\n1.5,x\n?,y\n"), {"a": [1.5, None], "b": ["x", "y"]}),
     File("stata-dots.csv", text("a,b\n1,x\n.,y\n"), {"a": [1, None], "b": ["x", "y"]}),
     File("excel-errors.csv", text("a;b\n1,5;x\n#N/A;y\n"), {"a": [1.5, None], "b": ["x", "y"]}),
-    File("codes.csv", text("a,b\n1,x\n-99,y\n"), {"a": [1, None], "b": ["x", "y"]}, options={"missing": ["-99"]}),
+    File(
+        "codes.csv",
+        text("a,b\n1,x\n-99,y\n"),
+        {"a": [1, None], "b": ["x", "y"]},
+        options={"missing": ["-99"]},
+        normal=True,
+    ),
     File("namibia.csv", text("country,n\nNA,1\nDE,2\n"), {"country": ["NA", "DE"], "n": [1, 2]}, normal=True),
 ]
 
@@ -176,6 +200,56 @@ CODES = [
     File("single-quotes.csv", text("'a','b'\n'x,y',1\n'it''s',2\n"), {"a": ["x,y", "it's"], "b": [1, 2]}, normal=True),
     File("truth.csv", text("a,b\ntrue,1\nfalse,2\n"), {"a": [True, False], "b": [1, 2]}, normal=True),
 ]
+
+HOSTILE = [
+    File("zero-led.csv", text("p;q\n0.125;1\n0.250;2\n"), {"p": [0.125, 0.25], "q": [1, 2]}, normal=True),
+    File("zero-led.tsv", text("p\tq\n0,125\t1\n0,250\t2\n"), {"p": [0.125, 0.25], "q": [1, 2]}, normal=True),
+    File("product-codes.csv", text("code,n\n1E5,1\n2E7,2\n"), {"code": ["1E5", "2E7"], "n": [1, 2]}, normal=True),
+    File(
+        "padded-decimals.csv",
+        text("code,n\n01.10,1\n02.20,2\n"),
+        {"code": ["01.10", "02.20"], "n": [1, 2]},
+        normal=True,
+    ),
+    File(
+        "many-digits.csv",
+        text("a,b\n123456789012345678,1\n1.5,2\n"),
+        {"a": ["123456789012345678", "1.5"], "b": [1, 2]},
+        normal=True,
+    ),
+    File("spaced-numbers.csv", text("tel;n\n123 456;1\n234 567;2\n"), {"tel": ["123 456", "234 567"], "n": [1, 2]}),
+    File(
+        "comma-in-names.csv",
+        text("Name, Vorname;Alter\nMeier, Hans;34\nKunz, Eva;35\n"),
+        {"Name, Vorname": ["Meier, Hans", "Kunz, Eva"], "Alter": [34, 35]},
+    ),
+    File(
+        "upper-encoding.csv",
+        text("a;b\nx;1,5\ny;2,5\n", "utf-16"),
+        {"a": ["x", "y"], "b": [1.5, 2.5]},
+        options={"encoding": "UTF-16"},
+    ),
+    File(
+        "stated-months.csv",
+        text("d;n\n01.02.2026;1\n03.04.2026;2\n"),
+        {"d": [D(2026, 1, 2), D(2026, 3, 4)], "n": [1, 2]},
+        options={"dates": "month first"},
+    ),
+    File(
+        "instants.jsonl",
+        text('{"d": "2020-01-01", "t": "2020-01-01T10:00:00+02:00"}\n'),
+        {"d": [D(2020, 1, 1)], "t": [dt.datetime(2020, 1, 1, 8, tzinfo=dt.UTC)]},
+        normal=True,
+    ),
+    File("spaced-names.xlsx", sheet([["a", " b"], [1, 2], [3, 4]]), {"a": [1, 3], " b": [2, 4]}),
+    File(
+        "stated-missing.xlsx",
+        sheet([["a", "plz"], [-99, 1067], [3, 80331]]),
+        {"a": [None, 3], "plz": ["1067", "80331"]},
+        options={"missing": ["-99"], "text": ["plz"]},
+    ),
+]
+"""Found by somebody who tried to have files misread."""
 
 DATES = [
     File(
@@ -281,6 +355,32 @@ OTHERS = [
 
 REFUSED = [
     File(
+        "mixed-signs.csv",
+        text("lat;temp\n52.520;1,5\n48.137;2,5\n"),
+        refused="'lat' could be before decimals or between",
+    ),
+    File("unclear.tsv", text("w\tn\n71,250\t1\n60,125\t2\n"), refused="'w' could be before decimals or between"),
+    File(
+        "unrelated-dates.csv",
+        text("a,d\n31.12.2026,01/02/2026\n30.11.2026,03/04/2026\n"),
+        refused="'d' could have the day",
+    ),
+    File(
+        "contradicted.csv",
+        text("d,n\n01/13/2026,1\n03/04/2026,2\n"),
+        refused="as .file. states",
+        options={"dates": "day first"},
+    ),
+    File("no-such-minute.csv", text("d;n\n01.02.2026 10:10:61;1\n"), refused="there is no day 01.02.2026 10:10:61"),
+    File(
+        "mixed-encodings.csv",
+        lambda path: path.write_bytes(b"a,b\n\xc3\xbc,1\n\xfc,2\n"),
+        refused="UTF-8 in some cells",
+    ),
+    File("latin.jsonl", text('{"a": "ü"}\n', "latin-1"), refused="could not be read"),
+    File("same-signs.csv", text("a\n1\n"), refused="must be different", options={"separator": '"'}),
+    File("unknown-text.xlsx", sheet([["a"], [1]]), refused="must name columns", options={"text": ["b"]}),
+    File(
         "unclear-dates.csv",
         text("seen,n\n01/02/2026,1\n03/04/2026,2\n"),
         refused="could have the day or the month first.*--file dates=",
@@ -309,4 +409,4 @@ REFUSED = [
     File("notes.docx", text("x"), refused="must end in one of"),
 ]
 
-READ = [*NATIONAL, *MISSING, *CODES, *DATES, *WORKBOOKS, *OTHERS]
+READ = [*NATIONAL, *MISSING, *CODES, *HOSTILE, *DATES, *WORKBOOKS, *OTHERS]

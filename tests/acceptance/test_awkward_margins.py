@@ -70,7 +70,7 @@ def test_everything_that_is_done_with_a_copy(tmp_path: Path) -> None:
     policy = sf.Policy.loads(text_of)
     scheme = policy.fit(table)
     copies = {level: scheme.release(table, level, KEY) for level in ("internal", "public")}
-    found = audit(table, copies)
+    found = audit(scheme.arranged(table, KEY), copies)
     assert found.soundness.sound
     assert not found.disclosed_columns  # a constant is no disclosure
     assert "the values themselves" in text(found)

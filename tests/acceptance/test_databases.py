@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import SfumatoError
 from sfumato.mining import ask
-from sfumato.tables.database import MANIFESTS, DatabaseTable
+from sfumato.tables.database import DatabaseTable
 from sfumato.tables.source import Source
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -81,7 +81,7 @@ def test_a_copy_in_a_database_is_the_copy_of_a_file(database: str, tmp_path: Pat
     assert manifest.digest == sf.release_file(scheme, original, tmp_path / "copy.parquet", "partner", KEY).digest
     sf.Manifest.of(copy).verify(copy)
     assert sf.release_file(scheme, original, copy, "partner", KEY) == manifest  # it replaces the earlier one
-    assert values(database, f"select count(*) from {MANIFESTS}") == [(1,)]
+    assert values(database, "select count(*) from sfumato_manifests") == [(1,)]
     assert (
         ask(copy, "select avg(age) v from t").to_pylist()
         == ask(tmp_path / "copy.parquet", "select avg(age) v from t").to_pylist()
@@ -114,7 +114,8 @@ def test_types_of_postgresql(postgres: Server) -> None:
     uri = postgres.database()
     with DatabaseTable.of(f"{uri}?table=x").cursor() as cursor:
         cursor.execute(
-            'create table "Odd Names" (id bigint, n numeric(10,2), m numeric, u uuid, j jsonb, t timestamptz, c char(2))'
+            'create table "Odd Names" (id bigint, n numeric(10,2), m numeric, u uuid, j jsonb, '
+            "t timestamptz, c char(2))"
         )
         cursor.execute(
             "insert into \"Odd Names\" values (1, 1.50, 2.25, 'a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11', '{}', "

@@ -78,3 +78,30 @@ def _cells(path: Path, encoding: str) -> list[list[str]]:
     text = path.read_bytes().decode(encoding)
     dialect = csv.Sniffer().sniff(text.splitlines()[0], ",;\t|")
     return list(csv.reader(io.StringIO(text), dialect))
+
+
+@pytest.mark.parametrize("padding", range(0, 40, 4))
+def test_lines_within_cells_are_not_divided(tmp_path: Path, padding: int) -> None:
+    """In a file of several megabytes, wherever a block of the parser ends."""
+    lines = (f'{i},"l{i} {"x" * (padding if i == 0 else 10)}\nyyyy, yyyyyyyyyyyyyyyyyyyy"\n' for i in range(30_000))
+    (tmp_path / "in.csv").write_text("n,note\n" + "".join(lines))
+    table = read(tmp_path / "in.csv", File("in.csv", lambda _: None))
+    assert table["n"].to_pylist() == list(range(30_000))
+
+
+def test_a_copy_with_tabs_of_a_german_file_is_read(tmp_path: Path) -> None:
+    (tmp_path / "in.csv").write_text("id;n\n1;1,5\n2;2,5\n")
+    policy = sf.Policy.loads('dataset = "d"\norder = "keep"\n[levels]\nl = 0.5\n[columns]\nid = "keep"\nn = "keep"')
+    sf.release_file(policy.fit(tmp_path / "in.csv"), tmp_path / "in.csv", tmp_path / "out.tsv", "l", KEY)
+    assert (tmp_path / "out.tsv").read_text() == "id\tn\n1\t1,5\n2\t2,5\n"
+    assert sf.read_copy(tmp_path / "out.tsv").to_pydict() == {"id": [1, 2], "n": [1.5, 2.5]}
+
+
+@pytest.mark.parametrize("ending", ["sav", "dta", "xlsx"])
+@pytest.mark.parametrize("value", [2**53 + 2, pa.scalar(0, pa.timestamp("us", "Europe/Berlin"))])
+def test_what_a_format_would_change_is_refused(tmp_path: Path, ending: str, value: object) -> None:
+    table = pa.table({"v": pa.array([value, value])})
+    policy = sf.Policy.loads('dataset = "d"\norder = "keep"\n[levels]\nl = 0.5\n[columns]\nv = "keep"')
+    with pytest.raises(SfumatoError, match="write Parquet or CSV"):
+        sf.release_file(policy.fit(table), table, tmp_path / f"out.{ending}", "l", KEY)
+    assert not list(tmp_path.iterdir())

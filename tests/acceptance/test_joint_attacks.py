@@ -23,8 +23,13 @@ ROWS = 12_000
 
 
 def attacked(table: pa.Table, fidelity: float) -> tuple[Evidence, Records]:
-    """A copy with plain noise as evidence, and the truth."""
-    policy = dataclasses.replace(sf.Policy.suggest(table, dataset="t", plain_noise=True), order="keep", digits=16)
+    """A copy with plain noise as evidence, each category replaced alone, and the truth."""
+    drafted = sf.Policy.suggest(table, dataset="t", plain_noise=True)
+    columns = {
+        name: dataclasses.replace(one, options={key: value for key, value in one.options.items() if key != "joint"})
+        for name, one in drafted.columns.items()
+    }
+    policy = dataclasses.replace(drafted, columns=columns, order="keep", digits=16)
     copy = policy.fit(table).release(table, fidelity, sf.Key.from_bytes(bytes(range(32))))
     manifest = Manifest.of(copy)
     return copy_evidence(copy, manifest), original_records(table, manifest.models)

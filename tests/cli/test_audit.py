@@ -188,7 +188,8 @@ def test_an_attack_on_scores_says_so(workspace: Path) -> None:
     ok("key", "new")
     arguments = ("release", "--policy", "policy.toml", "--key-file", "sfumato.key", "--level", "partner")
     ok(*arguments, "ward.parquet", "copy.parquet")
-    output = ok("attack", "llse", "copy.parquet", "--truth", "ward.parquet")
+    arranged = ("--arrange", "sfumato.key", "policy.toml")
+    output = ok("attack", "llse", "copy.parquet", "--truth", "ward.parquet", *arranged)
     assert "the normal scores were estimated, whose variance is about 1" in output
 
 

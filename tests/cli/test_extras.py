@@ -71,7 +71,15 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
         [sys.executable, "-c", script], cwd=folder, capture_output=True, text=True, check=True, timeout=120
     )
     made = {path.name for path in folder.iterdir() if path.is_file() or any(path.iterdir())}
-    assert made == {"copy.parquet", "copy.parquet.manifest.json", "in.parquet", "k", "p.toml"}
+    assert made == {
+        "copy.parquet",
+        "copy.parquet.manifest.json",
+        "in.parquet",
+        "k",
+        "p.toml",
+        "book.xlsx",
+        "survey.dta",
+    }
     found: list[object] = json.loads(done.stdout)
     return found
 

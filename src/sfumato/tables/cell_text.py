@@ -18,19 +18,26 @@ _GROUPS = 6
 
 def is_own_text(dialect: Dialect, name: str, kind: pa.DataType) -> bool:
     """Whether a dialect writes cells of this column in a way that Arrow does not read."""
+    if types.is_string(kind) or types.is_large_string(kind):
+        return False
     if name in dict(dialect.dates):
         return bool(types.is_date(kind) or types.is_timestamp(kind))
-    return name in dialect.grouped or (_is_number(kind) and dialect.decimal != ".")
+    words = name in dict(dialect.absent)
+    return words or name in dialect.grouped or (_is_number(kind) and dialect.decimal != ".")
 
 
 def read_cells(dialect: Dialect, name: str, cells: Any, kind: pa.DataType) -> Any:
     """Cells of a column, from text to a type."""
     trimmed = pc.utf8_trim_whitespace(cells)
+    words = dialect.words(name)
+    if words:
+        trimmed = pc.if_else(pc.is_in(trimmed, pa.array(words)), pa.scalar(None, pa.string()), trimmed)
     form = dict(dialect.dates).get(name)
     try:
         if form is not None:
             return _dates(trimmed, form, kind)
-        return _plain(dialect, trimmed).cast(kind)
+        number = _is_number(kind) or types.is_integer(kind)
+        return (_plain(dialect, name, trimmed) if number else trimmed).cast(kind)
     except pa.ArrowInvalid as error:
         raise SourceError(
             f"column {name!r} must hold {kind} throughout: {str(error).splitlines()[0]}; correct the cell, or state "
@@ -39,19 +46,20 @@ def read_cells(dialect: Dialect, name: str, cells: Any, kind: pa.DataType) -> An
 
 
 def _dates(cells: Any, form: str, kind: pa.DataType) -> Any:
-    """Dates of a format; strptime takes 30 February for a day in March, and this does not."""
-    read = pc.strptime(cells, format=form, unit=kind.unit if types.is_timestamp(kind) else "s")
-    before = re.split("%d", re.sub("%Y", "[0-9]{4}", re.sub("%m", "[0-9]{1,2}", form)))[0]
-    days = pc.struct_field(pc.extract_regex(cells, f"^{before}(?P<day>[0-9]{{1,2}})"), "day").cast(pa.int64())
-    if not pc.all(pc.equal(days, pc.day(read)), min_count=0).as_py():
-        wrong = cells.filter(pc.not_equal(days, pc.day(read)))[0]
-        raise pa.ArrowInvalid(f"there is no day {wrong}")
+    """Dates of a format; strptime takes 30 February for a day in March, and 10:61 for 11:01, and this does not."""
+    read = pc.strptime(cells, format=form, unit="s")
+    padded = cells
+    for _ in range(2):  # neighbours share the character between them
+        padded = pc.replace_substring_regex(padded, r"(^|[^0-9])([0-9])([^0-9]|$)", r"\10\2\3")
+    same = pc.and_(pc.equal(pc.strftime(read, format=form), padded), pc.greater(pc.year(read), 0))
+    if not pc.all(same, min_count=0).as_py():
+        raise pa.ArrowInvalid(f"there is no day {cells.filter(pc.invert(same))[0]}")
     return read.cast(kind)
 
 
-def _plain(dialect: Dialect, cells: Any) -> Any:
+def _plain(dialect: Dialect, name: str, cells: Any) -> Any:
     """Numbers without separators between thousands, and with a decimal point."""
-    if dialect.thousands:
+    if name in dialect.grouped:
         cells = pc.replace_substring(cells, dialect.thousands, "")
     return pc.replace_substring(cells, dialect.decimal, ".") if dialect.decimal != "." else cells
 
@@ -73,7 +81,7 @@ def write_cells(dialect: Dialect, name: str, cells: Any) -> Any:
     return text
 
 
-def quoted(dialect: Dialect, text: Any, kind: pa.DataType) -> Any:
+def quoted(dialect: Dialect, name: str, text: Any, kind: pa.DataType) -> Any:
     """Cells as they are in the file: quoted where they contain what has a meaning, and words for what is missing."""
     quote = dialect.quote
     special = "".join(re.escape(one) for one in (dialect.separator, quote, "\r", "\n"))
@@ -83,7 +91,7 @@ def quoted(dialect: Dialect, text: Any, kind: pa.DataType) -> Any:
     if pc.any(needs).as_py():
         doubled = pc.replace_substring(text, quote, quote * 2)
         text = pc.if_else(needs, pc.binary_join_element_wise(quote, doubled, quote, ""), text)
-    return pc.fill_null(text, dialect.missing[0])
+    return pc.fill_null(text, next(iter(dialect.words(name)), dialect.missing[0]))
 
 
 def _is_number(kind: pa.DataType) -> bool:

@@ -7,7 +7,6 @@ memory stays constant. A copy is written in one transaction, and its manifest in
 from __future__ import annotations
 
 import contextlib
-import importlib
 import uuid
 import weakref
 from collections.abc import Iterator
@@ -24,12 +23,7 @@ from sfumato.errors import SourceError, install_hint
 from sfumato.keys.encrypted_file import Spill
 from sfumato.tables.formats import TableReader
 
-_DRIVERS = {
-    "postgresql": "adbc_driver_postgresql.dbapi",
-    "postgres": "adbc_driver_postgresql.dbapi",
-    "sqlite": "adbc_driver_sqlite.dbapi",
-    "duckdb": "adbc_driver_duckdb.dbapi",
-}
+_SCHEMES = ("postgresql", "postgres", "sqlite", "duckdb")
 
 ROW = "sfumato_row"
 """The column of a copy that numbers its rows: a database has no order of its own."""
@@ -77,7 +71,7 @@ class DatabaseTable:
     def cursor(self) -> Iterator[Any]:
         """A cursor in a transaction, which is committed at the end and undone after an error."""
         try:
-            driver = importlib.import_module(_DRIVERS[self.scheme])
+            driver = _driver(self.scheme)
         except ImportError:
             raise SourceError(f"{self.scheme} tables need an ADBC driver; {install_hint('database')}") from None
         if not self.scheme.startswith("postgres") and not Path(self.location).parent.is_dir():
@@ -90,9 +84,24 @@ class DatabaseTable:
             raise SourceError(f"the database could not do it: {_brief(error)}") from None
 
 
+def _driver(scheme: str) -> Any:
+    """The ADBC driver of a kind of database."""
+    if scheme == "sqlite":
+        from adbc_driver_sqlite import dbapi as sqlite  # noqa: PLC0415 - an extra
+
+        return sqlite
+    if scheme == "duckdb":
+        from adbc_driver_duckdb import dbapi as duckdb  # noqa: PLC0415
+
+        return duckdb
+    from adbc_driver_postgresql import dbapi as postgresql  # noqa: PLC0415
+
+    return postgresql
+
+
 def is_database(table: Any) -> bool:
     """Whether this is the URL of a table in a database."""
-    return isinstance(table, str) and table.partition("://")[0] in _DRIVERS
+    return isinstance(table, str) and table.partition("://")[0] in _SCHEMES
 
 
 def read_database(uri: str) -> TableReader:

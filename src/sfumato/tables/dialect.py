@@ -31,7 +31,9 @@ class Dialect:
     grouped: tuple[str, ...] = ()
     """The columns of numbers in which thousands are separated."""
     missing: tuple[str, ...] = ("",)
-    """What stands for a missing value, the most frequent first."""
+    """What stands for a missing value in all columns, where it is not quoted."""
+    absent: tuple[tuple[str, str], ...] = ()
+    """Columns of numbers or dates with further words for missing values, the most frequent first."""
     dates: tuple[tuple[str, str], ...] = ()
     """The columns of dates that are not written as 2026-12-31, each with its format."""
 
@@ -50,20 +52,27 @@ class Dialect:
             stated: dict[str, Any] = json.loads(found)
             for key in {"missing", "grouped"} & set(stated):
                 stated[key] = tuple(map(str, stated[key]))
-            if "dates" in stated:
-                stated["dates"] = tuple((str(name), str(form)) for name, form in stated["dates"])
+            for key in {"dates", "absent"} & set(stated):
+                stated[key] = tuple((str(name), str(text)) for name, text in stated[key])
             return cls(**stated)
         except (ValueError, TypeError, AttributeError):
             raise SourceError("the schema of the table says how its file is written, and is malformed") from None
 
+    def words(self, name: str) -> list[str]:
+        """The words for missing values of one column alone."""
+        return [word for column, word in self.absent if column == name]
+
     def narrowed(self, names: list[str]) -> Dialect:
         """This dialect, for a file of these columns."""
         dates = tuple((name, form) for name, form in self.dates if name in names)
-        return replace(self, dates=dates, grouped=tuple(name for name in self.grouped if name in names))
+        absent = tuple((name, word) for name, word in self.absent if name in names)
+        return replace(self, dates=dates, absent=absent, grouped=tuple(name for name in self.grouped if name in names))
 
     def options(self) -> FileOptions:
         """What a policy states to have a file read in this dialect."""
-        stated = {key: value for key, value in self._stated().items() if key not in ("newline", "dates", "grouped")}
+        stated = {
+            key: value for key, value in self._stated().items() if key not in ("newline", "dates", "grouped", "absent")
+        }
         orders = {_order(form) for _, form in self.dates} - {""}
         words = [word for word in self.missing if word]
         stated.pop("missing", None)
@@ -82,9 +91,10 @@ class Dialect:
             parts.append(f"{self.thousands!r} between thousands")
         if self.encoding != "utf-8":
             parts.append(f"encoded in {self.encoding}")
-        words = [repr(word) for word in self.missing if word]
-        if words:
-            parts.append(f"{', '.join(words)} where a value is missing")
+        if any(self.missing):
+            parts.append(f"{', '.join(repr(word) for word in self.missing if word)} where a value is missing")
+        columns = dict.fromkeys(name for name, _ in self.absent)
+        parts += [f"{', '.join(map(repr, self.words(name)))} where a value of {name} is missing" for name in columns]
         for name, form in self.dates:
             parts.append(f"dates in {name} as {_example(form)}")
         return "; ".join(parts)

@@ -47,6 +47,10 @@ class FileOptions:
             if key not in known:
                 raise SourceError(f"[file] has no key {key!r}; {nearest(key, known)}")
             _check(key, value)
+        if stated.get("separator") is not None and stated.get("separator") == stated.get("quote", '"'):
+            raise SourceError("`separator` and `quote` in [file] must be different")
+        if stated.get("thousands") and stated.get("thousands") == stated.get("decimal"):
+            raise SourceError("`thousands` and `decimal` in [file] must be different")
         values: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in stated.items()}
         return cls(**values)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -12,6 +13,7 @@ from pyarrow import types
 
 from sfumato.errors import SourceError
 from sfumato.keys.file_reader import BinaryFile
+from sfumato.tables.dialect import Dialect
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.filesystem import is_file, open_file
 from sfumato.tables.formats import Open, TableReader
@@ -92,6 +94,9 @@ def _read(name: str, kind: str, opened: Open, schema: pa.Schema | None, options:
 
 def _of_format(kind: str, opened: Open, schema: pa.Schema | None, options: FileOptions) -> TableReader:
     if kind in ("csv", "tsv"):
+        dialect = Dialect.of_schema(schema)
+        if schema is not None and dialect is not None and kind == "tsv":  # a copy, of a file of another ending
+            schema = replace(dialect, separator="\t").in_schema(schema)
         return read_csv(opened, schema, options)
     if kind in ("excel", "workbook"):
         return with_types(read_excel(opened, options), schema)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import replace
 
 import pyarrow as pa
@@ -19,23 +18,19 @@ WRITTEN = ("parquet", "csv", "tsv", "arrow", "orc", "json lines", "excel", "spss
 """The formats of files that a copy can have."""
 
 
-_NEEDED = {
-    "excel": ("python_calamine", "xlsxwriter"),
-    "spss": ("polars", "pyreadstat"),
-    "stata": ("polars", "pyreadstat"),
-}
-"""What is needed to write a format and to read it back."""
-
-
 def check_written(file_format: str) -> None:
     """Refuse a format that can be read alone, or that needs what is not installed."""
     if file_format not in WRITTEN:
         raise ReleaseError(f"a copy is written as {', '.join(WRITTEN)}, not as {file_format}; choose another ending")
-    for module in _NEEDED.get(file_format, ()):
-        try:
-            importlib.import_module(module)
-        except ImportError:
-            raise ReleaseError(f"to write {file_format}, {module} is needed; {install_hint('files')}") from None
+    try:
+        if file_format == "excel":
+            import python_calamine  # noqa: F401, PLC0415 - an extra
+            import xlsxwriter  # noqa: F401, PLC0415
+        elif file_format in ("spss", "stata"):
+            import polars  # noqa: F401, ICN001, PLC0415
+            import pyreadstat  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise ReleaseError(f"to write {file_format}, {error.name} is needed; {install_hint('files')}") from None
 
 
 def encoder(file_format: str, schema: pa.Schema, draft: Manifest) -> Encoder:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 import json
 import zlib
 from typing import Any
@@ -53,32 +54,26 @@ class DialectCsv(Encoder):
         super().__init__()
         self._schema, self._dialect = _plain(schema, "CSV"), dialect
         names = pa.array(schema.names)
-        head = quoted(dialect, names, pa.string()).to_pylist()
-        self._started = False
+        head = quoted(dialect, "", names, pa.string()).to_pylist()
+        self._codec = codecs.getincrementalencoder(dialect.encoding)()
         self._put(dialect.separator.join(head) + dialect.newline)
 
     def _write(self, batch: pa.RecordBatch) -> None:
         dialect = self._dialect
         cells = [
-            quoted(dialect, write_cells(dialect, field.name, column), field.type)
+            quoted(dialect, field.name, write_cells(dialect, field.name, column), field.type)
             for field, column in zip(self._schema, batch.cast(self._schema).columns, strict=True)
         ]
         lines = pc.binary_join_element_wise(*cells, pa.scalar(dialect.separator))
         self._put("".join(line + dialect.newline for line in lines.to_pylist()))
 
     def _put(self, text: str) -> None:
-        """Append text; a signature of the byte order begins the file alone."""
-        encoding = self._dialect.encoding
-        if self._started:
-            encoding = {"utf-8-sig": "utf-8", "utf-16": "utf-16-le"}.get(encoding, encoding)
-        elif encoding == "utf-16":
-            text, encoding = "\ufeff" + text, "utf-16-le"
-        self._started = True
+        """Append text; an encoder puts the signature of the byte order, where there is one, at the start alone."""
         try:
-            self._out.write(text.encode(encoding))
+            self._out.write(self._codec.encode(text))
         except UnicodeEncodeError as error:
             raise ReleaseError(
-                f"a copy is written in the encoding of the original, {encoding}, which has no "
+                f"a copy is written in the encoding of the original, {self._dialect.encoding}, which has no "
                 f"{error.object[error.start : error.end]!r}; write Parquet, or state `encoding` in [file] of the policy"
             ) from None
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import ReleaseError, SfumatoError
@@ -21,6 +22,9 @@ from sfumato.release.encoders.encoder import Encoder
 from sfumato.release.manifest import Manifest
 from sfumato.tables.labels import label_of, labels_of
 from sfumato.tables.readers import TableFile, read_opened
+
+_EXACT = 2**53
+"""Whole numbers up to here are exact in a format that has floats alone."""
 
 _MOST_ROWS = (1 << 20) - 1
 """The rows of a sheet, without the names."""
@@ -39,6 +43,9 @@ class _Whole(Encoder):
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__()
+        zoned = [f.name for f in schema if types.is_timestamp(f.type) and f.type.tz is not None]
+        if zoned:
+            raise ReleaseError(f"{self.what} has no time zones, and column {zoned[0]!r} does; write Parquet or CSV")
         fields = [f.with_type(f.type.value_type) if types.is_dictionary(f.type) else f for f in schema]
         self._schema, self._rows = pa.schema(fields), list[pa.RecordBatch]()
 
@@ -66,7 +73,8 @@ class _Whole(Encoder):
         except SfumatoError as error:
             raise ReleaseError(f"{self.what} cannot hold this copy; write Parquet or CSV ({error})") from None
         for name in table.column_names:
-            if not table.column(name).combine_chunks().equals(back.column(name).combine_chunks()):
+            whole = types.is_integer(table.column(name).type) and _largest(table.column(name)) > _EXACT
+            if whole or not table.column(name).combine_chunks().equals(back.column(name).combine_chunks()):
                 raise ReleaseError(
                     f"{self.what} must hold every value as it is, and would change some of column {name!r}; write "
                     "Parquet or CSV"
@@ -99,12 +107,17 @@ class Excel(_Whole):
             sheet = book.add_worksheet("copy", worksheet_class=Exact)
             sheet.write_row(0, 0, table.column_names)
             row = 0
-            for batch in table.to_batches():
+            for batch in _in_microseconds(table).to_batches():
                 for cells in zip(*(column.to_pylist() for column in batch.columns), strict=True):
                     row += 1
                     for at, cell in enumerate(cells):
                         _write(sheet, row, at, cell, formats)
         return out.getvalue()
+
+
+def _largest(column: pa.ChunkedArray) -> int:
+    ends = pc.min_max(column).as_py()
+    return int(max(abs(ends["min"] or 0), abs(ends["max"] or 0)))
 
 
 _FORMATS = {dt.date: "yyyy-mm-dd", dt.datetime: "yyyy-mm-dd hh:mm:ss", dt.time: "hh:mm:ss"}
@@ -123,20 +136,32 @@ def _write(sheet: Any, row: int, at: int, cell: Any, formats: dict[type, Any]) -
         sheet.write_number(row, at, float(cell))
 
 
+def _in_microseconds(table: pa.Table) -> pa.Table:
+    """The table with points in time that Python has; finer ones are refused when the file is read back."""
+    fine = [f.with_type(pa.timestamp("us")) if types.is_timestamp(f.type) else f for f in table.schema]
+    return table.cast(pa.schema(fine), safe=False)
+
+
+def _stored(kind: pa.DataType) -> pa.DataType:
+    """The type of a column in a statistics file, which has numbers instead of truth values and decimals."""
+    if types.is_boolean(kind):
+        return pa.int8()
+    return pa.float64() if types.is_decimal(kind) else kind
+
+
 class StatisticsFile(_Whole):
     """A file of SPSS or Stata, with the labels of columns and codes."""
 
     def __init__(self, schema: pa.Schema, file_format: str) -> None:
-        super().__init__(schema)
         self._function = {"spss": "write_sav", "stata": "write_dta"}[file_format]
         self.ending, self.what = {"spss": (".sav", "an SPSS file"), "stata": (".dta", "a Stata file")}[file_format]
+        super().__init__(schema)
 
     def _written(self, table: pa.Table) -> bytes:
         import polars as pl  # noqa: PLC0415 - an extra, which was checked
         import pyreadstat  # noqa: PLC0415
 
-        columns = [f.with_type(pa.int8()) if types.is_boolean(f.type) else f for f in self._schema]
-        frame = pl.from_arrow(table.cast(pa.schema(columns)))
+        frame = pl.from_arrow(table.cast(pa.schema([f.with_type(_stored(f.type)) for f in self._schema])))
         labels = {f.name: labels_of(f) for f in self._schema if labels_of(f)}
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / f"copy{self.ending}"

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -63,6 +63,8 @@ class ColumnShapes:
     counts: Counter[str] = field(default_factory=Counter)
     padded: bool = False
     """Whether some number has leading zeros, as codes have."""
+    after_zero: frozenset[str] = frozenset()
+    """The signs that follow a single zero, as in 0,5: they are before decimals."""
     first: int = 0
     second: int = 0
     """The largest first and second numbers of dates."""
@@ -82,27 +84,48 @@ class ColumnShapes:
             self.is_text = True
             return
         self.padded = self.padded or bool(pc.any(pc.match_substring_regex(cells, r"^\s*-?0[0-9]")).as_py())
+        for sign in ".,":
+            if pc.any(pc.match_substring_regex(cells, rf"^\s*-?0[{sign}]")).as_py():
+                self.after_zero |= {sign}
         if any(map(_NATIONAL.fullmatch, self.counts)):
             parts = pc.extract_regex(cells, r"^\s*(?P<a>[0-9]{1,2})[./-](?P<b>[0-9]{1,2})[./-]")
             self.first = max(self.first, _largest(parts, "a"))
             self.second = max(self.second, _largest(parts, "b"))
 
-    def values(self, missing: tuple[str, ...]) -> set[str]:
-        """The shapes of cells that are not missing."""
-        words = {word.translate(_DIGITS) for word in missing}
-        return {shape for shape in self.counts if shape not in words}
+    @cached_property
+    def values(self) -> frozenset[str]:
+        """The shapes of cells that are not missing; asked for when all cells were looked at."""
+        return frozenset(self.counts) - MISSING
 
     @property
-    def has_signs(self) -> bool:
-        """Whether points or commas are in the cells."""
-        return any(re.search("[.,]", shape) for shape in self.counts)
-
     def words(self) -> list[str]:
-        """Words that may stand for missing values here."""
-        return [shape for shape in self.counts if shape in MISSING]
+        """Words that may stand for missing values here, the most frequent first."""
+        return [shape for shape, _ in self.counts.most_common() if shape in MISSING]
 
+    def may_be_typed(self, options: FileOptions) -> bool:
+        """Whether the column is not text already."""
+        return not self.is_text and self.name not in options.text
 
-_DIGITS = str.maketrans("012345678", "9" * 9)
+    def has(self, sign: str) -> bool:
+        """Whether a sign is in some value."""
+        return bool(sign) and any(sign in shape for shape in self.values)
+
+    def fits(self, decimal: str, thousands: str) -> bool:
+        """Whether all values are numbers by a convention, and none speaks against it."""
+        number = number_pattern(decimal, thousands)
+        return bool(self.values) and thousands not in self.after_zero and all(map(number.fullmatch, self.values))
+
+    def is_grouped(self, sign: str) -> bool:
+        """Whether a sign is evidently between thousands: before decimals, twice, or in large numbers alone."""
+        one = re.escape(sign)
+        several = any(re.search(rf"{one}999{one}999|{one}999[.,]9", shape) for shape in self.values)
+        small = any(re.fullmatch(r"-?9{1,3}([.,]9{1,2})?", shape) for shape in self.values)
+        return several or (small and sign not in self.after_zero)
+
+    def is_unclear(self, sign: str) -> bool:
+        """Whether all numbers have this sign before three digits, so that they could be thousands or decimals."""
+        only = all(re.fullmatch(rf"-?9{{1,3}}{re.escape(sign)}999", shape) for shape in self.values)
+        return only and bool(self.values) and sign not in self.after_zero
 
 
 def _shapes(cells: Any) -> Any:
@@ -122,7 +145,8 @@ def number_pattern(decimal: str, thousands: str) -> re.Pattern[str]:
     """The shapes of numbers."""
     whole = rf"(9{{1,3}}({re.escape(thousands)}999)+|9+)" if thousands else "9+"
     sign = re.escape(decimal)
-    return re.compile(rf"-?({whole}({sign}9*)?|{sign}9+)([eE][+-]?9+)?")
+    # codes such as 1E5 are no numbers: programs write a sign of the exponent, or decimals
+    return re.compile(rf"-?(({whole}({sign}9*)?|{sign}9+)([eE][+-]9+)?|9{sign}9+[eE]9+)")
 
 
 @dataclass(frozen=True)
@@ -135,125 +159,122 @@ class Decided:
 
 def decide(columns: list[ColumnShapes], dialect: Dialect, options: FileOptions) -> Decided:
     """Decide the types of all columns, decimal signs, missing words and the order of dates."""
-    examined = {one: one.values((*options.missing, *MISSING)) for one in columns if _may_be_typed(one, options)}
+    examined = [one for one in columns if one.may_be_typed(options)]
     decimal, thousands = _convention(examined, dialect.separator, options)
-    number, order = number_pattern(decimal, thousands), _order(columns, options)
-    read = {one: _type(one, shapes, number, decimal, order) for one, shapes in examined.items()}
-    typed = [one for one, (kind, _) in read.items() if kind is not None and examined[one]]
+    number = number_pattern(decimal, thousands)
+    read = {one: _type(one, number, decimal, examined, options) for one in examined}
     found = {one.name: read.get(one, (None, ""))[0] or pa.string() for one in columns}
-    dates = [(one.name, read[one][1]) for one in typed if read[one][1]]
-    grouped = [one.name for one in typed if thousands and any(thousands in shape for shape in examined[one])]
-    cells = replace(dialect, decimal=decimal, thousands=thousands, missing=_missing(columns, typed, options))
-    return Decided(found, replace(cells, dates=tuple(dates), grouped=tuple(grouped)))
-
-
-def _may_be_typed(column: ColumnShapes, options: FileOptions) -> bool:
-    return not column.is_text and column.name not in options.text
-
-
-def _missing(columns: list[ColumnShapes], typed: list[ColumnShapes], options: FileOptions) -> tuple[str, ...]:
-    """What stands for a missing value, the most frequent first: empty cells, stated words, and those among numbers."""
-    words: Counter[str] = Counter({"": sum(one.nulls for one in columns)})
-    words.update(dict.fromkeys(options.missing, 1))
-    for one in typed:
-        words.update({word: one.counts[word] for word in one.words()})
-    return tuple(word for word, _ in words.most_common())
+    typed = {one: form for one, (kind, form) in read.items() if kind not in (None, pa.null())}
+    cells = replace(
+        dialect,
+        decimal=decimal,
+        thousands=thousands,
+        dates=tuple((one.name, form) for one, form in typed.items() if form),
+        grouped=tuple(one.name for one in typed if one.has(thousands)),
+        absent=tuple((one.name, word) for one in typed for word in one.words),
+    )
+    return Decided(found, cells)
 
 
 def _type(
-    column: ColumnShapes, shapes: set[str], number: re.Pattern[str], decimal: str, order: str
+    column: ColumnShapes, number: re.Pattern[str], decimal: str, columns: list[ColumnShapes], options: FileOptions
 ) -> tuple[pa.DataType | None, str]:
     """The type of a column, and the format of its dates; none where it is text."""
-    if not shapes:
+    if not column.values:
         return (None if column.counts else pa.null()), ""
-    if all(map(number.fullmatch, shapes)):
-        whole = not any(re.search(rf"[eE{re.escape(decimal)}]", shape) for shape in shapes)
-        digits = max(shape.count("9") for shape in shapes)
-        if not whole:
-            return pa.float64(), ""
-        return (None if column.padded or digits > 18 else pa.int64()), ""
-    for pattern, kind in _ISO:
-        if all(map(pattern.fullmatch, shapes)):
-            return kind, ""
-    return _date(column, shapes, order)
+    if all(map(number.fullmatch, column.values)):
+        return _number(column, decimal), ""
+    kind = iso_type(column)
+    return (kind, "") if kind is not None else _date(column, columns, options)
 
 
-def _date(column: ColumnShapes, shapes: set[str], order: str) -> tuple[pa.DataType | None, str]:
+def iso_type(column: ColumnShapes) -> pa.DataType | None:
+    """The type of dates and times that are written as ISO 8601 does, and of truth values."""
+    found = (kind for pattern, kind in _ISO if all(map(pattern.fullmatch, column.values)))
+    return next(found, None) if column.values else None
+
+
+def _number(column: ColumnShapes, decimal: str) -> pa.DataType | None:
+    """The type of numbers; codes with leading zeros, and numbers with more digits than a type has, are text."""
+    whole = not any(re.search(rf"[eE{re.escape(decimal)}]", shape) for shape in column.values)
+    digits = max(re.split(rf"[eE{re.escape(decimal)}]", shape)[0].count("9") for shape in column.values)
+    if column.padded or digits > (18 if whole else 15):
+        return None
+    return pa.int64() if whole else pa.float64()
+
+
+def _date(column: ColumnShapes, columns: list[ColumnShapes], options: FileOptions) -> tuple[pa.DataType | None, str]:
     """The type and the format of dates in national orders."""
     for pattern in (_NATIONAL, _YEAR_FIRST, _NAMED):
-        matches = [pattern.fullmatch(shape) for shape in shapes]
-        found = [match for match in matches if match]
-        ends = {(match[1], _time(match[0])) for match in found}
-        if len(found) < len(matches) or len(ends) > 1:
+        ends = {_sign_and_time(pattern.fullmatch(shape)) for shape in column.values}
+        if len(ends) > 1 or None in ends:
             continue
-        [(sign, time)] = ends
+        [(sign, time)] = [end for end in ends if end is not None]
         kind = pa.timestamp("s") if time else pa.date32()
         if pattern is _YEAR_FIRST:
             return kind, f"%Y{sign}%m{sign}%d{time}"
         if pattern is _NAMED:
             return kind, f"%d{sign}%b{sign}%Y{time}"
-        order = _own_order(column, sign) or order
+        order = _order(column, sign, columns, options)
         if not order:
-            raise SourceError(
-                f"the dates of column {column.name!r} could have the day or the month first, and no cell of the file "
-                f"decides it; state it: `dates = {DAY_FIRST!r}` in [file] of the policy, or --file dates='{DAY_FIRST}'"
-            )
-        if order == "neither":
             return None, ""
         return kind, (f"%d{sign}%m{sign}%Y{time}" if order == DAY_FIRST else f"%m{sign}%d{sign}%Y{time}")
     return None, ""
 
 
-def _time(shape: str) -> str:
-    colons = shape.count(":")
-    return ("", " %H:%M", " %H:%M:%S")[colons]
+def _sign_and_time(match: re.Match[str] | None) -> tuple[str, str] | None:
+    """The sign between the parts of a date, and the format of the time after it."""
+    return None if match is None else (match[1], ("", " %H:%M", " %H:%M:%S")[match[0].count(":")])
 
 
-def _own_order(column: ColumnShapes, sign: str) -> str:
-    """The order of day and month that the values of a column allow."""
+def _order(column: ColumnShapes, sign: str, columns: list[ColumnShapes], options: FileOptions) -> str:
+    """Whether days or months come first: as stated, as the column's values say, or those of like columns of dates.
+
+    It is empty for dates that have neither.
+    """
+    own = _own_order(column)
+    if options.dates and own not in (None, options.dates):
+        raise SourceError(
+            f"the dates of column {column.name!r} must have the {options.dates.split()[0]} first, as [file] states, "
+            "and some have not; correct them, or state `text` for the column"
+        )
+    like = {_own_order(one) for one in columns if one.first and _has_dates(one, sign)} - {None, ""}
+    shared = like.pop() if len(like) == 1 else None
+    usual = DAY_FIRST if sign == "." else None
+    found = next((one for one in (options.dates or None, own, shared, usual) if one is not None), None)
+    if found is None:
+        raise SourceError(
+            f"the dates of column {column.name!r} could have the day or the month first, and no cell of the file "
+            f"decides it; state it: `dates = {DAY_FIRST!r}` in [file] of the policy, or --file dates='{DAY_FIRST}'"
+        )
+    return found
+
+
+def _has_dates(column: ColumnShapes, sign: str) -> bool:
+    """Whether all values of a column are dates with this sign."""
+    ends = [_sign_and_time(_NATIONAL.fullmatch(shape)) for shape in column.values]
+    return all(end is not None and end[0] == sign for end in ends)
+
+
+def _own_order(column: ColumnShapes) -> str | None:
+    """The order of day and month that the values of a column say: empty if there is none, nothing if both fit."""
     if column.first > 12 and column.second > 12:
-        return "neither"
+        return ""
     if column.first > 12:
         return DAY_FIRST
-    if column.second > 12:
-        return MONTH_FIRST
-    return DAY_FIRST if sign == "." else ""
+    return MONTH_FIRST if column.second > 12 else None
 
 
-def _order(columns: list[ColumnShapes], options: FileOptions) -> str:
-    """The order that is stated, or that all other columns agree on."""
-    if options.dates:
-        return options.dates
-    found = {_own_order(one, "") for one in columns if one.first} - {"", "neither"}
-    return found.pop() if len(found) == 1 else ""
-
-
-def _convention(columns: dict[ColumnShapes, set[str]], separator: str, options: FileOptions) -> tuple[str, str]:
+def _convention(columns: list[ColumnShapes], separator: str, options: FileOptions) -> tuple[str, str]:
     """The decimal sign and the separator between thousands that most columns of numbers have."""
     allowed = _allowed(options)
-    readings = {one: _readings(shapes, allowed) for one, shapes in columns.items()}
-    signs = {one: {sign for sign, _ in pairs} for one, pairs in readings.items()}
-    decided = Counter(sign for found in signs.values() if len(found) == 1 for sign in found)
-    if not decided and separator == ";" and not options.decimal:
-        _refuse_unclear(signs)
+    readings = [_readings(one, allowed, separator, options) for one in columns]
+    signs = [{sign for sign, _ in pairs} for pairs in readings]
+    decided = Counter(sign for found in signs if len(found) == 1 for sign in found)
     decimal = max(decided, key=lambda sign: (decided[sign], sign == "."), default=allowed[0][0])
-    return _most_fitting([pair for pair in allowed if pair[0] == decimal], readings.values())
-
-
-def _most_fitting(allowed: list[tuple[str, str]], readings: Iterable[list[tuple[str, str]]]) -> tuple[str, str]:
-    """The convention by which most columns are numbers; the plainest of several."""
     fits = Counter(pair for pairs in readings for pair in pairs)
-    return max(allowed, key=lambda pair: (fits[pair], -allowed.index(pair)))
-
-
-def _refuse_unclear(signs: Mapping[ColumnShapes, set[str]]) -> None:
-    """Refuse numbers that could be read in two ways."""
-    for one, found in signs.items():
-        if len(found) > 1 and one.has_signs:
-            raise SourceError(
-                f"the signs in numbers of column {one.name!r} could be before decimals or between thousands, and no "
-                'cell of the file decides it; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
-            )
+    best = [pair for pair in allowed if pair[0] == decimal]
+    return max(best, key=lambda pair: (fits[pair], -best.index(pair)))
 
 
 def _allowed(options: FileOptions) -> list[tuple[str, str]]:
@@ -263,6 +284,20 @@ def _allowed(options: FileOptions) -> list[tuple[str, str]]:
     return found or [(options.decimal or (".", ",")[stated == "."], stated or "")]
 
 
-def _readings(shapes: set[str], allowed: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The conventions by which all of some shapes are numbers."""
-    return [pair for pair in allowed if shapes and all(map(number_pattern(*pair).fullmatch, shapes))]
+def _readings(
+    column: ColumnShapes, allowed: list[tuple[str, str]], separator: str, options: FileOptions
+) -> list[tuple[str, str]]:
+    """The conventions by which all values of a column are numbers, and that its values do not speak against."""
+    found = [pair for pair in allowed if column.fits(*pair)]
+    if options.decimal or options.thousands is not None:
+        return found
+    unclear = "".join(sign for sign in ".," if column.is_unclear(sign))
+    if unclear and separator == ",":  # plain CSV: points are before decimals, and quoted commas between thousands
+        return [(".", unclear.strip("."))]
+    if unclear == "," or (unclear and separator == ";"):
+        raise SourceError(
+            f"the signs in numbers of column {column.name!r} could be before decimals or between thousands, and no "
+            'cell of it decides; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
+        )
+    spaced = [space for space in _SPACES if column.has(space)]
+    return found if all(map(column.is_grouped, spaced)) else []

@@ -17,23 +17,35 @@ _CHUNK = 1 << 20
 _SIGNATURES = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 """Byte order signatures, with the encodings that they stand for."""
 
+_LINES = 50
+"""The number of lines that are compared."""
+
 _STATED = re.compile(r"sep=(.)\r?\n")
 """A first line by which spreadsheets state the separator."""
 
 
 def syntax(opened: Open, options: FileOptions) -> Dialect:
     """What the bytes of a file and its first line tell, and what is stated."""
-    encoding = options.encoding or _encoding(opened)
+    encoding = codecs.lookup(options.encoding).name if options.encoding else _encoding(opened)
     with opened() as file:
         head = _decoded(file.read(_CHUNK), encoding)
     stated = _STATED.match(head)
     first = head[stated.end() :] if stated else head
     line = re.split(r"\r\n|\n|\r", first, maxsplit=1)[0]
     quote = options.quote or ("'" if re.match(r"'[^']*'([,;\t|]|$)", line) else '"')
-    bare = re.sub(f"{quote}[^{quote}]*{quote}", "", line)
-    separator = options.separator or (stated[1] if stated else max(",;\t|", key=bare.count))
+    separator = options.separator or (stated[1] if stated else _separator(first, quote))
     newline = "\r\n" if "\r\n" in first else "\n"
-    return Dialect(encoding=encoding, separator=separator, quote=quote, newline=newline)
+    missing = ("", *options.missing)
+    return Dialect(encoding=encoding, separator=separator, quote=quote, newline=newline, missing=missing)
+
+
+def _separator(text: str, quote: str) -> str:
+    """The character that is as often in the first lines as in the line of names; a semicolon before a comma."""
+    sign = re.escape(quote)
+    lines = re.split(r"\r\n|\n|\r", re.sub(f"{sign}[^{sign}]*{sign}", "", text))[:_LINES]
+    counts = {one: [line.count(one) for line in lines[: max(1, len(lines) - 1)] if line] for one in ";\t|,"}
+    steady = [one for one, found in counts.items() if found and found[0] and len(set(found)) == 1]
+    return max(steady or counts, key=lambda one: counts[one][0] if counts[one] else 0)
 
 
 def _decoded(content: bytes, encoding: str) -> str:
@@ -56,16 +68,26 @@ def _encoding(opened: Open) -> str:
                 return name
         if b"\0" in head:
             return "utf-16-le" if head[1::2].count(0) >= head[::2].count(0) else "utf-16-be"
-        decoder = codecs.getincrementaldecoder("utf-8")()
+        decoder, read, plain = codecs.getincrementaldecoder("utf-8")(), 0, True
         try:
             content = head
             while content:
-                decoder.decode(content)
-                content = file.read(_CHUNK)
+                plain = plain and decoder.decode(content).isascii()
+                read, content = read + len(content), file.read(_CHUNK)
             decoder.decode(b"", final=True)
-        except UnicodeDecodeError:
-            return "cp1252"
+        except UnicodeDecodeError as error:
+            if plain and _is_ascii_or_broken(error):
+                return "cp1252"
+            raise SourceError(
+                f"the file is UTF-8 in some cells and not from byte {read + error.start:,} on; correct it, or state "
+                "its encoding in [file] of the policy, or with --file encoding=cp1252"
+            ) from None
     return "utf-8"
+
+
+def _is_ascii_or_broken(error: UnicodeDecodeError) -> bool:
+    """Whether nothing before the first wrong byte was UTF-8 of several bytes."""
+    return bytes(error.object[: error.start]).isascii()
 
 
 def as_utf8(opened: Open, encoding: str) -> Any:

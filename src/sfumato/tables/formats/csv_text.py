@@ -74,7 +74,10 @@ def _parsed(file: Any, dialect: Dialect, known: dict[str, pa.DataType], names: l
     # in a table of one column, an empty line is a null
     with_gaps = names is not None and len(known) == 1
     parse = pyarrow.csv.ParseOptions(
-        delimiter=dialect.separator, quote_char=dialect.quote, ignore_empty_lines=not with_gaps
+        delimiter=dialect.separator,
+        quote_char=dialect.quote,
+        newlines_in_values=True,
+        ignore_empty_lines=not with_gaps,
     )
     convert = pyarrow.csv.ConvertOptions(
         column_types=known,

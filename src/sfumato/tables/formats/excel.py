@@ -33,7 +33,10 @@ def _table(opened: Open, options: FileOptions) -> pa.Table:
     except python_calamine.CalamineError as error:
         raise SourceError(f"the workbook could not be read: {error}; open it and save it again as .xlsx") from None
     names, cells = _parted(rows, options)
-    found = {name: column(name, [row[at] for row in cells]) for at, name in names.items()}
+    unknown = [name for name in options.text if name not in names.values()]
+    if unknown:
+        raise SourceError(f"`text` in [file] must name columns of the sheet, and {unknown[0]!r} is none")
+    found = {name: column(name, _stated(name, [row[at] for row in cells], options)) for at, name in names.items()}
     if len(found) < len(names):
         raise SourceError("the columns of a sheet must have different names; rename one")
     return _with_text_read(pa.table(found), options)
@@ -77,8 +80,15 @@ def _is_filled(cells: list[Any]) -> bool:
     return any(cell != "" for cell in cells)
 
 
+def _stated(name: str, cells: list[Any], options: FileOptions) -> list[Any]:
+    """The cells of a column without those that are stated as missing, and as text where that is stated."""
+    if options.missing:
+        cells = ["" if _name(cell) in options.missing else cell for cell in cells]
+    return [_name(cell) for cell in cells] if name in options.text else cells
+
+
 def _name(cell: Any) -> str:
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell).strip()
+    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
 
 
 def _with_text_read(table: pa.Table, options: FileOptions) -> pa.Table:
@@ -92,7 +102,6 @@ def _with_text_read(table: pa.Table, options: FileOptions) -> pa.Table:
         if kind not in (pa.float64(), pa.date32(), pa.timestamp("s")):
             continue
         at, cells = table.column_names.index(one.name), table.column(one.name).combine_chunks()
-        known = pa.array([None if cell in decided.dialect.missing else cell for cell in cells.to_pylist()], pa.string())
-        read = read_cells(decided.dialect, one.name, known, kind)
+        read = read_cells(decided.dialect, one.name, cells, kind)
         table = table.set_column(at, one.name, read)
     return table

@@ -12,13 +12,14 @@ from pyarrow import types
 
 from sfumato.errors import SourceError
 from sfumato.tables.formats import Open, TableReader
+from sfumato.tables.formats.csv_detection import ColumnShapes, iso_type
 
 _BLOCK = 1 << 22
 """Bytes that are parsed at a time."""
 
 
 def read_json_lines(opened: Open, schema: pa.Schema | None = None) -> TableReader:
-    """A file of JSON lines; a schema gives the types."""
+    """A file of JSON lines; a schema gives the types. Dates and times are texts in JSON, and read as such first."""
     found = _schema(opened) if schema is None else schema.remove_metadata()
     nested = [field.name for field in found if types.is_nested(field.type)]
     if nested and schema is None:
@@ -26,27 +27,48 @@ def read_json_lines(opened: Open, schema: pa.Schema | None = None) -> TableReade
             f"a table must have one value in each cell, and {nested[0]!r} holds lists or objects; take the values "
             "apart into columns, or leave it out"
         )
+    written = pa.schema([field.with_type(_in_json(field.type)) for field in found])
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([found.field(name) for name in names])
         for block in _blocks(opened):
-            whole = _parsed(block, found)
-            missing = [name for name in names if name not in whole.column_names]
-            for name in missing:
-                whole = whole.append_column(name, pa.nulls(whole.num_rows, found.field(name).type))
-            yield from whole.select(names).cast(pa.schema([found.field(name) for name in names])).to_batches()
+            whole = _parsed(block, written)
+            for name in [name for name in names if name not in whole.column_names]:
+                whole = whole.append_column(name, pa.nulls(whole.num_rows, written.field(name).type))
+            yield from whole.select(names).cast(wanted).to_batches()
 
     return TableReader(found, None, read)
 
 
+def _in_json(kind: pa.DataType) -> pa.DataType:
+    """The type of a column as JSON holds it."""
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    return pa.string() if types.is_temporal(kind) or types.is_decimal(kind) else kind
+
+
 def _schema(opened: Open) -> pa.Schema:
-    """The types of all columns that any line has; whole numbers and others together are numbers."""
+    """The types of all columns that any line has; texts that are dates or times throughout are such."""
     found = pa.schema([])
     for block in _blocks(opened):
+        own = pa.schema([field.with_type(_in_json(field.type)) for field in _parsed(block).schema])
         try:
-            found = pa.unify_schemas([found, _parsed(block).schema], promote_options="permissive")
+            joined = pa.unify_schemas([found, own], promote_options="permissive")
         except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
             raise SourceError(f"a column must hold one type in all lines: {str(error).splitlines()[0]}") from None
-    return found
+        found = joined
+    texts = [ColumnShapes(field.name) for field in found if field.type == pa.string()]
+    for block in _blocks(opened) if texts else ():
+        whole = _parsed(block, found)
+        for one in texts:
+            one.add(whole.column(one.name).combine_chunks())
+    kinds = {one.name: _temporal(one) for one in texts}
+    return pa.schema([field.with_type(kinds.get(field.name, field.type)) for field in found])
+
+
+def _temporal(column: ColumnShapes) -> pa.DataType:
+    """The type of a text that holds dates or times in all cells, as ISO 8601 writes them; else text."""
+    kind = None if column.is_text else iso_type(column)
+    return kind if kind is not None and types.is_temporal(kind) else pa.string()
 
 
 def _parsed(block: bytes, schema: pa.Schema | None = None) -> pa.Table:
@@ -61,8 +83,10 @@ def _blocks(opened: Open) -> Iterator[bytes]:
     with opened() as file:
         while content := _read(file):
             lines, newline, rest = (rest + content).rpartition(b"\n")
+            lines.decode()  # must be UTF-8
             if lines.strip():
                 yield lines + newline
+    rest.decode()
     if rest.strip():
         yield rest
 
