@@ -202,6 +202,7 @@ CODES = [
 ]
 
 HOSTILE = [
+    File("visits.csv", text("a;b\n950;1,5\n1.234;2,5\n"), {"a": [950, 1234], "b": [1.5, 2.5]}),
     File("zero-led.csv", text("p;q\n0.125;1\n0.250;2\n"), {"p": [0.125, 0.25], "q": [1, 2]}, normal=True),
     File("zero-led.tsv", text("p\tq\n0,125\t1\n0,250\t2\n"), {"p": [0.125, 0.25], "q": [1, 2]}, normal=True),
     File("product-codes.csv", text("code,n\n1E5,1\n2E7,2\n"), {"code": ["1E5", "2E7"], "n": [1, 2]}, normal=True),
@@ -354,6 +355,7 @@ OTHERS = [
 ]
 
 REFUSED = [
+    File("some-thousands.csv", text("a;b\n950;x\n1.234;y\n"), refused="'a' could be before decimals or between"),
     File(
         "mixed-signs.csv",
         text("lat;temp\n52.520;1,5\n48.137;2,5\n"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from typing import Any
 import pyarrow as pa
 
 from sfumato.errors import SourceError, install_hint
+
+_CLIENTS = ("botocore", "aiobotocore", "aiohttp", "azure", "adlfs", "gcsfs", "google", "requests")
+"""The packages whose errors are about reaching a store."""
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,29 @@ def filesystem_of(uri: str) -> tuple[Any, str]:
     return found, str(path)
 
 
+@contextlib.contextmanager
+def _reaching(uri: str | Path) -> Iterator[None]:
+    """Says in a sentence what a store's client raises; many of its errors, as those about credentials, are its own."""
+    try:
+        yield
+    except (OSError, SourceError):
+        raise
+    except Exception as error:
+        if type(error).__module__.partition(".")[0] not in _CLIENTS:
+            raise
+        raise SourceError(
+            f"{uri} could not be reached: {str(error).splitlines()[0]}; credentials and addresses come from the "
+            "client's own configuration, such as AWS_ACCESS_KEY_ID or ~/.aws for s3://"
+        ) from None
+
+
 def open_file(uri: str | Path, *, mapped: bool = False) -> pa.NativeFile:
     """A file to read from; `mapped` into memory, where it is on this machine."""
     if not is_remote(uri):
         return pa.memory_map(str(uri)) if mapped else pa.OSFile(str(uri))
     files, path = filesystem_of(str(uri))
-    return pa.PythonFile(files.open(path, "rb"), mode="r")
+    with _reaching(uri):
+        return pa.PythonFile(files.open(path, "rb"), mode="r")
 
 
 def is_file(uri: str | Path) -> bool:
@@ -55,7 +76,8 @@ def is_file(uri: str | Path) -> bool:
     if not is_remote(uri):
         return Path(uri).is_file()
     files, path = filesystem_of(str(uri))
-    return bool(files.isfile(path))
+    with _reaching(uri):
+        return bool(files.isfile(path))
 
 
 def is_folder(uri: str | Path) -> bool:
@@ -63,7 +85,8 @@ def is_folder(uri: str | Path) -> bool:
     if not is_remote(uri):
         return Path(uri).is_dir()
     files, path = filesystem_of(str(uri))
-    return bool(files.isdir(path))
+    with _reaching(uri):
+        return bool(files.isdir(path))
 
 
 def join(folder: str | Path, name: str) -> str:
@@ -88,7 +111,9 @@ def _local(folder: Path) -> Iterator[FileInfo]:
 def _remote(folder: str) -> Iterator[FileInfo]:
     files, root = filesystem_of(folder)
     files.invalidate_cache()
-    for path, info in files.find(root, detail=True).items():
+    with _reaching(folder):
+        found = files.find(root, detail=True)
+    for path, info in found.items():
         name = str(path).removeprefix(root).lstrip("/")
         tag = info.get("ETag") or info.get("etag") or info.get("LastModified") or info.get("created")
         yield FileInfo(name, join(folder, name), f"{info.get('size')} {tag}")

@@ -105,3 +105,14 @@ def test_options_are_part_of_a_policy() -> None:
 def test_a_damaged_dialect_is_refused() -> None:
     with pytest.raises(SourceError, match="malformed"):
         Dialect.of_schema(pa.schema([("a", pa.int64())], {b"sfumato.file": b'{"no": 1}'}))
+
+
+def test_missing_credentials_are_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE", "AWS_SESSION_TOKEN"):
+        monkeypatch.delenv(name, raising=False)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    with pytest.raises(SourceError, match="credentials and addresses come from"):
+        Source.of("s3://bucket/table.parquet")

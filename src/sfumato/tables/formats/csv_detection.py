@@ -69,11 +69,9 @@ class ColumnShapes:
     second: int = 0
     """The largest first and second numbers of dates."""
     is_text: bool = False
-    nulls: int = 0
 
     def add(self, cells: Any) -> None:
         """Look at more cells."""
-        self.nulls += cells.null_count
         if self.is_text or cells.null_count == len(cells):
             return
         shapes = _shapes(cells).dictionary_encode()
@@ -268,13 +266,28 @@ def _own_order(column: ColumnShapes) -> str | None:
 def _convention(columns: list[ColumnShapes], separator: str, options: FileOptions) -> tuple[str, str]:
     """The decimal sign and the separator between thousands that most columns of numbers have."""
     allowed = _allowed(options)
-    readings = [_readings(one, allowed, separator, options) for one in columns]
-    signs = [{sign for sign, _ in pairs} for pairs in readings]
-    decided = Counter(sign for found in signs if len(found) == 1 for sign in found)
-    decimal = max(decided, key=lambda sign: (decided[sign], sign == "."), default=allowed[0][0])
-    fits = Counter(pair for pairs in readings for pair in pairs)
+    readings = {one: _readings(one, allowed, separator, options) for one in columns}
+    decimal = _decimal_sign(readings, separator) or allowed[0][0]
+    fits = Counter(pair for pairs in readings.values() for pair in pairs)
     best = [pair for pair in allowed if pair[0] == decimal]
     return max(best, key=lambda pair: (fits[pair], -best.index(pair)))
+
+
+def _decimal_sign(readings: dict[ColumnShapes, list[tuple[str, str]]], separator: str) -> str:
+    """The decimal sign of most columns that have one alone; empty where no column needs one."""
+    signs = {one: {sign for sign, _ in pairs} for one, pairs in readings.items()}
+    decided = Counter(sign for found in signs.values() if len(found) == 1 for sign in found)
+    undecided = [one for one, found in signs.items() if len(found) > 1 and (one.has(".") or one.has(","))]
+    if undecided and not decided and separator != ",":
+        raise _unclear(undecided[0])
+    return max(decided, key=lambda sign: (decided[sign], sign == "."), default="")
+
+
+def _unclear(column: ColumnShapes) -> SourceError:
+    return SourceError(
+        f"the signs in numbers of column {column.name!r} could be before decimals or between thousands, and no cell "
+        'decides it; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
+    )
 
 
 def _allowed(options: FileOptions) -> list[tuple[str, str]]:
@@ -294,10 +307,7 @@ def _readings(
     unclear = "".join(sign for sign in ".," if column.is_unclear(sign))
     if unclear and separator == ",":  # plain CSV: points are before decimals, and quoted commas between thousands
         return [(".", unclear.strip("."))]
-    if unclear == "," or (unclear and separator == ";"):
-        raise SourceError(
-            f"the signs in numbers of column {column.name!r} could be before decimals or between thousands, and no "
-            'cell of it decides; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
-        )
+    if unclear:
+        raise _unclear(column)
     spaced = [space for space in _SPACES if column.has(space)]
     return found if all(map(column.is_grouped, spaced)) else []
