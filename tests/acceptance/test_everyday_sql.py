@@ -114,7 +114,8 @@ def test_groups_are_named_by_number_filtered_and_ordered() -> None:
     assert [row["region"] for row in rows] == ["north", "south", "west", "east"]
     assert all(row["women_low"] < row["women"] < row["count"] for row in rows)
     [first] = ask(copy, f"{query} limit 1").to_pylist()
-    assert first == pytest.approx(rows[0], rel=1e-9)  # sums of groups have no fixed order
+    assert first.pop("region") == rows[0]["region"]
+    assert first == pytest.approx({name: rows[0][name] for name in first}, rel=1e-9)  # sums have no fixed order
     ordered = ask(copy, "select region as r, avg(age) from t group by r order by 2").to_pylist()
     assert [row["avg(age)"] for row in ordered] == sorted(row["avg(age)"] for row in ordered)
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
+import xlsxwriter
 from tests import wards
 from tests.conftest import Site
 from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
@@ -19,6 +20,7 @@ from sfumato.ledger.reader import Query
 from sfumato.service import uploads
 from sfumato.service.settings import Settings
 from sfumato.service.state import JOBS, State
+from sfumato.tables.file_options import FileOptions
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
 from sfumato.vault.sign_off import check_report
@@ -94,9 +96,26 @@ def test_expired_uploads_are_deleted(vault: sf.Vault) -> None:
 
 def test_the_suffix_determines_the_format(sqlite_service: Service) -> None:
     with sqlite_service.client("owner") as client:
-        answer = client.post("/api/v1/uploads", json={"name": "table.xlsx"})
+        answer = client.post("/api/v1/uploads", json={"name": "table.docx"})
     assert answer.status_code == 422
     assert ".parquet" in answer.json()["detail"]
+
+
+def test_a_workbook_is_uploaded_and_a_copy_of_it_downloaded(tmp_path: Path) -> None:
+    with xlsxwriter.Workbook(str(tmp_path / "clinic.xlsx")) as book:
+        sheet, _ = book.add_worksheet("Patients"), book.add_worksheet("Notes").write_string(0, 0, "x")
+        for row, cells in enumerate([("id", "age"), *((i, 20 + i % 50) for i in range(600))]):
+            sheet.write_row(row, 0, cells)
+    policy = sf.Policy.suggest(tmp_path / "clinic.xlsx", dataset="sheet", file=FileOptions(sheet="Patients"))
+    vault = sqlite_vault(tmp_path)
+    with serving(vault, tmp_path) as service:
+        service.tokens["owner"] = vault.token()["token"]
+        remote = service.remote("owner")
+        remote.add(policy, tmp_path / "clinic.xlsx")
+        remote.grant("clinic", "sheet", "partner")
+        remote.release("clinic", "sheet", tmp_path / "copy.xlsx")
+    copy = sf.read_copy(tmp_path / "copy.xlsx")
+    assert (copy.column_names, copy.num_rows) == (["age"], 600)
 
 
 def test_a_job_reports_its_progress(tmp_path: Path) -> None:

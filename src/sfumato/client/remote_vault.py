@@ -24,6 +24,8 @@ from sfumato.levels import Level
 from sfumato.release.files import read_copy
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.policy import Policy
+from sfumato.tables.filesystem import is_remote
+from sfumato.tables.readers import check_file
 from sfumato.tables.source import Source
 from sfumato.vault.grants import Grant, RequestedLevel
 from sfumato.vault.protocol import Stage
@@ -342,9 +344,9 @@ class RemoteVault:
 
 @contextmanager
 def _file(table: Any) -> Iterator[Path]:
-    """The file of a table; a temporary one for a table in memory."""
-    if isinstance(table, str | Path):
-        Source.of(table)  # raises an error for other files before the upload
+    """The file of a table, which the service reads as the policy states; a temporary one for a table elsewhere."""
+    if isinstance(table, str | Path) and not is_remote(table):
+        check_file(table)  # before the upload
         yield Path(table)
         return
     with tempfile.TemporaryDirectory() as folder:

@@ -20,6 +20,9 @@ from sfumato.tables.readers import FORMATS, brief, format_of, read_file
 
 _FEW = 1000
 
+_ENDINGS = [ending for ending in FORMATS if ending != ".txt"]
+"""The endings of files in a folder, in which a text is a note rather than a part of the table."""
+
 _NULL = "__HIVE_DEFAULT_PARTITION__"
 
 Value = str | int | None
@@ -94,10 +97,10 @@ def parts_of(
     The types are those of the first file, unless a schema states them.
     """
     files = [file for file in list_files(folder) if not _is_hidden(file.name)]
-    strange = [file.name for file in files if Path(file.name).suffix.lower() not in FORMATS]
+    strange = [file.name for file in files if Path(file.name).suffix.lower() not in _ENDINGS]
     if strange:
         raise SourceError(
-            f"the folder of a table must hold files that end in {', '.join(FORMATS)}, and {strange[0]!r} does not; "
+            f"the folder of a table must hold files that end in {', '.join(_ENDINGS)}, and {strange[0]!r} does not; "
             "move it, or begin its name with _"
         )
     if not files:

@@ -65,13 +65,19 @@ def format_of(path: str | Path) -> str:
     return FORMATS[ending]
 
 
-def read_file(uri: str | Path, schema: pa.Schema | None = None, options: FileOptions = NOTHING_STATED) -> TableReader:
-    """A file; a schema gives the types of text, which has none of its own."""
+def check_file(uri: str | Path) -> str:
+    """The format of a file; refuses what is none, or of no format that can be read."""
     if not Path(uri).suffix and not is_file(uri):
         raise SourceError(f"a table must be a file or a folder that exists, and {str(uri)!r} is none")
     kind = format_of(uri)
     if not is_file(uri):
         raise SourceError(f"a table must be a file that exists, and {str(uri)!r} is none")
+    return kind
+
+
+def read_file(uri: str | Path, schema: pa.Schema | None = None, options: FileOptions = NOTHING_STATED) -> TableReader:
+    """A file; a schema gives the types of text, which has none of its own."""
+    kind = check_file(uri)
     return _read(str(uri), kind, partial(open_file, uri, mapped=kind == "arrow"), schema, options)
 
 
