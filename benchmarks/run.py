@@ -17,6 +17,7 @@ import pyarrow as pa
 
 import audits
 import copula
+import databases
 import files
 import kernels
 import limits
@@ -43,6 +44,7 @@ ALL = [
     peers.attack,
     files.speed,
     files.memory,
+    databases.postgresql,
     scale.rows,
     scale.threads,
     scale.clusters,
