@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import SfumatoError
 from sfumato.mining import ask
-from sfumato.tables.database import DatabaseTable
+from sfumato.tables.database import DatabaseTable, _brief
 from sfumato.tables.source import Source
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -86,6 +86,16 @@ def test_a_copy_in_a_database_is_the_copy_of_a_file(database: str, tmp_path: Pat
         ask(copy, "select avg(age) v from t").to_pylist()
         == ask(tmp_path / "copy.parquet", "select avg(age) v from t").to_pylist()
     )
+
+
+def test_the_order_of_rows_in_the_database_does_not_matter(database: str) -> None:
+    original = put(f"{database}?table=patients", table().slice(0, 3000))
+    manifest = sf.release_file(
+        sf.Policy.loads(POLICY).fit(original), original, f"{database}?table=first", "partner", KEY
+    )
+    with DatabaseTable.of(f"{database}?table=x").cursor() as cursor:
+        cursor.execute("create table moved as select * from first order by age")
+    manifest.verify(f"{database}?table=moved")
 
 
 def test_nothing_appears_before_all_is_written(database: str) -> None:
@@ -161,3 +171,4 @@ def test_passwords_are_not_shown() -> None:
         with pytest.raises(SfumatoError) as caught:
             Source.of(uri)
         assert "secret" not in str(caught.value)
+    assert _brief(ValueError("no way to postgresql://me:secret@host")) == "no way to postgresql"
