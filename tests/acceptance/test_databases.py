@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import SfumatoError
 from sfumato.mining import ask
-from sfumato.tables.database import DatabaseTable, _brief
+from sfumato.tables.database import DatabaseTable, _brief, without_password
 from sfumato.tables.source import Source
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
@@ -155,10 +155,12 @@ def test_the_commands_take_databases(database: str, tmp_path: Path, monkeypatch:
         assert done.exit_code == 0, done.output
         return done.output
 
-    run("suggest", original, "-o", "policy.toml")
+    secret = original.replace("owner@", "owner:hunter2@")  # which the server does not ask for
+    assert "hunter2" not in run("suggest", secret, "-o", "policy.toml")
     assert sf.Policy.load("policy.toml").dataset == "patients"
     copy = f"{database}?table=copy"
-    run("release", original, copy, "--policy", "policy.toml", "--level", "partner", "--key-file", "k")
+    options = ("--policy", "policy.toml", "--level", "partner", "--key-file", "k", "--json")
+    assert "hunter2" not in run("release", secret, copy.replace("owner@", "owner:hunter2@"), *options)
     assert "fidelity 0.5" in run("show", copy)
     assert "(" in run("mine", copy, "select avg(age) from copy")
     run("init", "vault", "--key-file", "vault.key")
@@ -171,4 +173,5 @@ def test_passwords_are_not_shown() -> None:
         with pytest.raises(SfumatoError) as caught:
             Source.of(uri)
         assert "secret" not in str(caught.value)
+    assert without_password("postgresql://me:secret@h:5/x?table=t") == "postgresql://me@h:5/x?table=t"
     assert _brief(ValueError("no way to postgresql://me:secret@host")) == "no way to postgresql"

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from tests.acceptance.everyday_files import READ, REFUSED, File
+from tests.acceptance.everyday_files import READ, File
+from tests.acceptance.refused_files import REFUSED
 
 import sfumato as sf
 from sfumato.errors import SfumatoError

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown
 from sfumato.cli.vault_options import connect_service
 
 if TYPE_CHECKING:
@@ -159,7 +159,9 @@ def show(copy: Path | str, as_json: bool) -> None:
 
     manifest = Manifest.of(copy)
     manifest.verify(copy)
-    print_result(json.loads(manifest.dumps()), as_json, "\n".join(_description(manifest)), f"sfumato mine {copy}")
+    print_result(
+        json.loads(manifest.dumps()), as_json, "\n".join(_description(manifest)), f"sfumato mine {shown(copy)}"
+    )
 
 
 @click.command()
@@ -185,7 +187,7 @@ def check(copy: Path | str, signer: str | None, succession: str | None, as_json:
     if signer is None:
         text.append("Compare that key with the one that the owner told you, or name it with --signer.")
     data = json.loads(manifest.dumps())
-    print_result(data, as_json, "\n".join([*text, "", *_description(manifest)]), f"sfumato mine {copy}")
+    print_result(data, as_json, "\n".join([*text, "", *_description(manifest)]), f"sfumato mine {shown(copy)}")
 
 
 def _description(manifest: Manifest) -> list[str]:

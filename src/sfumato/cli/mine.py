@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
-from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown
 from sfumato.pages.svg import figure_class
 
 
@@ -83,11 +83,13 @@ def mine(
             {"answer": answer.to_pylist(), "method": _method(answer)},
             as_json,
             f"{_table(answer)}\n{_how(_method(answer))}",
-            f"sfumato mine {copy} --describe -o profile.html",
+            f"sfumato mine {shown(copy)} --describe -o profile.html",
         )
         return
     text, data = description
-    print_result(data, as_json, text, f"open {output}" if output else f"sfumato mine {copy} --describe -o profile.html")
+    print_result(
+        data, as_json, text, f"open {output}" if output else f"sfumato mine {shown(copy)} --describe -o profile.html"
+    )
 
 
 def _others(stated: tuple[str, ...]) -> dict[str, Any]:

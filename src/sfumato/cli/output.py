@@ -27,6 +27,13 @@ class TableName(click.ParamType[Any]):
         return str(value) if "://" in str(value) else Path(value)
 
 
+def shown(table: Path | str) -> str:
+    """A table as it may be printed: without the password of a database."""
+    from sfumato.tables.database import without_password
+
+    return without_password(table) if isinstance(table, str) and "://" in table else str(table)
+
+
 def table_stem(table: Path | str) -> str:
     """A name for the dataset of a table: that of its file, or of its table in a database."""
     if isinstance(table, Path):

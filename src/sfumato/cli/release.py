@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
-from sfumato.cli.output import as_json_option, print_result, progress
+from sfumato.cli.output import as_json_option, print_result, progress, shown
 from sfumato.cli.vault_options import open_vault, vault_options
 from sfumato.errors import PolicyError
 
@@ -149,14 +149,16 @@ def _of_table(
         if manifest.fidelity == manifest.requested_fidelity
         else f", rounded down from {manifest.requested_fidelity:.10g}"
     )
-    text = f"Wrote {out}: {manifest.rows:,} rows at fidelity {manifest.fidelity:.10g}{name}{rounded}."
+    text = f"Wrote {shown(out)}: {manifest.rows:,} rows at fidelity {manifest.fidelity:.10g}{name}{rounded}."
     if scheme_path is None:
         text += (
             "\nThe noise has the shape of this table as it is now. With `--scheme scheme.json` the shape is kept, and "
             "a later\nversion of the table gets the same noise; without it, the noise would be independent and could "
             "be averaged."
         )
-    print_result({"path": str(out), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato show {out}")
+    print_result(
+        {"path": shown(out), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato show {shown(out)}"
+    )
 
 
 def _check_engine(source: Source, out: str, engine: Engine) -> None:

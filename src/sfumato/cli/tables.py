@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, table_stem
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown, table_stem
 from sfumato.errors import PolicyError
 from sfumato.pages.svg import figure_class
 
@@ -202,7 +202,7 @@ def _print_draft(
     if levels:
         data["levels"] = _levels_json(levels)
     lines = [f"Wrote {output}: {len(roles)} columns. Read it and correct it.", *map(_level_line, levels)]
-    next_step = f"sfumato add {table} --policy {output}, in a vault created with sfumato init"
+    next_step = f"sfumato add {shown(table)} --policy {output}, in a vault created with sfumato init"
     print_result(data, as_json, "\n".join(lines), next_step)
 
 

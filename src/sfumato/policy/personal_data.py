@@ -48,7 +48,7 @@ _CONTENTS = (
 def direct_identifier(name: str, array: pa.Array) -> str:
     """What a column holds that identifies a person alone; empty if nothing was recognised."""
     if _DIRECT.search(name) and not types.is_floating(array.type):
-        return "by its name, names, addresses or numbers of people"
+        return "names, addresses or numbers of people, as its name says"
     if not (types.is_string(array.type) or types.is_large_string(array.type)):
         return ""
     texts = pc.unique(array.slice(0, 20 * _EXAMINED)).drop_null().slice(0, _EXAMINED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
@@ -12,11 +13,16 @@ from pyarrow import types
 from sfumato.kernels import Floats
 from sfumato.tables import numeric
 
+Codes = npt.NDArray[np.int64]
+
 _ROWS = 20_000
 """The number of rows that are examined."""
 
 _EXACT = 1e-8
 """The share of a column's variance that others may leave of it, if it is a function of them."""
+
+_MOST_COLUMNS = 60
+"""The number of columns of categories that are compared with each other."""
 
 _DEPENDENT = 0.5
 """Cramér's V above which two categories are replaced together."""
@@ -26,16 +32,18 @@ _MOST_PAIRS = 100
 
 
 def notes(table: pa.Table) -> dict[str, str]:
-    """A sentence for each column that others determine."""
+    """A sentence for each column that others determine, or that determines an earlier one."""
     sample = table.slice(0, _ROWS)
     found = _linear(sample)
-    coded = _codes(sample)
+    coded = dict(list(_codes(sample).items())[:_MOST_COLUMNS])
     names = list(coded)
     for at, name in enumerate(names):
         for other in names[:at]:
-            told = _determined(coded[other], coded[name])
-            if told and name not in found:
-                found[name] = f"{other} tells it: drop one of them, or keep the coarser one."
+            pairs = _pairs(coded[other], coded[name])
+            if pairs == coded[other].max() + 1:
+                found.setdefault(name, f"{other} determines it: drop one of them.")
+            elif pairs == coded[name].max() + 1:
+                found.setdefault(name, f"It determines {other}: drop one of them, or keep the coarser one.")
     return found
 
 
@@ -55,6 +63,8 @@ def _linear(sample: pa.Table) -> dict[str, str]:
         return {}
     spread = values.std(axis=0)
     kept = np.flatnonzero(spread > 0)
+    if np.linalg.eigvalsh(np.corrcoef(values[:, kept], rowvar=False).reshape(len(kept), -1)).min(initial=1) > _EXACT:
+        return {}  # no column is nearly a sum of others
     return _sums([names[i] for i in kept], (values[:, kept] - values[:, kept].mean(axis=0)) / spread[kept])
 
 
@@ -68,11 +78,11 @@ def _sums(names: list[str], values: Floats) -> dict[str, str]:
         weights = np.linalg.lstsq(values[:, others], values[:, at], rcond=None)[0]
         if np.mean((values[:, at] - values[:, others] @ weights) ** 2) < _EXACT:
             used = [names[i] for i, weight in zip(others, weights, strict=True) if abs(weight) > 1e-4]
-            found[names[at]] = f"{' and '.join(used[:4])} {'tell' if len(used) > 1 else 'tells'} it: drop one of them."
+            found[names[at]] = f"{' and '.join(used[:4])} determine{'' if len(used) > 1 else 's'} it: drop one of them."
     return found
 
 
-def _codes(sample: pa.Table) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int64]]]:
+def _codes(sample: pa.Table) -> dict[str, Codes]:
     """The categories of columns that have several, each of some records, as numbers."""
     coded = {}
     for name in sample.column_names:
@@ -87,12 +97,9 @@ def _codes(sample: pa.Table) -> dict[str, np.ndarray[tuple[int], np.dtype[np.int
     return coded
 
 
-def _determined(
-    by: np.ndarray[tuple[int], np.dtype[np.int64]], codes: np.ndarray[tuple[int], np.dtype[np.int64]]
-) -> bool:
-    """Whether each category of one column goes with a single one of the other, or the reverse."""
-    pairs = len(np.unique(by * (codes.max() + 1) + codes))
-    return pairs in (by.max() + 1, codes.max() + 1)
+def _pairs(a: Codes, b: Codes) -> int:
+    """The number of combinations that occur: as many as one column has categories if it determines the other."""
+    return len(np.unique(a * (b.max() + 1) + b))
 
 
 def dependent_groups(table: pa.Table, domains: Mapping[str, int]) -> dict[str, str]:
@@ -109,7 +116,7 @@ def dependent_groups(table: pa.Table, domains: Mapping[str, int]) -> dict[str, s
     return groups
 
 
-def _association(a: np.ndarray[tuple[int], np.dtype[np.int64]], b: np.ndarray[tuple[int], np.dtype[np.int64]]) -> float:
+def _association(a: Codes, b: Codes) -> float:
     """Cramér's V of two columns."""
     counts = np.zeros((a.max() + 1, b.max() + 1))
     np.add.at(counts, (a, b), 1)

@@ -47,7 +47,7 @@ public = {levels[2]:g}
 [columns]
 """
 
-_QUASI = " A quasi-identifier: with other data it helps to recognise people."
+_QUASI = " A quasi-identifier: with other data it helps to re-identify people."
 
 _FEWEST_ROWS = 500
 """With fewer values a margin would have few bins, and rare values would be lost."""

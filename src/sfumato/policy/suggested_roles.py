@@ -60,7 +60,7 @@ def suggestion(field: pa.Field, column: pa.ChunkedArray, *, has_id: bool) -> Sug
         return "drop", {}, "nothing but missing values; left out."
     personal = direct_identifier(name, array)
     if personal:
-        return "drop", {}, f"{personal}, which identify people directly; left out."
+        return "drop", {}, f"{personal}: a direct identifier; left out."
     if _is_identifier(name, array, distinct):
         return _identifier(array, has_id=has_id)
     if labels_of(field) and distinct <= LISTED and is_code(array):
@@ -227,13 +227,12 @@ def _categories(array: pa.Array, distinct: int, what: str) -> Suggestion:
 
 
 def _odd_cells(array: pa.Array) -> str:
-    """A hint where most cells of a text are numbers, and a few are not."""
-    texts = array.drop_null()
-    numbers = pc.match_substring_regex(texts, r"^\s*-?[0-9]+([.,][0-9]+)?\s*$")
-    odd = texts.filter(pc.invert(numbers))
-    if not 0 < len(odd) <= 0.2 * len(texts):
+    """A hint where most cells of a text are numbers, and a few are not: where the first is, and not what it says."""
+    odd = pc.invert(pc.match_substring_regex(array, r"^\s*-?[0-9]+([.,][0-9]+)?\s*$"))
+    rows = np.flatnonzero(odd.fill_null(False).to_numpy(zero_copy_only=False))
+    if not 0 < len(rows) <= 0.2 * (len(array) - array.null_count):
         return ""
     return (
-        f" Most of its cells are numbers, and {len(odd):,} are not, such as {odd[0].as_py()[:20]!r}: correct them, or "
-        "state them as `missing` in [file]."
+        f" Most of its cells are numbers, and {len(rows):,} are not, the first in row {rows[0] + 1:,}: correct them, "
+        "or state them as `missing` in [file]."
     )

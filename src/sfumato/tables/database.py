@@ -49,18 +49,12 @@ class DatabaseTable:
         name = query.pop("table", "")
         if not name:
             raise SourceError(
-                f"the URL of a database must name a table, as in ...?table=patients, got {cls.shown(uri)!r}"
+                f"the URL of a database must name a table, as in ...?table=patients, got {without_password(uri)!r}"
             )
         if parts.scheme.startswith("postgres"):
             return cls(parts.scheme, urlunsplit(parts._replace(query=urlencode(query))), name)
         path = f"{parts.netloc}{parts.path}"
         return cls(parts.scheme, path.removeprefix("/"), name)
-
-    @staticmethod
-    def shown(uri: str) -> str:
-        """The URL without a password."""
-        parts = urlsplit(uri)
-        return urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
 
     @property
     def quoted(self) -> str:
@@ -97,6 +91,13 @@ def _driver(scheme: str) -> Any:
     from adbc_driver_postgresql import dbapi as postgresql  # noqa: PLC0415
 
     return postgresql
+
+
+def without_password(uri: str) -> str:
+    """A URL as it may be printed."""
+    parts = urlsplit(uri)
+    user, at, host = parts.netloc.rpartition("@")
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}"))
 
 
 def is_database(table: Any) -> bool:

@@ -88,7 +88,7 @@ class Dialect:
         if self.decimal != ".":
             parts.append("decimal commas")
         if self.thousands:
-            parts.append(f"{self.thousands!r} between thousands")
+            parts.append(f"{self.thousands!r} as thousands separator")
         if self.encoding != "utf-8":
             parts.append(f"encoded in {self.encoding}")
         if any(self.missing):

@@ -23,7 +23,7 @@ class FileOptions:
     quote: str = ""
     """The character around cells that contain separators."""
     decimal: str = ""
-    """The decimal sign, `.` or `,`."""
+    """The decimal separator, `.` or `,`."""
     thousands: str | None = None
     """The character between groups of three digits; an empty one for none."""
     missing: tuple[str, ...] = ()

@@ -83,10 +83,13 @@ def test_relations_between_columns_are_named() -> None:
         }
     )
     found = notes(table)
-    assert found["left"] == "wage and rent tell it: drop one of them."
-    assert found["country"].startswith("city tells it")
+    assert found["left"] == "wage and rent determine it: drop one of them."
+    assert found["country"].startswith("city determines it")
     assert not {"wage", "rent", "free"} & set(found)
-    assert "wage and rent tell it" in line_of(draft(table), "left")
+    assert notes(table.select(["country", "city"])) == {
+        "city": "It determines country: drop one of them, or keep the coarser one."
+    }
+    assert "wage and rent determine it" in line_of(draft(table), "left")
 
 
 def test_dependent_categories_are_replaced_together(key: sf.Key) -> None:
@@ -102,10 +105,11 @@ def test_dependent_categories_are_replaced_together(key: sf.Key) -> None:
     assert len(sf.Manifest.of(policy.fit(table).release(table, "public", key)).models) == 2
 
 
-def test_a_few_cells_that_are_no_numbers_are_named() -> None:
+def test_a_few_cells_that_are_no_numbers_are_located() -> None:
+    """By their row: a draft may be shown in a browser, where no cell belongs."""
     cells = [str(i / 7) for i in range(ROWS)]
     cells[1234] = "about 7"
-    assert "1 are not, such as 'about 7'" in line_of(draft(pa.table({"cost": cells})), "cost")
+    assert "1 are not, the first in row 1,235" in line_of(draft(pa.table({"cost": cells})), "cost")
 
 
 def test_labels_are_in_the_draft_and_cannot_leave_their_comment() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import base64
 import codecs
 import json
 import zlib
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -98,20 +96,15 @@ class Gzip(Encoder):
 
 
 class JsonLines(Encoder):
-    """An object on each line."""
+    """An object on each line; dates, times and decimals are texts."""
 
     def __init__(self, schema: pa.Schema) -> None:
         super().__init__()
         self._schema = _plain(schema, "JSON")
 
     def _write(self, batch: pa.RecordBatch) -> None:
-        lines = (json.dumps(row, ensure_ascii=False, default=_text) + "\n" for row in batch.to_pylist())
+        lines = (json.dumps(row, ensure_ascii=False, default=str) + "\n" for row in batch.to_pylist())
         self._out.write("".join(lines).encode())
 
     def close(self, manifest: Manifest) -> bytes:  # noqa: ARG002
         return self._out.take()
-
-
-def _text(value: Any) -> str:
-    """Dates and times as text; decimals keep their digits."""
-    return base64.b64encode(value).decode() if isinstance(value, bytes) else str(value)

@@ -32,7 +32,7 @@ _CONVENTIONS: tuple[tuple[str, str], ...] = (
     *((".", ""), (",", ""), (".", ","), (",", ".")),
     *((sign, space) for sign in ",." for space in _SPACES),
 )
-"""Decimal signs with separators between thousands."""
+"""Decimal separators with thousands separators."""
 
 _TIME = r"( 9{1,2}:99(:99)?)?"
 _NATIONAL = re.compile(rf"9{{1,2}}([./-])9{{1,2}}\1(9999){_TIME}")
@@ -156,7 +156,7 @@ class Decided:
 
 
 def decide(columns: list[ColumnShapes], dialect: Dialect, options: FileOptions) -> Decided:
-    """Decide the types of all columns, decimal signs, missing words and the order of dates."""
+    """Decide the types of all columns, their separators, words for missing values and the order of dates."""
     examined = [one for one in columns if one.may_be_typed(options)]
     decimal, thousands = _convention(examined, dialect.separator, options)
     number = number_pattern(decimal, thousands)
@@ -264,7 +264,7 @@ def _own_order(column: ColumnShapes) -> str | None:
 
 
 def _convention(columns: list[ColumnShapes], separator: str, options: FileOptions) -> tuple[str, str]:
-    """The decimal sign and the separator between thousands that most columns of numbers have."""
+    """The decimal separator and the thousands separator that most columns of numbers have."""
     allowed = _allowed(options)
     readings = {one: _readings(one, allowed, separator, options) for one in columns}
     decimal = _decimal_sign(readings, separator) or allowed[0][0]
@@ -274,7 +274,7 @@ def _convention(columns: list[ColumnShapes], separator: str, options: FileOption
 
 
 def _decimal_sign(readings: dict[ColumnShapes, list[tuple[str, str]]], separator: str) -> str:
-    """The decimal sign of most columns that have one alone; empty where no column needs one."""
+    """The decimal separator of most columns that have one alone; empty where no column needs one."""
     signs = {one: {sign for sign, _ in pairs} for one, pairs in readings.items()}
     decided = Counter(sign for found in signs.values() if len(found) == 1 for sign in found)
     undecided = [one for one, found in signs.items() if len(found) > 1 and (one.has(".") or one.has(","))]
@@ -285,8 +285,8 @@ def _decimal_sign(readings: dict[ColumnShapes, list[tuple[str, str]]], separator
 
 def _unclear(column: ColumnShapes) -> SourceError:
     return SourceError(
-        f"the signs in numbers of column {column.name!r} could be before decimals or between thousands, and no cell "
-        'decides it; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
+        f"the points or commas in numbers of column {column.name!r} could be decimal or thousands separators, and no "
+        'cell decides it; state it: `decimal = ","` in [file] of the policy, or --file decimal=,'
     )
 
 

@@ -17,6 +17,9 @@ _CHUNK = 1 << 20
 _SIGNATURES = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 """Byte order signatures, with the encodings that they stand for."""
 
+_START = 16
+"""More bytes than such a line and the signature have."""
+
 _LINES = 50
 """The number of lines that are compared."""
 
@@ -68,15 +71,15 @@ def _encoding(opened: Open) -> str:
                 return name
         if b"\0" in head:
             return "utf-16-le" if head[1::2].count(0) >= head[::2].count(0) else "utf-16-be"
-        decoder, read, plain = codecs.getincrementaldecoder("utf-8")(), 0, True
+        decoder, read, ascii_only = codecs.getincrementaldecoder("utf-8")(), 0, True
         try:
             content = head
             while content:
-                plain = plain and decoder.decode(content).isascii()
+                ascii_only = decoder.decode(content).isascii() and ascii_only
                 read, content = read + len(content), file.read(_CHUNK)
             decoder.decode(b"", final=True)
         except UnicodeDecodeError as error:
-            if plain and _is_ascii_or_broken(error):
+            if ascii_only and error.object[: error.start].isascii():
                 return "cp1252"
             raise SourceError(
                 f"the file is UTF-8 in some cells and not from byte {read + error.start:,} on; correct it, or state "
@@ -85,22 +88,13 @@ def _encoding(opened: Open) -> str:
     return "utf-8"
 
 
-def _is_ascii_or_broken(error: UnicodeDecodeError) -> bool:
-    """Whether nothing before the first wrong byte was UTF-8 of several bytes."""
-    return bytes(error.object[: error.start]).isascii()
-
-
 def as_utf8(opened: Open, encoding: str) -> Any:
     """The file as UTF-8, without a line that states the separator."""
-    file = opened()
-    if encoding not in ("utf-8", "utf-8-sig"):
-        file = _Recoded(file, encoding)
-        start = file.read(8)
-    else:
-        start = file.read(11)
-    stated = _STATED.match(start.removeprefix(codecs.BOM_UTF8).decode("latin-1"))
-    skipped = len(start) - len(start.removeprefix(codecs.BOM_UTF8)) + stated.end() if stated else 0
-    return _Rest(start[skipped:], file)
+    file = opened() if encoding in ("utf-8", "utf-8-sig") else _Recoded(opened(), encoding)
+    start = file.read(_START)
+    text = start.removeprefix(codecs.BOM_UTF8)
+    stated = _STATED.match(text.decode("latin-1"))
+    return _Rest(text[stated.end() :] if stated else start, file)
 
 
 class _Rest(io.RawIOBase):

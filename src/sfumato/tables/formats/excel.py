@@ -12,7 +12,7 @@ from sfumato.tables.dialect import PLAIN
 from sfumato.tables.file_options import FileOptions
 from sfumato.tables.formats import BATCH, Open, TableReader
 from sfumato.tables.formats.csv_detection import ColumnShapes, decide
-from sfumato.tables.formats.python_cells import column
+from sfumato.tables.formats.python_cells import as_text, column
 
 
 def read_excel(opened: Open, options: FileOptions) -> TableReader:
@@ -73,7 +73,7 @@ def _parted(rows: list[list[Any]], options: FileOptions) -> tuple[dict[int, str]
             f"row {first + 1} of the sheet must name all columns, and column {nameless[0] + 1} has no name; add it, or "
             "state in which row the names are: `header = ...` in [file] of the policy, or --file header=..."
         )
-    return {at: _name(names[at]) for at in used}, body
+    return {at: as_text(names[at]) for at in used}, body
 
 
 def _is_filled(cells: list[Any]) -> bool:
@@ -83,12 +83,8 @@ def _is_filled(cells: list[Any]) -> bool:
 def _stated(name: str, cells: list[Any], options: FileOptions) -> list[Any]:
     """The cells of a column without those that are stated as missing, and as text where that is stated."""
     if options.missing:
-        cells = ["" if _name(cell) in options.missing else cell for cell in cells]
-    return [_name(cell) for cell in cells] if name in options.text else cells
-
-
-def _name(cell: Any) -> str:
-    return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
+        cells = ["" if as_text(cell) in options.missing else cell for cell in cells]
+    return [as_text(cell) for cell in cells] if name in options.text else cells
 
 
 def _with_text_read(table: pa.Table, options: FileOptions) -> pa.Table:

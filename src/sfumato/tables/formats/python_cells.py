@@ -34,7 +34,7 @@ def column(name: str, cells: Sequence[Any]) -> pa.Array:
     if known <= {"times", "dates"} and "times" in known:
         return _times([_time(cell) for cell in cells])
     if len(known) > 1 and known <= {"text", "numbers", "truth values"}:
-        return pa.array([None if cell is None else _text(cell) for cell in cells], pa.string())
+        return pa.array([None if cell is None else as_text(cell) for cell in cells], pa.string())
     if len(known) > 1:
         raise SourceError(
             f"a column must hold values of one kind, and {name!r} holds {' and '.join(sorted(known))}; correct the "
@@ -81,5 +81,6 @@ def _time(cell: Any) -> Any:
     return dt.datetime.combine(cell, dt.time()) if _kind(cell) == "dates" else cell
 
 
-def _text(cell: Any) -> str:
+def as_text(cell: Any) -> str:
+    """A cell as text; whole numbers without decimals."""
     return str(int(cell)) if isinstance(cell, float) and cell.is_integer() else str(cell)
