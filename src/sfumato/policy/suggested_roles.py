@@ -89,7 +89,7 @@ def _of_type(plain: pa.DataType, array: pa.Array, distinct: int) -> Suggestion:
     if types.is_floating(plain) or types.is_decimal(plain):
         return _numbers(array, "amounts")
     if numeric.is_temporal(plain):
-        return "gaussian", {}, f"times ({plain}), which keep their type."
+        return "gaussian", {}, f"{'dates' if types.is_date(plain) else 'times'}, which keep their type."
     if types.is_time(plain):
         return "copula", {}, "times of day; copies have its margin."
     if types.is_integer(plain):

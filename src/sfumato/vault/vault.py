@@ -198,7 +198,7 @@ class Vault(VaultLifecycle):
         """Write the copy that a recipient was granted; the release is recorded before the file appears.
 
         Args:
-            out: the file to write (Parquet, CSV or Arrow by its suffix); by default one in the vault's folder.
+            out: the file to write (in the format of its suffix); by default one in the vault's folder.
             level: a lower level than that of the grant; it needs `out`.
 
         """

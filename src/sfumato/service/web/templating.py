@@ -11,6 +11,7 @@ from fastapi.responses import HTMLResponse
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sfumato.service.state import Session
+from sfumato.tables.readers import FORMATS
 
 WEB_ROOT = Path(str(resources.files(__package__)))
 
@@ -20,6 +21,7 @@ def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(WEB_ROOT / "templates"), autoescape=True, undefined=StrictUndefined, trim_blocks=True
     )
+    environment.globals["table_endings"] = ",".join(FORMATS)
     environment.filters["day"] = lambda moment: str(moment)[:10]
     environment.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
     environment.filters["thousands"] = lambda number: f"{number:,}"
