@@ -54,6 +54,10 @@ ONCE = (
     *("tests/survey/test_load.py", "tests/service/test_jobs_and_uploads.py", "tests/service/test_copies.py"),
     *("tests/service/test_owner.py", "tests/unit/vault/test_vault.py", "tests/cli/test_vault.py::test_the_complete"),
     *(
+        f"tests/unit/ledger/test_ledger.py::test_{name}"
+        for name in ("an_edited_entry", "a_removed_entry", "an_unreadable_entry", "a_state_that_contradicts")
+    ),
+    *(
         "tests/unit/ledger/test_access_log.py",
         "tests/cli/test_vault.py::test_errors",
         "tests/cli/test_vault.py::test_the_log",

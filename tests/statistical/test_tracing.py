@@ -116,7 +116,7 @@ def test_matching_by_values_accuses_nobody(
     verdict.reject(p.variance_p(np.array(sample) * 3, 1.0), "a variance that is nine times too large")
 
 
-@pytest.mark.parametrize("ids", [True, False])
+@pytest.mark.parametrize("ids", [pytest.param(True, marks=pytest.mark.slow), False])
 def test_the_source_of_a_leak_is_identified(rng: np.random.Generator, tmp_path: Path, ids: bool) -> None:
     """Among 20 recipients, after each kind of damage and all together; the false-alarm rate is below 1e-6."""
     vault = vault_with_recipients(str(tmp_path), patients(3000, rng), 20)
@@ -132,7 +132,7 @@ def test_the_source_of_a_leak_is_identified(rng: np.random.Generator, tmp_path: 
 @pytest.mark.parametrize(
     ("columns", "rows"),
     [
-        (["id", "age", "income", "systolic", "weight", "ward"], 3000),
+        pytest.param(["id", "age", "income", "systolic", "weight", "ward"], 3000, marks=pytest.mark.slow),
         (["age", "income", "systolic", "weight", "ward"], 3000),
         (["id", "age", "weight", "ward"], 12_000),  # nothing but values that repeat
     ],

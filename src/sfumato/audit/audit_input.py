@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
@@ -20,7 +21,7 @@ from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.models import of_type
 from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
+from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence, with_public
 from sfumato.release.manifest import Manifest
 from sfumato.tables.columns import with_bins
 from sfumato.tables.margin import coarsened_scores
@@ -35,6 +36,19 @@ def _coarsened(part: Numbers) -> Numbers:
     if part.copula is None:
         return part
     return replace(part, data=coarsened_scores(part.values, part.copula))
+
+
+def entity_column(manifests: Sequence[Manifest], original: pa.Table) -> str | None:
+    """The column of the original that names entities, where rows of one share noise."""
+    named = {model.entity_column for manifest in manifests for model in manifest.models}
+    return next((name for name in sorted(named) if name and name in original.column_names), None)
+
+
+def entity_codes(original: pa.Table, column: str) -> Rows:
+    """The entity of each record as a number."""
+    indices = original.column(column).combine_chunks().dictionary_encode().indices
+    codes: Rows = indices.to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes
 
 
 @dataclass(frozen=True)
@@ -67,6 +81,12 @@ class AuditInput:
                 "same records"
             )
         evidence = [copy_evidence(copy, manifest) for copy, manifest in zip(matched, manifests, strict=True)]
+        column = entity_column(manifests, table)
+        if column is not None:  # published or not, attackers may know which records belong together
+            evidence = [
+                part if column in copy.column_names else with_public(part, table, column)
+                for part, copy in zip(evidence, matched, strict=True)
+            ]
         table = with_bins(table, of_type(models, UniformReplacement))
         truth = original_records(table, models)
         return cls(tuple(copies), tuple(manifests), tuple(evidence), table, truth, tuple(matched))
@@ -82,15 +102,34 @@ class AuditInput:
         )
 
     def sample(self, most: int) -> AuditInput:
-        """The input restricted to a random sample of its records, if there are more than so many."""
+        """The input restricted to a random sample of its records, or of its entities, if there are more records."""
         if len(self.truth) <= most:
             return self
-        return self.take(np.sort(pseudo_random_order(len(self.truth))[:most]))
+        entities = self.entities
+        if entities is None:
+            return self.take(np.sort(pseudo_random_order(len(self.truth))[:most]))
+        rank = np.argsort(pseudo_random_order(int(entities.max()) + 1))[entities]
+        return self.take(np.sort(np.argsort(rank, kind="stable")[:most]))
 
     def hold_out(self, one_in_so_many: int) -> tuple[AuditInput, AuditInput]:
         """The input without one record in so many, and those records as a control."""
-        control = one_in(one_in_so_many, len(self.truth))
+        control = self._one_in(one_in_so_many)
         return self.take(np.delete(np.arange(len(self.truth)), control)), self.take(control)
+
+    def one_per_entity(self) -> AuditInput:
+        """The input restricted to one record of each entity, whose noise is independent of that of all others."""
+        entities = self.entities
+        if entities is None:
+            return self
+        order = pseudo_random_order(len(self.truth))
+        _, first = np.unique(entities[order], return_index=True)
+        return self.take(np.sort(order[first]))
+
+    @property
+    def entities(self) -> Rows | None:
+        """The entity of each record as a number, where rows of one share noise."""
+        column = entity_column(self.manifests, self.original)
+        return None if column is None else entity_codes(self.original, column)
 
     @property
     def best_copy(self) -> int:
@@ -110,7 +149,15 @@ class AuditInput:
 
     def known_rows(self) -> Rows:
         """The row indices of the records that attackers know."""
-        return one_in(max(len(self.truth) // MAX_KNOWN, 10), len(self.truth))
+        return self._one_in(max(len(self.truth) // MAX_KNOWN, 10))
+
+    def _one_in(self, so_many: int) -> Rows:
+        """One record in so many, or all records of one entity in so many: others of it would tell about it."""
+        entities = self.entities
+        if entities is None:
+            return one_in(so_many, len(self.truth))
+        _, known = np.unique(entities, return_inverse=True)
+        return np.flatnonzero(np.isin(known, one_in(so_many, int(known.max()) + 1)))
 
     def combined(self, first: int | None = None, *, known_records: bool = True) -> Evidence:
         """The evidence of a coalition that holds all copies, or the first few, and maybe some known records."""

@@ -90,7 +90,9 @@ def _single_copy_checks(copy: NoisyCopy) -> Iterator[Check]:
             continue
         deviation = float(np.sqrt(copy.shape[i, i] * copy.time))
         white, step = noise / deviation, copy.step[i] / deviation
-        yield Check(subject, "its noise is not as large as stated", _variance_p(white, step))
+        yield Check(
+            subject, "its noise is not as large as stated", variance_p(float(np.square(white).sum()), len(white), step)
+        )
         yield Check(subject, "its noise is not normal", _normality_p(white, step))
         yield Check(subject, "the same noise was used for several records", _repetition_p(white, step))
         yield Check(subject, "the variance of its noise depends on the value", _homoscedasticity_p(white, original))
@@ -102,11 +104,17 @@ def _single_copy_checks(copy: NoisyCopy) -> Iterator[Check]:
         yield Check(f"{copy.name}, all columns", "its noise depends on the original", p)
 
 
-def _variance_p(white: Floats, step: float) -> float:
-    """The sum of squares is χ², up to the digits of the published variance and the rounding to the lattice."""
-    total, rows = float(np.square(white).sum()), len(white)
-    lower = stats.chi2.cdf(total / (1 - RELATIVE_ROUNDING), rows)
-    upper = stats.chi2.sf(total / (1 + RELATIVE_ROUNDING + step**2 / 6), rows)
+def variance_p(total: float, freedom: int, step: float) -> float:
+    """The sum of squares is χ², up to the digits of the published variance and the rounding to the lattice.
+
+    Args:
+        total: the sum of squares, in units of the stated variance.
+        freedom: its degrees of freedom.
+        step: the lattice step, in units of the stated deviation.
+
+    """
+    lower = stats.chi2.cdf(total / (1 - RELATIVE_ROUNDING), freedom)
+    upper = stats.chi2.sf(total / (1 + RELATIVE_ROUNDING + step**2 / 6), freedom)
     return float(min(1.0, 2 * min(lower, upper)))
 
 

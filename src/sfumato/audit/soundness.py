@@ -10,6 +10,7 @@ from sfumato.attacks import Evidence, MappedRows, Numbers
 from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.checks import Check, Soundness
 from sfumato.audit.copula_checks import GroupedScores, copula_checks
+from sfumato.audit.entity_checks import entity_checks
 from sfumato.audit.linear_map_checks import MappedCopy, linear_map_checks
 from sfumato.audit.noise_checks import NoisyCopy, noise_checks
 from sfumato.audit.replacement_checks import CategoryColumn, attribute_independence_checks, replacement_checks
@@ -23,7 +24,9 @@ def soundness(
     audited: AuditInput, false_alarm_rate: float = FALSE_ALARM_RATE, faults: Sequence[Check] = ()
 ) -> Soundness:
     """All checks on all copies, together with checks that failed elsewhere."""
-    noisy = (*_number_checks(audited), *_category_checks(audited), *_linear_map_checks(audited))
+    entities = entity_checks(audited)
+    audited = audited.one_per_entity()
+    noisy = (*entities, *_number_checks(audited), *_category_checks(audited), *_linear_map_checks(audited))
     checks = (*faults, *noisy, *_copula_checks(audited))
     checked = {name for check in checks for name in check.copies}
     perturbed = [name for name, copy in zip(audited.names, audited.copies, strict=True) if _has_perturbed_values(copy)]

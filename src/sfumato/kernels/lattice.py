@@ -59,6 +59,24 @@ def to_lattice(  # pragma: no cover - compiled
 
 
 @njit(cache=True, nogil=True)
+def add_shared_noise(  # pragma: no cover - compiled
+    factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Floats
+) -> None:
+    """Add noise of several parts on the lattice: `factor` has a row per column and a column per row of `path`."""
+    rows = path.shape[1]
+    noise = np.empty(rows)
+    for j in range(factor.shape[0]):
+        noise[:] = 0.0
+        for k in range(factor.shape[1]):
+            weight = factor[j, k]
+            if weight != 0.0:
+                for row in range(rows):
+                    noise[row] += weight * path[k, row]
+        for row in range(rows):
+            out[j, row] = (lattice[j, row] + np.rint(noise[row])) * steps[j]
+
+
+@njit(cache=True, nogil=True)
 def add_noise(factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Floats) -> None:  # pragma: no cover
     """Add correlated noise on the lattice: `Y = X + L·W(t)` with `L·Lᵀ = K_X` (li2012, section 3.1).
 

@@ -143,6 +143,18 @@ class Mechanism(abc.ABC):
     def columns(self) -> tuple[str, ...]:
         """The columns of the table that are perturbed jointly."""
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns of the table that it looks at: those that it perturbs and, if there are any, the entities."""
+        return self.columns
+
+    def for_entities(self, column: str) -> Mechanism:
+        """The same for a table with several records of each entity, which a column names."""
+        raise PolicyError(
+            f"records of one entity need noise that does not average out, and the role {self.role} has none; give "
+            f"{self.columns[0]!r} the role gaussian or uniform, or drop it, or give {column!r} another role than entity"
+        )
+
     @classmethod
     @abc.abstractmethod
     def of(cls, columns: Mapping[str, Mapping[str, Any]], settings: Mapping[str, Any]) -> Sequence[Mechanism]:

@@ -72,8 +72,9 @@ class GaussianScheme(Scheme):
     """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ` the columns' covariance."""
 
     is_shaped = True
+    _add_noise = staticmethod(lattice.add_noise)
 
-    def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree) -> None:
+    def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree, *entity: str) -> None:
         self._specs, self._tree = tuple(specs), tree
         self._state = state
         spread, step, root = state["spread"], state["step"], state["root"]
@@ -84,7 +85,7 @@ class GaussianScheme(Scheme):
         for i, line in enumerate(root):
             self._root[i, : i + 1] = line
         self._sizes = np.array([s * spec.scale for s, spec in zip(spread, specs, strict=True)])  # of the noise at t = 1
-        self.path = path_name(*self.columns, self._state, [spec.scale for spec in specs], tree.declaration)
+        self.path = path_name(*self.columns, self._state, [spec.scale for spec in specs], tree.declaration, *entity)
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         kinds = [numeric.result_type(schema.field(s.name).type, integer=s.integer) for s in self._specs]
@@ -165,7 +166,7 @@ class GaussianScheme(Scheme):
 
         A fit has rounded it; schemes that were fitted before it did so have it rounded here.
         """
-        shape = gram(self.factor)
+        shape = self.covariance
         if self._state.get(ROUNDED):
             return shape
         legacy: Floats = np.vectorize(coarse, otypes=[float])(shape)
@@ -179,27 +180,50 @@ class GaussianScheme(Scheme):
         read = [numeric.read(batch.column(name)) for name in self.columns]
         out = [np.empty((len(self.columns), batch.num_rows)) for _ in points]
         secret = key.derive("gaussian", self.path)
-        records, streams = Stream(secret), [Stream(secret.derive("column", name)) for name in self.columns]
+        streams, factor = self._streams(secret), self._factor_in_steps
         nodes = ancestry(point.node for point in points)
         chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
-        factor = self._root * (self._sizes / self.step)[:, None]
-        buffer = np.empty(max((len(points) + 1) * len(self.columns) * chunk, _ROOM))
+        buffer = np.empty(max((len(points) * len(streams) + len(self.columns)) * chunk, _ROOM))
         for start in range(0, batch.num_rows, chunk):
             part = slice(start, start + chunk)
-            shape = (len(points) + 1, len(self.columns), len(rows[part]))
-            on_lattice, *paths = buffer[: math.prod(shape)].reshape(shape)
+            lines = buffer[: (len(points) * len(streams) + len(self.columns)) * len(rows[part])]
+            on_lattice, paths = np.split(lines.reshape(-1, len(rows[part])), [len(self.columns)])
             words = self._to_lattice([(values[part], null[part]) for values, null in read], kinds, on_lattice)
-            # A change in one column redraws the noise of all: were some of it kept, the others would show the change.
-            addresses = records.addresses(rows[part], words)
-            for i, stream in enumerate(streams):
-                path = walk(stream, addresses, nodes)
-                for noise, point in zip(paths, points, strict=True):
+            addresses = self._addresses(secret, batch.slice(start, chunk), rows[part], words, key)
+            drawn = paths.reshape(len(points), len(streams), -1)
+            for i, (stream, cells) in enumerate(zip(streams, addresses, strict=True)):
+                path = walk(stream, cells, nodes)
+                for noise, point in zip(drawn, points, strict=True):
                     noise[i] = path[point.node.slot]
-            for noise, copy in zip(paths, out, strict=True):
-                lattice.add_noise(factor, noise, on_lattice, self.step, copy[:, part])
+            for noise, copy in zip(drawn, out, strict=True):
+                self._add_noise(factor, noise, on_lattice, self.step, copy[:, part])
         kinds = [field.type for field in self.fields(batch.schema)]
         nulls = [null for _, null in read]
         return [self._written(copy, point.level, nulls, kinds) for copy, point in zip(out, points, strict=True)]
+
+    def _streams(self, secret: Key) -> list[Stream]:
+        """The sources of the standard normals, in the order of the factor's columns."""
+        return [Stream(secret.derive("column", name)) for name in self.columns]
+
+    def _addresses(
+        self,
+        secret: Key,
+        batch: pa.RecordBatch,  # noqa: ARG002 - entities are in it
+        rows: Words,
+        words: list[Words],
+        key: Key,  # noqa: ARG002
+    ) -> list[Words]:
+        """For each stream, the addresses of the rows.
+
+        A change in one column redraws the noise of all: were some of it kept, the others would show the change.
+        """
+        return [Stream(secret).addresses(rows, words)] * len(self.columns)
+
+    @property
+    def _factor_in_steps(self) -> Floats:
+        """What the normals are multiplied with, in lattice steps."""
+        scaled: Floats = self._root * (self._sizes / self.step)[:, None]
+        return scaled
 
     def _written(
         self, copy: Floats, level: Level, nulls: Sequence[Mask], kinds: Sequence[pa.DataType]
@@ -216,8 +240,8 @@ class GaussianScheme(Scheme):
         return [numeric.write(values, null, kind, name) for values, null, kind, name in columns]
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
-        stream, (words, _) = Stream(key.derive("gaussian", self.path)), self._read(batch)
-        return stream.bits("draws", stream.addresses(rows, words))[::2]
+        secret, (words, _) = key.derive("gaussian", self.path), self._read(batch)
+        return Stream(secret).bits("draws", self._addresses(secret, batch, rows, words, key)[-1])[::2]
 
     def drift(self, later: Scheme) -> float:
         if not isinstance(later, GaussianScheme) or later.columns != self.columns:
@@ -251,6 +275,11 @@ class GaussianScheme(Scheme):
             clipped = np.clip(values, *spec.bounds(batch.column(spec.name).type))
             out[i] = np.where(null, 0.0, clipped) if null.size else clipped
         return out
+
+    @property
+    def covariance(self) -> Floats:
+        """The covariance of the noise at time 1, in the columns' units."""
+        return gram(self.factor)
 
     @property
     def factor(self) -> Floats:

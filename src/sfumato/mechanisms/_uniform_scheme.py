@@ -18,8 +18,10 @@ from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
+from sfumato.mechanisms._entity_rows import ENTITY_ROWS
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.tables.domain import CategoryCodes, Domain
+from sfumato.tables.record_ids import record_ids
 
 LEAST = 1e-9
 """The least retention: below, a copy is noise and takes long to make."""
@@ -32,11 +34,20 @@ class UniformScheme(Scheme):
     """`Y` is `X` with probability `p`, else uniform over the product of the domains."""
 
     def __init__(
-        self, columns: tuple[str, ...], domains: tuple[Domain, ...], scale: float, perturbs_null: bool, tree: PathTree
+        self,
+        columns: tuple[str, ...],
+        domains: tuple[Domain, ...],
+        scale: float,
+        perturbs_null: bool,
+        tree: PathTree,
+        entities: tuple[str, float] | None = None,
     ) -> None:
         self.columns = columns
         self._domains, self._scale, self._perturbs_null, self._tree = domains, scale, perturbs_null, tree
-        self.path = path_name(*columns, self.state(), scale, perturbs_null, tree.declaration)
+        self._entity = None if entities is None else entities[0]
+        self._entity_rows = 1.0 if entities is None else entities[1]
+        named = () if self._entity is None else (self._entity,)
+        self.path = path_name(*columns, self.state(), scale, perturbs_null, tree.declaration, *named)
 
     def fields(self, schema: pa.Schema) -> list[pa.Field]:
         return [
@@ -45,7 +56,8 @@ class UniformScheme(Scheme):
         ]
 
     def state(self) -> dict[str, Any]:
-        return {"domains": [domain.encode() for domain in self._domains]}
+        entities = {} if self._entity is None else {ENTITY_ROWS: self._entity_rows}
+        return {"domains": [domain.encode() for domain in self._domains]} | entities
 
     def model(self, level: Level) -> UniformReplacement:
         return UniformReplacement(
@@ -54,22 +66,34 @@ class UniformScheme(Scheme):
             retention=self._retention(level),
             perturbs_null=self._perturbs_null,
             collusion_resistant=True,
+            entity_rows=self._entity_rows,
+            entity=self._entity or "",
         )
 
     def perturb_levels(
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
         codes, null = self._codes(batch)
-        stream = Stream(key.derive("uniform", self.path))
+        stream, drawn = Stream(key.derive("uniform", self.path)), self._drawn_for(batch, rows, key)
         return [
-            self._decode(batch, self._replace(codes, null, rows, self._retention(level), stream), null)
+            self._decode(batch, self._replace(codes, null, drawn, self._retention(level), stream), null)
             for level in levels
         ]
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         codes, null = self._codes(batch)
         total = self._join(codes, null, self._sizes())
-        return Stream(key.derive("uniform", self.path)).bits("draws", self._addresses(total, null, rows))[::2]
+        return Stream(key.derive("uniform", self.path)).bits(
+            "draws", self._addresses(total, null, self._drawn_for(batch, rows, key))
+        )[::2]
+
+    def _drawn_for(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
+        """The ids of what categories are drawn for: records, or the entities that they are of.
+
+        A draw is addressed by a category too, so that it is one for all rows of an entity that have it: a category that
+        an entity always has does not come out by a vote over its rows.
+        """
+        return rows if self._entity is None else record_ids(batch, (self._entity,), rows, key)
 
     def drift(self, later: Scheme) -> float:  # noqa: ARG002 - uniform draws have no shape
         return 1.0

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import secrets
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
@@ -22,6 +22,9 @@ from sfumato.kernels.cholesky import correlation_factor
 from sfumato.kernels.lattice import fine_step
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number, truth
+from sfumato.mechanisms._entity_fit import EntityMoments, EntityShape
+from sfumato.mechanisms._entity_rows import entity_hashes
+from sfumato.mechanisms._entity_scheme import EntityScheme
 from sfumato.mechanisms._gaussian_scheme import CENTRE, EPSILON, FEWEST_STEPS, ROUNDED, GaussianScheme
 from sfumato.mechanisms._gaussian_summary import Extent, Moments, finite, in_range
 from sfumato.mechanisms._published_statistics import bits, coarse_covariance, private_covariance
@@ -143,6 +146,19 @@ class Gaussian(Mechanism):
     """The differential privacy of the covariance; without it, the covariance is rounded only."""
     rescale: bool = False
     """Whether copies are drawn to the means, so that they have the means and covariances of the original."""
+    entity: str | None = None
+    """The column that names the entities, where several records are of one."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns if self.entity is None else (*self.columns, self.entity)
+
+    def for_entities(self, column: str) -> Mechanism:
+        changed = [spec.name for spec in self.specs if spec.scale != 1 or spec.spread is not None]
+        if changed or self.epsilon is not None or self.rescale:
+            what = f"`scale` or `spread` of {changed[0]!r}" if changed else "`rescale` or `epsilon` of [gaussian]"
+            raise PolicyError(f"noise for entities has the shape of the data, so that {what} must be left out")
+        return replace(self, entity=column)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -180,7 +196,10 @@ class Gaussian(Mechanism):
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:
         if isinstance(earlier, Extent):
-            return Moments.of([_clipped(batch, spec)[:2] for spec in self.specs], earlier)
+            clipped = [_clipped(batch, spec)[:2] for spec in self.specs]
+            if self.entity is None:
+                return Moments.of(clipped, earlier)
+            return EntityMoments.of(clipped, earlier, entity_hashes(batch, self.entity))
         cells = []
         for spec in self.specs:
             finite(*numeric.read(batch.column(spec.name)), spec.name)
@@ -196,9 +215,22 @@ class Gaussian(Mechanism):
         A column without variance of its own (constant, one row, none) is given a spread, so that it is perturbed
         rather than released unchanged.
         """
+        if isinstance(summary, EntityMoments):
+            shape = self._entity_shape(summary, tree)
+            state, _ = self._fitted(summary.moments, shape.between + shape.within, tree)
+            return self.restore(state | shape.state(state["spread"]), tree)
         if not isinstance(summary, Moments):
             raise TypeError("the gaussian mechanism is fitted to its second summary")
-        extent, covariance = summary.extent, self._covariance(summary)
+        state, own = self._fitted(summary, self._covariance(summary), tree)
+        state |= {} if self.epsilon is None else {EPSILON: self.epsilon}
+        if self.rescale:
+            means = [_coarse_mean(*both, summary.rows) for both in zip(summary.means(), state["spread"], strict=True)]
+            state[CENTRE] = [mean if sd else 0.0 for mean, sd in zip(means, own, strict=True)]  # a constant is no mean
+        return self.restore(state, tree)
+
+    def _fitted(self, summary: Moments, covariance: Floats, tree: PathTree) -> tuple[dict[str, Any], Floats]:
+        """The state of a scheme whose noise has this covariance, and the columns' own deviations."""
+        extent = summary.extent
         own = np.sqrt(np.diag(covariance))
         self._check_deviations(own, extent)
         self.check_clips(extent)
@@ -213,12 +245,14 @@ class Gaussian(Mechanism):
         sizes = np.array([s * spec.scale for s, spec in zip(spread, self.specs, strict=True)])
         factor = correlation_factor(_shape(covariance, own, sizes), summary.mismatch())
         lines = [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(factor)]
-        state = {"spread": spread, "step": steps, "root": lines, ROUNDED: True}
-        state |= {} if self.epsilon is None else {EPSILON: self.epsilon}
-        if self.rescale:
-            means = [_coarse_mean(*both, summary.rows) for both in zip(summary.means(), spread, strict=True)]
-            state[CENTRE] = [mean if sd else 0.0 for mean, sd in zip(means, own, strict=True)]  # a constant is no mean
-        return self.restore(state, tree)
+        return {"spread": spread, "step": steps, "root": lines, ROUNDED: True}, own
+
+    def _entity_shape(self, summary: EntityMoments, tree: PathTree) -> EntityShape:
+        """The shape of noise for entities; within them, it must be more than a few steps of whole numbers."""
+        temporal = summary.moments.extent.temporal
+        return EntityShape.of(
+            summary, [_least(spec, time, tree) for spec, time in zip(self.specs, temporal, strict=True)]
+        )
 
     def _covariance(self, summary: Moments) -> Floats:
         """The covariance that the noise has, and everybody may know."""
@@ -257,7 +291,10 @@ class Gaussian(Mechanism):
                 )
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
-        scheme = GaussianScheme(self.specs, state, tree)
+        if self.entity is None:
+            scheme = GaussianScheme(self.specs, state, tree)
+        else:
+            scheme = EntityScheme(self.specs, state, tree, self.entity)
         scheme.model(tree.declared[0])  # the most trusted level has the least noise: refuse it now, not at release
         return scheme
 

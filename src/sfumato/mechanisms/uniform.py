@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import pyarrow as pa
@@ -12,6 +12,7 @@ from pyarrow import types
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number
+from sfumato.mechanisms._entity_rows import ENTITY_ROWS, EntityRows, entity_hashes
 from sfumato.mechanisms._uniform_scheme import UniformScheme
 from sfumato.tables.domain import LARGEST, Domain, is_category, is_number, observed
 
@@ -53,9 +54,11 @@ class Observed(Summary):
     """The distinct values of each column whose domain the policy does not state."""
 
     values: tuple[frozenset[Any], ...]
+    entities: EntityRows | None = None
 
     def merge(self, other: Self) -> Self:
-        return type(self)(tuple(a | b for a, b in zip(self.values, other.values, strict=True)))
+        both = self.entities and other.entities and self.entities.merge(other.entities)
+        return type(self)(tuple(a | b for a, b in zip(self.values, other.values, strict=True)), both)
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,15 @@ class Uniform(Mechanism):
         Example("categories", 2, {"joint": "both", "nulls": "perturb"}, keeps_nulls=False),
     )
     specs: tuple[Column, ...]
+    entity: str | None = None
+    """The column that names the entities, where several records are of one."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        return self.columns if self.entity is None else (*self.columns, self.entity)
+
+    def for_entities(self, column: str) -> Mechanism:
+        return replace(self, entity=column)
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -102,9 +114,9 @@ class Uniform(Mechanism):
                 )
 
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:  # noqa: ARG002
-        return Observed(
-            tuple(frozenset() if spec.domain else frozenset(observed(batch.column(spec.name))) for spec in self.specs)
-        )
+        values = (frozenset() if spec.domain else frozenset(observed(batch.column(spec.name))) for spec in self.specs)
+        entities = None if self.entity is None else EntityRows.counted(entity_hashes(batch, self.entity))
+        return Observed(tuple(values), entities)
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
         """Fix the domains: stated in the policy, else what was observed, in order."""
@@ -114,7 +126,8 @@ class Uniform(Mechanism):
             spec.domain or Domain.listed(sorted(values))
             for spec, values in zip(self.specs, summary.values, strict=True)
         ]
-        return self.restore({"domains": [domain.encode() for domain in domains]}, tree)
+        rows = {} if summary.entities is None else {ENTITY_ROWS: summary.entities.rows_per_entity}
+        return self.restore({"domains": [domain.encode() for domain in domains]} | rows, tree)
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         domains = tuple(Domain.decode(data) for data in state["domains"])
@@ -128,6 +141,8 @@ class Uniform(Mechanism):
                 f"the domain of {' x '.join(self.columns)} must have at most {LARGEST:,} values, and has {size:,}; "
                 "perturb fewer columns together, or coarsen them"
             )
-        scheme = UniformScheme(self.columns, domains, self.specs[0].scale, self.specs[0].perturbs_null, tree)
+        entities = None if self.entity is None else (self.entity, float(state[ENTITY_ROWS]))
+        spec = self.specs[0]
+        scheme = UniformScheme(self.columns, domains, spec.scale, spec.perturbs_null, tree, entities)
         scheme.model(tree.declared[-1])  # the least trusted level has the least retention: refuse it now
         return scheme

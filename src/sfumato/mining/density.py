@@ -94,7 +94,7 @@ class Density(Miner):
         inner = tuple(slice(m, m + n) for m, n in zip(grid.margin, grid.bins, strict=True))
         self.copy_histogram_ = counts[inner] / max(counts.sum(), 1.0)
         self.resolution_ = _resolution(grid, int(counts.sum()))
-        band = self._band(channel, counts, initial) / np.prod(grid.bin_widths)
+        band = self._band(channel, counts, initial, best.design_effect(names)) / np.prod(grid.bin_widths)
         window = 2 * np.ceil(self.resolution_ / 2 / grid.bin_widths).astype(int) + 1
         self.band_ = np.stack([minimum_filter(band[0], window), maximum_filter(band[1], window)])
         self.privacy_ = _privacy(grid, self.probabilities_, channel.forward(self.probabilities_))
@@ -113,11 +113,11 @@ class Density(Miner):
         cdf = np.interp([low, high], self.edges_[0], cumulative / cumulative[-1])
         return float(cdf[1] - cdf[0])
 
-    def _band(self, channel: NoiseChannel, counts: Floats, initial: InitialDensity) -> Floats:
+    def _band(self, channel: NoiseChannel, counts: Floats, initial: InitialDensity, design_effect: float) -> Floats:
         """Quantiles of the probabilities reconstructed from resampled counts (a parametric bootstrap)."""
         critical_value(self.confidence)  # refuses an invalid confidence level
         rng = np.random.default_rng(self.random_state)
-        drawn = rng.multinomial(int(counts.sum()), (counts / counts.sum()).ravel(), size=_RESAMPLES)
+        drawn = rng.multinomial(round(counts.sum() / design_effect), (counts / counts.sum()).ravel(), size=_RESAMPLES)
         stack = drawn.reshape(_RESAMPLES, *counts.shape).astype(np.float64)
         probabilities, _ = reconstruct(channel, stack, self.n_iter_, initial=initial.densities(stack))
         tails = [(1 - self.confidence) / 2, (1 + self.confidence) / 2]

@@ -61,7 +61,8 @@ class Frequencies(Miner):
         """Tabulate a copy in one pass, or the most faithful of several."""
         if self.method not in METHODS:
             raise MiningError(f"`method` must be one of {', '.join(METHODS)}, got {self.method!r}; choose one of them")
-        width, best = critical_value(self.confidence), Copy.of(copy)
+        best = Copy.of(copy)
+        width = critical_value(self.confidence, best.design_effect(best.replaced_columns))
         requested = [(name,) for name in best.replaced_columns] if self.columns is None else self.columns
         groups = [(entry,) if isinstance(entry, str) else tuple(entry) for entry in requested]
         if not groups:

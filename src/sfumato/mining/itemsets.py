@@ -62,8 +62,10 @@ class Itemsets(Miner):
         """Mine a copy, or the most faithful of several; the copy is read once for every length of sets."""
         if not 0 < self.min_support < 1:
             raise MiningError(f"min_support must lie between 0 and 1, got {self.min_support!r}; 0.1 is usual")
-        best, self._critical_value = Copy.of(copy), critical_value(self.confidence)
+        critical_value(self.confidence)  # refuses what is none
+        best = Copy.of(copy)
         self._factors = _item_factors(best, self.columns)
+        self._critical_value = critical_value(self.confidence, best.design_effect(best.column_names))
         self._counts: dict[Items, float] = {(): 0.0}
         self.supports_: dict[Items, Interval] = {}
         candidates: list[Items] = [(name,) for name in self._factors]

@@ -42,7 +42,7 @@ class LinearRegression(RegressorMixin, Miner):
 
     def fit(self, X: Any, y: Any) -> LinearRegression:
         """Fit the model to a copy and the name of its target column, or to a table and the target's values."""
-        width = critical_value(self.confidence)
+        critical_value(self.confidence)  # refuses what is none
         data = regression_set(self, X, y)
         design = DesignMatrix(data.features)
         observed = design.unbiased(data.values)
@@ -64,7 +64,7 @@ class LinearRegression(RegressorMixin, Miner):
         self.intercept_ = float(target_mean - centre @ self.coef_)
         scores = centred * (target - centred @ self.coef_)[:, None] + errors @ self.coef_ - target_errors
         self.coef_error_ = np.sqrt(np.diag(inverse @ (scores.T @ scores) @ inverse)) / rows
-        reach = width * self.coef_error_
+        reach = critical_value(self.confidence, data.design_effect) * self.coef_error_
         self.coef_interval_ = np.stack([self.coef_ - reach, self.coef_ + reach], axis=-1)
         self.features_ = data.features
         return self

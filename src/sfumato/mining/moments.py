@@ -48,9 +48,11 @@ class Moments(Miner):
     def fit(self, copy: Any, y: Any = None) -> Moments:  # noqa: ARG002 - scikit-learn's signature
         """Estimate the moments from a copy, or from the copies of a coalition."""
         copies = non_dominated_copies(copy, self.columns) if isinstance(copy, list | tuple) else [Copy.of(copy)]
-        self._critical_value = critical_value(self.confidence)
+        critical_value(self.confidence)  # refuses what is none
         self._best = _summary(copies[0], self.columns)
         self.columns_ = self._best.names
+        shared = max(one.design_effect(self.columns_) for one in copies)
+        self._critical_value = critical_value(self.confidence, shared)
         others = [Summary.of(one, self.columns_) for one in copies[1:] if set(self.columns_) <= set(one.column_names)]
         self._summaries = [self._best, *others]
         self.rows_ = np.diag(self._best.rows).astype(np.int64)

@@ -66,6 +66,16 @@ class Model(abc.ABC):
         """The columns of the original that these columns were made from."""
         return self.columns
 
+    @property
+    def entity_column(self) -> str:
+        """The column of the original that names entities, where rows of one share noise; empty where none do."""
+        return ""
+
+    @property
+    def design_effect(self) -> float:
+        """By how much more means vary than if each row had noise of its own: rows of an entity share some."""
+        return 1.0
+
     @abc.abstractmethod
     def promises(self, level: Level) -> list[str]:
         """What a copy at this level guarantees about these columns, in sentences."""

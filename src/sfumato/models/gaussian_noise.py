@@ -8,12 +8,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
+import numpy as np
+
 from sfumato.kernels import SpecialValues
+from sfumato.kernels.covariances import symmetric
 from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
 
+Triangle = tuple[tuple[float, ...], ...]
+"""A symmetric matrix by its lower triangle, row by row."""
+
 _PER_COLUMN = ("scale", "step", "clip", "rounding")
 _OPTIONAL = ("centre", "range", "special")
+
+_SINGULAR = 1e-9
+"""Directions in which columns vary by less, in the units of their variances, are those of columns that are functions
+of others."""
 
 MEASURED, SPREAD, STATED = "measured", "spread", "stated"
 """Where the shape of the noise comes from: the columns, but for a `spread` that the policy states, or a statement."""
@@ -47,6 +57,12 @@ class GaussianNoise(Model):
     """Where the policy states them, the values that many records share, with their shares; others vary smoothly."""
     shape: str = MEASURED
     """Where the covariance comes from; one that is stated need not be that of the columns."""
+    between: tuple[tuple[float, ...], ...] = ()
+    """Where records are of entities, the covariance of the part of the noise that all rows of one share, as above."""
+    entity_rows: float = 1.0
+    """The mean number of rows of the entity that a row belongs to."""
+    entity: str = ""
+    """The column of the original that names the entities."""
 
     @property
     def is_collusion_resistant(self) -> bool:
@@ -70,6 +86,22 @@ class GaussianNoise(Model):
         index = self.columns.index(column)
         return math.sqrt(self.covariance[index][index])
 
+    @property
+    def entity_column(self) -> str:
+        return self.entity
+
+    @property
+    def design_effect(self) -> float:
+        """An upper bound, over all linear combinations of the columns: their means vary most where most is shared."""
+        if not self.between:
+            return 1.0
+        whole, shared = (symmetric(triangle) for triangle in (self.covariance, self.between))
+        units = np.sqrt(np.diag(whole))
+        values, vectors = np.linalg.eigh(whole / np.outer(units, units))
+        root = vectors[:, values > _SINGULAR] / np.sqrt(values[values > _SINGULAR])
+        share = float(np.linalg.eigvalsh(root.T @ (shared / np.outer(units, units)) @ root)[-1])
+        return 1 + (self.entity_rows - 1) * min(max(share, 0.0), 1.0)
+
     def promises(self, level: Level) -> list[str]:
         shown = [name for name in self.columns if name not in self.coarsened_columns]
         rescaled = [f"Numbers, rescaled: means and covariances are those of the original, of {', '.join(shown)}."]
@@ -83,9 +115,14 @@ class GaussianNoise(Model):
             STATED: " where the noise varies as the columns do; its shape was stated, and where it is another, the "
             "error may be smaller or larger: an audit measures it",
         }[self.shape]
+        of_means = (
+            "Numbers of one entity: the mean of its rows, however many, has noise in the same proportion to its own "
+            "variance, so that averaging them leaves the same residual error."
+        )
         return [
             *(rescaled if self.centre and shown else []),
             f"Numbers, fidelity {level.fidelity:.6g}: {error}{stated}.",
+            *([of_means] if self.between else []),
         ]
 
     def limits(self) -> list[Limit]:
@@ -120,17 +157,20 @@ class GaussianNoise(Model):
         kept = self._kept(names)
         if len(kept) == len(self.columns):
             return self
-        triangle = tuple(tuple(self.covariance[i][j] for j in kept if j <= i) for i in kept)
+        triangle, shared = _narrowed(self.covariance, kept), _narrowed(self.between, kept)
         parts: dict[str, Any] = {part: tuple(getattr(self, part)[i] for i in kept) for part in _PER_COLUMN}
         parts |= {part: tuple(getattr(self, part)[i] for i in kept) for part in _OPTIONAL if getattr(self, part)}
         for part in ("range", "special"):
             parts[part] = parts.get(part, ()) if any(one is not None for one in parts.get(part, ())) else ()
         columns = tuple(self.columns[i] for i in kept)
-        return dataclasses.replace(self, columns=columns, covariance=triangle, **parts)
+        return dataclasses.replace(self, columns=columns, covariance=triangle, between=shared, **parts)
 
     def validate(self) -> None:
-        if [len(line) for line in self.covariance] != list(range(1, len(self.columns) + 1)):
+        lines = list(range(1, len(self.columns) + 1))
+        if _lengths(self.covariance) != lines or _lengths(self.between) not in ([], lines):
             raise TypeError("a covariance is a lower triangle")
+        if not 1 <= self.entity_rows < math.inf:
+            raise TypeError("an entity has at least one row")
         if any(len(getattr(self, part)) != len(self.columns) for part in _PER_COLUMN):
             raise TypeError("each column has one value of each kind")
         if any(len(getattr(self, part)) not in (0, len(self.columns)) for part in _OPTIONAL):
@@ -143,6 +183,15 @@ class GaussianNoise(Model):
             raise TypeError("means are finite, and a range has two ends")
         if not all(map(_are_special, self.special)):
             raise TypeError("special values are finite, each with the share of its records")
+
+
+def _lengths(triangle: Triangle) -> list[int]:
+    return [len(line) for line in triangle]
+
+
+def _narrowed(triangle: Triangle, kept: Sequence[int]) -> Triangle:
+    """The entries of some columns; nothing of nothing."""
+    return tuple(tuple(triangle[i][j] for j in kept if j <= i) for i in kept if triangle)
 
 
 def _are_special(pairs: SpecialValues) -> bool:

@@ -10,8 +10,15 @@ from typing import Self
 from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
 
-IDENTIFIER, PUBLIC = "id", "keep"
+IDENTIFIER, ENTITY, PUBLIC = "id", "entity", "keep"
 """The roles of columns that a copy shows unchanged."""
+
+
+_WHAT = {
+    IDENTIFIER: "record identifiers",
+    ENTITY: "entities, which tell which records belong together",
+    PUBLIC: "public columns, which may be quasi-identifiers",
+}
 
 
 @dataclass(frozen=True)
@@ -20,7 +27,7 @@ class Unchanged(Model):
 
     kind = "unchanged"
     role: str
-    """`id` for record identifiers, `keep` for other columns."""
+    """`id` for record identifiers, `entity` for those of whom several records are, `keep` for other columns."""
 
     @property
     def is_perturbed(self) -> bool:
@@ -35,8 +42,7 @@ class Unchanged(Model):
         return []
 
     def limits(self) -> list[Limit]:
-        what = "record identifiers" if self.is_identifier else "public columns, which may be quasi-identifiers"
-        return [Limit(f"Released unchanged ({what})", self.columns)]
+        return [Limit(f"Released unchanged ({_WHAT[self.role]})", self.columns)]
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         return "unchanged"

@@ -26,10 +26,23 @@ class UniformReplacement(Model):
     """Whether null is one more category, after the listed ones; else nulls stay."""
     collusion_resistant: bool
     """Whether copies with the same scheme and key lie on one Markov path; else they are independent."""
+    entity_rows: float = 1.0
+    """Where records are of entities, the mean number of rows of the entity that a row belongs to: those of its rows
+    that have the same category share one draw."""
+    entity: str = ""
+    """The column of the original that names the entities."""
 
     @property
     def is_collusion_resistant(self) -> bool:
         return self.collusion_resistant
+
+    @property
+    def entity_column(self) -> str:
+        return self.entity
+
+    @property
+    def design_effect(self) -> float:
+        return self.entity_rows
 
     @property
     def size(self) -> int:
@@ -39,7 +52,8 @@ class UniformReplacement(Model):
     def promises(self, level: Level) -> list[str]:
         return [
             f"Categories, fidelity {level.fidelity:.6g}: a category is retained with probability {level.retention:.4g} "
-            "(more where its `scale` is larger), else drawn at random from its domain, its own value included."
+            "(more where its `scale` is larger), else drawn at random from its domain, its own value included.",
+            *(["Categories of one entity: rows with the same category share one draw."] if self.entity else []),
         ]
 
     def limits(self) -> list[Limit]:

@@ -29,7 +29,7 @@ import tomli_w
 from sfumato.errors import LevelError, PolicyError, nearest
 from sfumato.levels import Ladder, Level
 from sfumato.mechanisms import MECHANISMS, Mechanism
-from sfumato.models.unchanged import IDENTIFIER, PUBLIC
+from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
 from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
@@ -94,6 +94,8 @@ class PolicyDocument:
         maps = [role for role in self.roles() if MECHANISMS[role].is_linear_map]
         if len(maps) > 1:
             raise PolicyError(f"a table has one linear map, and this policy has {' and '.join(maps)}; choose one")
+        if len(self.options(ENTITY)) > 1:
+            raise PolicyError(f"one column names the entities, and this policy has {', '.join(self.options(ENTITY))}")
         self.mechanisms()
         for target in self.targets:
             self.check_target(target)
@@ -198,11 +200,17 @@ class PolicyDocument:
 
     def mechanisms(self) -> list[Mechanism]:
         """The mechanisms that perturb the columns, role by role."""
-        return [
+        found = [
             mechanism
             for role in self.roles()
             for mechanism in MECHANISMS[role].of(self.options(role), self.settings.get(role, {}))
         ]
+        return found if self.entity is None else [mechanism.for_entities(self.entity) for mechanism in found]
+
+    @property
+    def entity(self) -> str | None:
+        """The column that tells which records are of one person or household, if there is one."""
+        return next(iter(self.options(ENTITY)), None)
 
     def roles(self) -> list[str]:
         """The roles of perturbed columns, sorted."""

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 from sfumato.mechanisms import MECHANISMS
-from sfumato.models.unchanged import IDENTIFIER, PUBLIC
+from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
 
 DROP = "drop"
 """The role of a column that is left out of copies."""
 
-PLAIN_ROLES = {IDENTIFIER: frozenset({"publish"}), PUBLIC: frozenset[str](), DROP: frozenset[str]()}
+PLAIN_ROLES = {
+    IDENTIFIER: frozenset({"publish"}),
+    ENTITY: frozenset({"publish"}),
+    PUBLIC: frozenset[str](),
+    DROP: frozenset[str](),
+}
 """The roles that perturb nothing, with their options."""
 
 

@@ -10,10 +10,11 @@ from typing import Any
 import pyarrow as pa
 import tomli_w
 
+from sfumato.models.unchanged import ENTITY
 from sfumato.policy.personal_data import is_quasi_identifier
 from sfumato.policy.relations import dependent_groups, notes
 from sfumato.policy.roles import DROP
-from sfumato.policy.suggested_roles import Suggestion, margin_preserving, suggestion
+from sfumato.policy.suggested_roles import Suggestion, is_entity, margin_preserving, suggestion
 from sfumato.policy.targets import Target
 from sfumato.tables.dialect import PLAIN, Dialect
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
@@ -41,11 +42,20 @@ public = {levels[2]:g}
 
 # Rows are released in a secret order. With order = "keep" above, neighbours that are alike can be averaged.
 
-# Roles: id (identifies a record), keep (released unchanged), drop (left out), copula (copies look like the data: same
-# values, margins and rank correlations, other people), gaussian (noise in the numbers themselves, which mining can
-# correct for), uniform (random replacement; correlated categories should share a `joint` group).
+# Roles: id (identifies a record), entity (names a person or household with several records), keep (released
+# unchanged), drop (left out), copula (copies look like the data: same values, margins and rank correlations, other
+# people), gaussian (noise in the numbers themselves, which mining can correct for), uniform (random replacement;
+# correlated categories should share a `joint` group).
 [columns]
 """
+
+_ENTITY = (
+    "several rows of one person or household have it in common, and averaging them must not remove the noise: all of "
+    "them share a part of it, and the other columns have plain noise. Copies do not show it, unless `publish = true`."
+)
+
+_CHOSEN: dict[str, Suggestion] = {ENTITY: (ENTITY, {"publish": False}, _ENTITY)}
+"""Roles that come with options."""
 
 _QUASI = " A quasi-identifier: with other data it helps to re-identify people."
 
@@ -87,7 +97,8 @@ def draft(
             break
     examined = pa.Table.from_batches(batches, schema=source.schema)
     plain = examined.column_names if plain_noise is True or rows < _FEWEST_ROWS else plain_noise or ()
-    lines, has_id = _column_lines(examined, plain, roles)
+    entities = _entities(examined, roles)
+    lines, has_id = _column_lines(examined, examined.column_names if entities else plain, {**roles, **entities})
     share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
     highest = min((fidelity for fidelity, _ in calibrated), default=0.8)
     head = _HEAD.format(
@@ -100,6 +111,12 @@ def draft(
     targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in calibrated]
     audit = ["# What no attack may achieve; else no copy is made.\n[audit]", *targets] if calibrated else []
     return "\n".join([head, *lines, *_file(source.schema, file), *audit])
+
+
+def _entities(examined: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:
+    """The role of the first column that seems to name entities, unless somebody chose another for it."""
+    found = (name for name in examined.column_names if is_entity(name, examined.column(name)))
+    return {name: ENTITY for name in list(found)[:1] if roles.get(name, ENTITY) == ENTITY}
 
 
 def _file(schema: pa.Schema, stated: FileOptions) -> list[str]:
@@ -119,8 +136,8 @@ def _column_lines(examined: pa.Table, plain: Collection[str], chosen: Mapping[st
     for field in examined.schema:
         role, options, why = found[field.name]
         label = f"{label_of(field)!r}: " if label_of(field) else ""
-        quasi = _QUASI if role not in (DROP, "id") and is_quasi_identifier(field.name) else ""
-        relation = f" {told[field.name]}" if role not in (DROP, "id") and field.name in told else ""
+        quasi = _QUASI if role not in (DROP, "id", ENTITY) and is_quasi_identifier(field.name) else ""
+        relation = f" {told[field.name]}" if role not in (DROP, "id", ENTITY) and field.name in told else ""
         comment = re.sub(r"[\x00-\x1f\x7f]", " ", f"{label}{why}{quasi}{relation}")
         value = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {_key(field.name)}: {comment}\n{_key(field.name)} = {value}\n")
@@ -135,7 +152,7 @@ def _suggestions(examined: pa.Table, plain: Collection[str], chosen: Mapping[str
         has_id = any(role == "id" for role, _, _ in found.values())
         role, options, why = suggestion(field, column, has_id=has_id)
         if chosen.get(name, role) not in (role, "copula"):
-            role, options, why = chosen[name], {}, "as you chose."
+            role, options, why = _CHOSEN.get(chosen[name], (chosen[name], {}, "as you chose."))
         elif role in ("gaussian", "uniform") and name in chosen:
             role, options, why = margin_preserving(role, why) if chosen[name] == "copula" else (role, options, why)
         elif name not in plain and role in ("gaussian", "uniform") and len(column) - column.null_count >= _FEWEST_ROWS:

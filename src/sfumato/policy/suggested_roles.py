@@ -32,6 +32,15 @@ _IDENTITY = re.compile(
     re.IGNORECASE,
 )
 
+_ENTITY = re.compile(
+    r"(patient|person|subject|participant|respondent|household|family|customer|client|member|insured|student|pupil"
+    r"|employee|worker|user|animal|haushalt|kunde|versichert|menage|ménage)s?_?(id|nr|no|number|key|code|nummer)?$",
+    re.IGNORECASE,
+)
+
+_FEWEST_ENTITIES, _FEWEST_EACH = 100, 1.5
+"""The fewest entities of a table, and the fewest rows of each on average, for the role entity to be suggested."""
+
 _EXACT = 2**53
 """Whole numbers up to here are exact as decimals."""
 
@@ -114,6 +123,15 @@ def _identifier(array: pa.Array, *, has_id: bool) -> Suggestion:
         return "drop", {}, "a different value in every row, like another identifier; left out."
     text = "a different value in every row: identifies the record. Copies do not show it, unless `publish = true`."
     return "id", {"publish": False}, text + (_FOLLOWS if _is_sorted(array) else "")
+
+
+def is_entity(name: str, column: pa.ChunkedArray) -> bool:
+    """Whether a column seems to name persons or households that have several rows each."""
+    kind = column.type.value_type if types.is_dictionary(column.type) else column.type
+    if not _ENTITY.search(name) or not (types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)):
+        return False
+    distinct = pc.count_distinct(column.combine_chunks()).as_py()
+    return not column.null_count and distinct >= _FEWEST_ENTITIES and len(column) >= _FEWEST_EACH * distinct
 
 
 def _is_sorted(array: pa.Array) -> bool:

@@ -68,6 +68,16 @@ def lazy_evidence(rows: int, table: TableLoader, manifest: Manifest) -> Evidence
     return Evidence(rows, tuple(numbers), tuple(categories), public, linear_maps=tuple(mapped))
 
 
+def with_public(evidence: Evidence, table: pa.Table, column: str) -> Evidence:
+    """The evidence of an attacker who knows one column of the original beside what copies show."""
+
+    def read() -> Floats:
+        known = _read_public(lambda: table, [column])
+        return known if evidence.public is None else np.hstack([evidence.public, known])
+
+    return replace(evidence, public_data=Lazy(read))
+
+
 def pooled_evidence(parts: Sequence[Evidence], knowledge: Knowledge | None = None) -> Evidence:
     """The evidence of colluding recipients who combine their copies of the same records."""
     if len({part.rows for part in parts}) != 1:

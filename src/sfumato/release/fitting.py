@@ -112,7 +112,7 @@ class Measure:
     @property
     def columns(self) -> list[str]:
         """The columns that it needs."""
-        return [name for mechanism, _ in self.due for name in mechanism.columns]
+        return list(dict.fromkeys(name for mechanism, _ in self.due for name in mechanism.reads))
 
     def of_no_rows(self, schema: pa.Schema) -> Measured:
         """The summaries of an empty table."""

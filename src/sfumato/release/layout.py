@@ -23,7 +23,7 @@ from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.mechanisms import Mechanism, Scheme
 from sfumato.models import Model
-from sfumato.models.unchanged import IDENTIFIER, PUBLIC, Unchanged
+from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC, Unchanged
 from sfumato.policy.columns import check_columns, fields_by_source, plain_type
 from sfumato.policy.document import PolicyDocument
 from sfumato.release import statements
@@ -78,7 +78,7 @@ class TableLayout:
         return any(scheme.shuffles for scheme in self.schemes)
 
     def is_published(self, name: str) -> bool:
-        """Whether a copy shows an identifier."""
+        """Whether a copy shows an identifier of records or entities."""
         return bool(self.policy.columns[name].options.get("publish", True))
 
     def dataset_key(self, key: Key) -> Key:
@@ -98,7 +98,7 @@ class TableLayout:
 
     def _is_shown(self, name: str) -> bool:
         """Whether a copy shows a column that it could have."""
-        hidden = name in self.ids and not self.is_published(name)
+        hidden = self.role(name) in (IDENTIFIER, ENTITY) and not self.is_published(name)
         return not hidden and (self.view.columns is None or name in self.view.columns)
 
     def _labelled(self, field: pa.Field, source: pa.Schema) -> pa.Field:
@@ -118,7 +118,7 @@ class TableLayout:
         names = self.schema(source).names
         narrowed = [scheme.model(level).narrowed(names) for scheme in self.schemes]
         found = [model for model in narrowed if model.columns]
-        for role in (IDENTIFIER, PUBLIC):
+        for role in (IDENTIFIER, ENTITY, PUBLIC):
             unchanged = tuple(name for name in names if self.role(name) == role)
             found += [Unchanged(unchanged, role)] if unchanged else []
         return tuple(found)
@@ -189,4 +189,4 @@ class TableLayout:
         return policy, hashlib.sha256(content.encode()).hexdigest()
 
     def _is_unchanged(self, name: str) -> bool:
-        return self.role(name) in (IDENTIFIER, PUBLIC)
+        return self.role(name) in (IDENTIFIER, ENTITY, PUBLIC)

@@ -19,7 +19,7 @@ from sfumato.engines.local import Local
 from sfumato.errors import PolicyError, ReleaseError
 from sfumato.keys.key import Key
 from sfumato.levels import Level
-from sfumato.models.unchanged import IDENTIFIER, PUBLIC
+from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
 from sfumato.release.copying import CopyStream, Progress
 from sfumato.release.gate import Clearance, DatasetSecret, Request, clear
 from sfumato.release.layout import SOFTWARE, TableLayout
@@ -179,7 +179,7 @@ def _check_partition_columns(layout: TableLayout, source: Source) -> None:
     """Refuse to perturb or hide columns whose values are in the names of folders."""
     released = layout.schema(source.schema).names
     fixed = [name for name, _ in source.parts[0].fixed]
-    hidden = [name for name in fixed if layout.role(name) not in (IDENTIFIER, PUBLIC) or name not in released]
+    hidden = [name for name in fixed if layout.role(name) not in (IDENTIFIER, ENTITY, PUBLIC) or name not in released]
     if hidden:
         raise PolicyError(
             f"the names of folders are released with a copy and disclose {hidden[0]!r}, which the policy does not "

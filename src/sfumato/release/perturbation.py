@@ -14,7 +14,7 @@ from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme
 from sfumato.models import Model
-from sfumato.models.unchanged import PUBLIC
+from sfumato.models.unchanged import ENTITY, PUBLIC
 from sfumato.policy.columns import without_buffers
 from sfumato.policy.roles import DROP
 from sfumato.release.layout import TableLayout
@@ -35,7 +35,7 @@ DigestedBatch = tuple[pa.RecordBatch, bytes]
 
 def numbered_rows(layout: TableLayout, source: Source) -> Iterator[NumberedBatch]:
     """The visible rows in batches, with the columns that are needed and the numbers of the rows in the table."""
-    read = {name for mechanism in layout.mechanisms for name in mechanism.columns}
+    read = {name for mechanism in layout.mechanisms for name in mechanism.reads}
     needed = [name for name in source.schema.names if layout.role(name) != DROP or name in read]
     numbered = (batch.append_column(_ROW, pa.array(rows)) for rows, batch in source.numbered_batches(needed))
     for batch in rebatched(map(layout.view.filter, numbered)):
@@ -139,7 +139,7 @@ def record_digests(layout: TableLayout, source: Source) -> Iterator[Words]:
     for rows, batch in numbered_rows(layout, source):
         ids = record_ids(batch, layout.ids, rows, public)
         draws = [scheme.draws(batch, ids, public) for scheme in joint]
-        rest = hashed(batch, [name for name in batch.schema.names if layout.role(name) == PUBLIC], public)
+        rest = hashed(batch, [name for name in batch.schema.names if layout.role(name) in (ENTITY, PUBLIC)], public)
         for scheme in layout.schemes:
             rest = rest if scheme in joint else rest ^ scheme.draws(batch, ids, public)
         yield np.column_stack([ids, *draws, rest])

@@ -188,7 +188,7 @@ def awkward(case: str, rng: np.random.Generator) -> dict[str, Any]:
         "zone": {"a": pa.array(rng.integers(0, 10**15, 800)).cast(pa.timestamp("us", "UTC"))},
         "decimal": {"a": pa.array(rng.integers(0, 10**5, 800)).cast(pa.decimal128(25, 2))},
         "few": {"a": x[:12], "b": y[:12]},
-        "wide": {f"x{i}": rng.normal(size=60) for i in range(40)},
+        "wide": {f"x{i}": rng.normal(size=60) for i in range(25)},
     }[case]
 
 

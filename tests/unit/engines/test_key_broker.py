@@ -37,11 +37,11 @@ def test_a_wrong_token_gets_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(CustodyError, match="to get the key"):
             replace(token, token=bytes(32))()
         for nonsense in (b"", b"x" * 10, b"GET / HTTP/1.1\r\n" * 20):
-            with socket.create_connection((token.host, token.port), timeout=5) as line:
-                with contextlib.suppress(OSError):  # who says too much is not heard to the end
-                    line.sendall(nonsense)
-                    line.shutdown(socket.SHUT_WR)
-                    assert line.recv(1) == b""
+            line = socket.create_connection((token.host, token.port), timeout=5)
+            with line, contextlib.suppress(OSError):  # who says too much is not heard to the end
+                line.sendall(nonsense)
+                line.shutdown(socket.SHUT_WR)
+                assert line.recv(1) == b""
         token()  # the broker still runs
 
 

@@ -155,6 +155,11 @@ class Copy:
         clip: Any = model.clip[0] if model else None
         return None if clip is None or isinstance(clip[0], str) else (float(clip[0]), float(clip[1]))
 
+    def design_effect(self, names: Sequence[str]) -> float:
+        """By how much more means of some columns may vary than if each row had noise of its own."""
+        models = [model for model in self.manifest.models if set(model.columns) & set(names)]
+        return max((model.design_effect for model in models), default=1.0)
+
     def noise_covariance(self, names: Sequence[str]) -> Floats:
         """The covariance matrix of the noise of some numeric columns; zero for columns without noise."""
         out = np.zeros((len(names), len(names)))

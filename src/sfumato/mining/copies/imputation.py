@@ -225,6 +225,11 @@ def _imputable(copy: Copy, columns: Sequence[str] | None) -> list[str]:
 
 def check_imputable(copy: Copy, name: str) -> None:
     """Refuse a column that cannot be imputed."""
+    if copy.model(name).entity_column:
+        raise MiningError(
+            f"rows of one {copy.model(name).entity_column} share noise in {name!r}, and plausible originals are drawn "
+            "as if each row had its own; ask for means, frequencies, correlations or regressions, which allow for it"
+        )
     copy.noise_model(name)  # which refuses one that is shown within a range
     if copy.copula_model(name):
         raise MiningError(

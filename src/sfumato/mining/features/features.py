@@ -117,6 +117,8 @@ class RegressionSet:
     noise_with_target: Floats
     """The covariance of each column's noise with the target's noise."""
     target_noise: float
+    design_effect: float = 1.0
+    """By how much more estimates vary than if each row had noise of its own, at most."""
 
 
 def check_prediction_target(on: str) -> None:
@@ -165,7 +167,9 @@ def regressed(data: Records) -> RegressionSet:
             raise MiningError(f"the target must be numeric, and {data.target!r} holds categories; use a classifier")
         noise = copy.noise_covariance([*names, data.target])
     complete = ~np.isnan(data.values).any(axis=1) & ~np.isnan(target)
-    return RegressionSet(data.features, data.values[complete], target[complete], noise[:-1, -1], float(noise[-1, -1]))
+    shared = data.copy.design_effect([*names, data.target or ""]) if data.copy is not None else 1.0
+    own = float(noise[-1, -1])
+    return RegressionSet(data.features, data.values[complete], target[complete], noise[:-1, -1], own, shared)
 
 
 def _unperturbed(values: Floats) -> Features:

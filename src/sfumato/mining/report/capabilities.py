@@ -21,7 +21,7 @@ _MAX_REACH = 0.5
 """The largest half-width of an interval of a share at which counts of ranges are worth asking for."""
 
 
-def rows_for_count(rows: int, retention: float, size: int) -> int | None:
+def rows_for_count(rows: int, retention: float, size: int, design_effect: float = 1.0) -> int | None:
     """The size of the smallest group whose count is known within 10 %, with 95 % confidence; none if there is none.
 
     For a group of `g` rows out of `n`, with `r = (1-p)/s` the probability of entering it by replacement, the count has
@@ -29,7 +29,7 @@ def rows_for_count(rows: int, retention: float, size: int) -> int | None:
     """
     if size < 1:
         return None
-    width = critical_value(_CONFIDENCE)
+    width = critical_value(_CONFIDENCE, design_effect)
     r = (1 - retention) / size
     inside, outside = (retention + r) * (1 - retention - r), r * (1 - r)
     scale = (_RELATIVE_ERROR * retention / width) ** 2
@@ -56,7 +56,7 @@ def capabilities(copy: Copy) -> tuple[tuple[str, ...], tuple[str, ...]]:
         _numeric_capabilities(copy, model, supported, unsupported)
     for name in copy.replaced_columns:
         [factor] = factors_of(copy, [name])
-        need = rows_for_count(copy.rows, factor.retention, factor.size)
+        need = rows_for_count(copy.rows, factor.retention, factor.size, copy.design_effect(copy.replaced_columns))
         if need is None:
             unsupported.append(f"Counts of {name}: no group of the {copy.rows:,} rows is large enough for ±10%.")
         else:
@@ -97,14 +97,15 @@ def _numeric_capabilities(copy: Copy, model: GaussianNoise, supported: list[str]
     if not names:
         return
     listed, ratio = ", ".join(names), model.noise * max(model.scale) ** 2
-    need = rows_for_mean(ratio)
+    effect = copy.design_effect(names)
+    need = rows_for_mean(ratio * effect)
     means = f"Means of {listed}: within a tenth of the column's standard deviation for groups of {need:,} or more rows."
     (supported if need <= copy.rows else unsupported).append(means)
     deviation = math.sqrt(ratio)
     cutoff = cutoff_frequency(deviation, 1.0, copy.rows)
     error = reference_standard_error(deviation, 1.0, copy.rows, cutoff)
     # the share of a normal column's rows within the resolution of its median
-    reach = critical_value(_CONFIDENCE) * error + float(ndtr(resolution(cutoff))) - 0.5
+    reach = critical_value(_CONFIDENCE, effect) * error + float(ndtr(resolution(cutoff))) - 0.5
     if error > MAX_STANDARD_ERROR / 1.5 or reach > _MAX_REACH:
         unsupported.append(f"Quantiles and counts of ranges of {listed}: {copy.rows:,} rows are too few at this noise.")
     else:
@@ -113,5 +114,5 @@ def _numeric_capabilities(copy: Copy, model: GaussianNoise, supported: list[str]
             "normal distribution, and less well near spikes and in the bulk of heavy-tailed columns."
         )
     if len(names) > 1:
-        reach = critical_value(_CONFIDENCE) * math.sqrt((2 * ratio + ratio**2) / max(copy.rows, 1))
+        reach = critical_value(_CONFIDENCE, effect) * math.sqrt((2 * ratio + ratio**2) / max(copy.rows, 1))
         supported.append(f"Correlations between {listed}: to about ±{min(reach, 1.0):.2g}; regressions.")

@@ -264,7 +264,7 @@ def _category(copy: Copy, name: str, confidence: float) -> Category | None:
     [factor] = factors_of(copy, [name])
     if not 0 < factor.size <= MAX_CELLS:
         return None
-    need = rows_for_count(copy.rows, factor.retention, factor.size)
+    need = rows_for_count(copy.rows, factor.retention, factor.size, copy.design_effect(copy.replaced_columns))
     try:
         table: pa.Table = Frequencies(columns=[name], confidence=confidence).fit(copy).table(name)
     except MiningError:

@@ -70,7 +70,7 @@ def _answered(copy: Copy, query: Query, confidence: float) -> pa.Table:
         found = statistic(copy, one, confidence)
         ends = {"": found.estimate, "_low": found.low, "_high": found.high}
         return pa.table({f"{one.name}{end}": [value] for end, value in ends.items()})
-    width = critical_value(confidence)
+    width = critical_value(confidence, copy.design_effect(query.columns))
     if any(map(copy.copula_model, query.columns)):
         return margin_answer(copy, query, width)
     return estimated_answer(_counted(copy, query), query, width)

@@ -1,0 +1,109 @@
+"""Gaussian noise for records that belong together: a part that all rows of an entity share, and a part per row.
+
+Rows of one patient vary as `b + e`, with one `b` per patient. Noise of a single draw per row would vanish in their
+mean, and noise of a single draw per patient would vanish in their differences. Here both parts have noise in their own
+shape (huang2005's principle, for rows instead of columns): `Z = L_B·U(t) + L_W·V(t)` with `U` per entity and `V` per
+row, on one path. Every linear combination of an entity's rows then has noise in proportion to its own variance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from sfumato.kernels import Floats, Words, lattice
+from sfumato.kernels.cholesky import correlation_factor, gram, largest_variance_ratio
+from sfumato.keys.key import Key
+from sfumato.keys.path import PathTree
+from sfumato.keys.stream import Stream
+from sfumato.levels import Level
+from sfumato.mechanisms import Scheme
+from sfumato.mechanisms._entity_rows import ENTITY_ROWS
+from sfumato.mechanisms._gaussian_scheme import GaussianScheme, Spec
+from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.tables.record_ids import record_ids
+
+BETWEEN, WITHIN, CONSTANT = "between", "within", "constant"
+"""The keys of a scheme's state that hold the two factors, and which columns are constant."""
+
+
+class EntityScheme(GaussianScheme):
+    """`Y = X + L_B·U(t) + L_W·V(t)`, with one `U` per entity and one `V` per row."""
+
+    _add_noise = staticmethod(lattice.add_shared_noise)
+
+    def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree, entity: str) -> None:
+        super().__init__(specs, state, tree, entity)
+        self.entity = entity
+        self._between, self._within = (_triangle(state[part]) for part in (BETWEEN, WITHIN))
+        total = np.diag(gram(self._between)) + np.diag(gram(self._within))
+        if not np.allclose(np.sqrt(total), self._sizes, rtol=1e-6):
+            raise ValueError("the two parts of an entity's noise must add up to the spread")
+
+    @property
+    def _factor_in_steps(self) -> Floats:
+        parts: Floats = np.hstack([self._between, self._within]) / self.step[:, None]
+        return parts
+
+    @property
+    def covariance(self) -> Floats:
+        return gram(self._between) + gram(self._within)
+
+    def model(self, level: Level) -> GaussianNoise:
+        whole = super().model(level)
+        shared = whole.noise * gram(self._between)
+        return replace(
+            whole,
+            between=tuple(tuple(line[: i + 1].tolist()) for i, line in enumerate(shared)),
+            entity_rows=float(self._state[ENTITY_ROWS]),
+            entity=self.entity,
+        )
+
+    def drift(self, later: Scheme) -> float:
+        """The largest ratio of variances, of rows and of means of an entity's rows."""
+        if not isinstance(later, EntityScheme):
+            return float(np.inf)
+        rows = float(self._state[ENTITY_ROWS])
+        means = largest_variance_ratio(lower_factor(self.of_means(rows)), lower_factor(later.of_means(rows)))
+        return max(super().drift(later), means)
+
+    def of_means(self, rows: float) -> Floats:
+        """The covariance, at time 1, of means over so many rows of one entity."""
+        return gram(self._between) + gram(self._within) / rows
+
+    def _streams(self, secret: Key) -> list[Stream]:
+        shared = [Stream(secret.derive("entity column", name)) for name in self.columns]
+        return shared + super()._streams(secret)
+
+    def _addresses(self, secret: Key, batch: pa.RecordBatch, rows: Words, words: list[Words], key: Key) -> list[Words]:
+        """For each stream, the addresses of the rows: those of their entities for the part that is shared.
+
+        An entity is addressed with its constant columns too, so that the noise of all its rows is drawn again where one
+        of these is corrected: had it been kept, the difference would be the correction.
+        """
+        entities = record_ids(batch, (self.entity,), rows, key)
+        constant = [one for one, same in zip(words, self._state[CONSTANT], strict=True) if same]
+        shared = Stream(secret.derive("entity")).addresses(entities, constant or [np.zeros(len(rows), np.uint64)])
+        own = Stream(secret).addresses(rows, [*words, entities])
+        return [shared] * len(self.columns) + [own] * len(self.columns)
+
+
+def _triangle(lines: Sequence[Sequence[float]]) -> Floats:
+    out = np.zeros((len(lines), len(lines)))
+    for i, line in enumerate(lines):
+        out[i, : i + 1] = line
+    return out
+
+
+def lower_factor(covariance: Floats) -> Floats:
+    """Lower triangular `L` with `L·Lᵀ` equal to a covariance, of which some variances may be 0."""
+    sizes = np.sqrt(np.diag(covariance))
+    units = np.where(sizes > 0, sizes, 1.0)
+    correlation = covariance / np.outer(units, units)
+    np.fill_diagonal(correlation, 1.0)
+    factor: Floats = correlation_factor(correlation) * sizes[:, None]
+    return factor
