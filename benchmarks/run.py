@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 
+import appends
 import audits
 import copula
 import databases
@@ -50,6 +51,7 @@ ALL = [
     scale.clusters,
     vaults.answers,
     vaults.encrypted_reads,
+    appends.appends,
     audits.full_audit,
     audits.joint,
     rotation.gaussian,

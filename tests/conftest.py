@@ -47,7 +47,16 @@ ONCE = (
     *(
         f"tests/unit/vault/test_{name}.py"
         for name in (
-            *("preview", "margin_preserving", "erasure", "backup", "reencryption", "overlaps", "encryption"),
+            *(
+                "preview",
+                "margin_preserving",
+                "erasure",
+                "backup",
+                "reencryption",
+                "overlaps",
+                "encryption",
+                "appending",
+            ),
             *("unlocking", "approvals", "tracing", "exposure"),
         )
     ),

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 @click.option(
     "--level", help="The name of a declared level, or a fidelity between 0 and 1; from a vault, one below the grant."
 )
+@click.option("--since", type=int, help="From a vault: the rows alone that were appended after this version.")
 @click.option("--policy", "policy_path", type=click.Path(path_type=Path), help="Without a vault: the policy file.")
 @click.option(
     "--scheme",
@@ -46,6 +47,7 @@ def release(
     second: str,
     out: Path | None,
     level: str | None,
+    since: int | None,
     policy_path: Path | None,
     scheme_path: Path | None,
     form: str | None,
@@ -67,8 +69,11 @@ def release(
             raise click.UsageError("an --engine releases tables without a vault; give --policy or --scheme.")
         if Path(first).suffix.lower() in FORMATS:
             raise click.UsageError("a release of a table, without a vault, needs --policy or --scheme.")
-        _from_vault(open_vault(location, key_path), first, second, out, level, engine_choice.threads, as_json)
+        asked = {"level": level, "since": since, "threads": engine_choice.threads}
+        _from_vault(open_vault(location, key_path), first, second, out, asked, as_json)
         return
+    if since is not None:
+        raise click.UsageError("--since needs a vault, which knows the versions of its datasets.")
     if level is None:
         raise click.UsageError("a release with --policy or --scheme needs --level.")
     secret = _key(key_path)
@@ -101,19 +106,24 @@ def _from_vault(
     recipient: str,
     dataset: str,
     out: Path | None,
-    level: str | None,
-    threads: int | None,
+    asked: dict[str, Any],
     as_json: bool,
 ) -> None:
     rows = vault.dataset(dataset).rows
     with progress(quiet=as_json, unit=vault.release_unit) as (stage, advance):
         stage("releasing", rows if vault.release_unit == "rows" else None)
-        path, manifest = vault.release(recipient, dataset, out, level=level, threads=threads, progress=advance)
+        path, manifest = vault.release(recipient, dataset, out, **asked, progress=advance)
     text = (
-        f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) for {recipient} at fidelity "
+        f"Wrote {path}: {manifest.rows:,} rows of {dataset} ({_versions(manifest)}) for {recipient} at fidelity "
         f"{manifest.fidelity:.10g}{f' ({manifest.level})' if manifest.level else ''}, signed and recorded."
     )
     print_result({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato check {path}")
+
+
+def _versions(manifest: Manifest) -> str:
+    """The versions that the rows of the copy are from."""
+    since = f", appended since version {manifest.since}" if manifest.since else ""
+    return f"version {manifest.version}{since}"
 
 
 def _of_table(

@@ -214,12 +214,15 @@ class RemoteVault:
         out: str | Path | None = None,
         *,
         level: RequestedLevel = None,
+        since: int | None = None,
         threads: int | None = None,  # noqa: ARG002 - the service decides
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
         """Download the copy that a recipient was granted; `progress` counts bytes."""
         if out is None:
             raise ServiceError("a release from a service needs an output file; name one (--out)")
+        if since is not None:
+            raise ServiceError("a service releases whole copies; use the vault itself for the rows since a version")
         query = {**_level(level), "recipient": recipient}
         return Path(out), download(self._connection, dataset, query, Path(out), progress)
 

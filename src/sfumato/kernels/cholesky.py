@@ -47,6 +47,16 @@ def correlation_factor(correlation: Floats, least_shrinkage: float = 0.0) -> Flo
     return factor / np.sqrt(np.diag(gram(factor)))[:, None]
 
 
+def lower_factor(covariance: Floats) -> Floats:
+    """Lower triangular `L` with `L·Lᵀ` equal to a covariance, of which some variances may be 0."""
+    sizes = np.sqrt(np.diag(covariance))
+    units = np.where(sizes > 0, sizes, 1.0)
+    correlation = covariance / np.outer(units, units)
+    np.fill_diagonal(correlation, 1.0)
+    factor: Floats = correlation_factor(correlation) * sizes[:, None]
+    return factor
+
+
 def gram(factor: Floats) -> Floats:
     """The Gram matrix `L·Lᵀ`, summed in the order of the columns, so that it has the same digits on every machine."""
     total = np.zeros_like(factor)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -107,20 +107,14 @@ class CopulaScheme(Scheme):
             return math.inf
         return largest_variance_ratio(self.root, later.root)
 
-    def largest_variance(self, batches: Iterable[pa.RecordBatch]) -> float:
-        """The largest variance that scores of a column have in a table: 1 in the one that this was fitted to.
+    def scores(self, batch: pa.RecordBatch) -> Floats:
+        """The scores of some rows, `(column, row)`, drawn with bits that anybody could draw.
 
-        They are drawn with bits that anybody could draw.
+        Their variance is 1 in the table that this was fitted to.
         """
-        stream, totals, count = Stream(Key.from_bytes(bytes(32))), np.zeros((2, len(self.columns))), 0
-        for batch in batches:
-            cells = self._read(batch)
-            addresses = self.sampler.addresses(cells, np.zeros(batch.num_rows, np.uint64), stream)
-            scores = self.sampler.draw(cells, addresses, stream)[: len(self.columns)]
-            totals += np.stack([scores.sum(axis=1), (scores**2).sum(axis=1)])
-            count += batch.num_rows
-        mean, square = totals / max(count, 1)
-        return float((square - mean**2).max())
+        cells, stream = self._read(batch), Stream(Key.from_bytes(bytes(32)))
+        addresses = self.sampler.addresses(cells, np.zeros(batch.num_rows, np.uint64), stream)
+        return self.sampler.draw(cells, addresses, stream)[: len(self.columns)]
 
     def _locate(self, level: Level) -> Point:
         return self._tree.locate(level)

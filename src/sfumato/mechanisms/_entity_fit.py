@@ -10,10 +10,11 @@ import numpy as np
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask, Words
+from sfumato.kernels.cholesky import lower_factor
 from sfumato.kernels.exact_moments import resolution, to_integers
 from sfumato.mechanisms import Summary
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS, FEWEST, EntityRows
-from sfumato.mechanisms._entity_scheme import BETWEEN, CONSTANT, WITHIN, lower_factor
+from sfumato.mechanisms._entity_scheme import BETWEEN, CONSTANT, WITHIN
 from sfumato.mechanisms._gaussian_summary import Extent, Moments
 from sfumato.mechanisms._published_statistics import coarse_covariance
 

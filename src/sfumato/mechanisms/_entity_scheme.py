@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Words, lattice
-from sfumato.kernels.cholesky import correlation_factor, gram, largest_variance_ratio
+from sfumato.kernels.cholesky import gram, largest_variance_ratio, lower_factor
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
@@ -97,13 +97,3 @@ def _triangle(lines: Sequence[Sequence[float]]) -> Floats:
     for i, line in enumerate(lines):
         out[i, : i + 1] = line
     return out
-
-
-def lower_factor(covariance: Floats) -> Floats:
-    """Lower triangular `L` with `L·Lᵀ` equal to a covariance, of which some variances may be 0."""
-    sizes = np.sqrt(np.diag(covariance))
-    units = np.where(sizes > 0, sizes, 1.0)
-    correlation = covariance / np.outer(units, units)
-    np.fill_diagonal(correlation, 1.0)
-    factor: Floats = correlation_factor(correlation) * sizes[:, None]
-    return factor

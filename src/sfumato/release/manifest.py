@@ -41,7 +41,7 @@ FOLDER = "_sfumato.manifest.json"
 FORMAT = 2
 """The format that is written; format 1, of version 0.1, is still read."""
 
-_OF_VAULTS = ("recipient", "version", "signer", "signature")
+_OF_VAULTS = ("recipient", "version", "since", "signer", "signature")
 """Left out where they are empty: a signature stays valid when a later format has more such fields."""
 
 
@@ -80,6 +80,8 @@ class Manifest:
     """The recipient, if a vault made the copy."""
     version: int = 0
     """The version of the dataset, if a vault made the copy."""
+    since: int = 0
+    """The version after which the rows of the copy were appended; 0 for a copy of all rows."""
     signer: str = ""
     """The public key of the vault that signed the manifest: see `certificate`."""
     signature: str = ""

@@ -98,6 +98,23 @@ class Source:
 
         return Source(self.schema, rows, batches)
 
+    def after(self, row: int) -> Source:
+        """The rows after so many, with their numbers."""
+
+        def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+            left = row
+            for batch in self.batches(names):
+                if batch.num_rows > left:
+                    yield batch.slice(left)
+                left = max(left - batch.num_rows, 0)
+
+        rows = None if self.rows is None else max(self.rows - row, 0)
+        return Source(self.schema, rows, batches, start=self.start + row)
+
+    def starting_at(self, row: int) -> Source:
+        """These rows with the numbers that they have after so many others."""
+        return Source(self.schema, self.rows, self.batches, start=row)
+
     def numbered_batches(
         self, columns: list[str]
     ) -> Iterator[tuple[np.ndarray[Any, np.dtype[np.uint64]], pa.RecordBatch]]:

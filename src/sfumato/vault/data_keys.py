@@ -86,6 +86,28 @@ class DataKeys:
         return key, True
 
 
+class PinnedDataKeys(DataKeys):
+    """The data keys as they are now, each read once: for one command, which checks at its end that they still hold."""
+
+    def __init__(self, keys: DataKeys) -> None:
+        live = keys.live if isinstance(keys, PinnedDataKeys) else keys
+        masters, found = live.master_keys(), dict[str, Key]()
+        super().__init__(live.ledger, lambda: masters)
+        for name, value in {"live": live, "found": found}.items():
+            object.__setattr__(self, name, value)
+
+    live: DataKeys
+    """The keys as they are at any time."""
+    found: dict[str, Key]
+
+    def find(self, scope: str) -> Key | None:
+        """The key of a scope, as it was when it was first asked for."""
+        key = self.found.get(scope) or super().find(scope)
+        if key is not None:
+            self.found[scope] = key
+        return key
+
+
 def job_scope(dataset: str) -> str:
     """The scope of the key of background jobs about a dataset, given by the token of its name."""
     return f"jobs/{dataset}"

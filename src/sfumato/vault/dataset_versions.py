@@ -12,6 +12,8 @@ from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
+from sfumato.tables.source import Source
+from sfumato.vault.appending import appended_version
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.encryption import discard_files
@@ -102,23 +104,27 @@ def append(
     """Add a version with more rows than the one before; appending the same rows again changes nothing."""
     with ledger.reading(keys) as reading:
         before = require(reading, "dataset", dataset)
-    now = Dataset.of(before, store)
+    now = Dataset.of(before, store.pinned())
     more = now.later_source(table)
-    digest = content_digest.of_batches(map(content_digest.of_batch, more.batches(now.schema.names)))
-    if before.body.get(_APPENDED) == digest:
+    batches = [(batch.num_rows, content_digest.of_batch(batch)) for batch in more.batches(now.schema.names)]
+    digest, rows = content_digest.of_batches(one for _, one in batches), sum(count for count, _ in batches)
+    if before.body.get(_APPENDED) == digest or not rows:
         return before
-    with now.source() as source:
-        body = next_version(now, source.extended(more), may_lose=False, progress=progress)
-    if body is None:
-        return before
-    return _recorded(ledger, keys, before, Dataset(dataset, body | {_APPENDED: digest}, store), accept_overlap)
+    body = appended_version(now, more, rows, progress)
+    version = Dataset(dataset, body | {_APPENDED: digest}, now.store)
+    return _recorded(ledger, keys, before, version, accept_overlap, (now, more.starting_at(now.rows)))
 
 
 def _recorded(
-    ledger: Ledger, keys: Mapping[int, Key], before: Entry, version: Dataset, accept_overlap: str | None
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    before: Entry,
+    version: Dataset,
+    accept_overlap: str | None,
+    appended: tuple[Dataset, Source] | None = None,
 ) -> Entry:
     """The entry of a version, unless somebody else added one since `before` was read."""
-    with _overlap_check(ledger, keys, version, accept_overlap) as (writing, body):
+    with _overlap_check(ledger, keys, version, accept_overlap, appended) as (writing, body):
         latest = require(writing, "dataset", before.dataset)
         if without_sketch(latest.body) == without_sketch(body):
             return latest
@@ -129,7 +135,11 @@ def _recorded(
 
 @contextlib.contextmanager
 def _overlap_check(
-    ledger: Ledger, keys: Mapping[int, Key], version: Dataset, reason: str | None
+    ledger: Ledger,
+    keys: Mapping[int, Key],
+    version: Dataset,
+    reason: str | None,
+    appended: tuple[Dataset, Source] | None = None,
 ) -> Iterator[tuple[LedgerWriter, dict[str, Any]]]:
     """A transaction that records a version, and the body of its entry; refused if other datasets have its records.
 
@@ -137,12 +147,12 @@ def _overlap_check(
     """
     with ledger.reading(keys) as reading:
         generation, others = reading.verified_head().generation, existing(reading, "dataset")
-    check = OverlapCheck(version, keys[generation], generation, reason)
+    check = OverlapCheck(version, keys[generation], generation, reason, appended)
     try:
         check.check(others)  # before the transaction, since other writers wait for it
         with ledger.writing(keys) as writing:
             check.check(existing(writing, "dataset"))
-            _require_readable(version.store, check.body)
+            _require_readable(version.store.pinned(), check.body)  # as they are now
             yield writing, check.body
     except VaultError:
         discard_files(ledger, keys, version.store, version.name, files_in(check.body))

@@ -4,27 +4,23 @@ from __future__ import annotations
 
 import base64
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import cached_property
+from functools import cached_property, reduce
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.ipc
-import pyarrow.parquet
 
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.levels import Level
 from sfumato.mechanisms import MECHANISMS
-from sfumato.mechanisms._copula_scheme import CopulaScheme
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.policy.document import Column, PolicyDocument
-from sfumato.policy.roles import DROP
 from sfumato.release.fitting import fit
 from sfumato.release.gate import Request, check_linear_maps, check_table
 from sfumato.release.policy import Policy
@@ -35,7 +31,11 @@ from sfumato.tables.source import Source
 from sfumato.vault.encrypted_store import EncryptedStore, plain_name
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
-from sfumato.vault.record_changes import compare_versions, loss_refusal, write_records
+from sfumato.vault.record_changes import compare_versions, loss_refusal
+from sfumato.vault.running_moments import RunningMoments, are_running
+from sfumato.vault.store import files_in
+from sfumato.vault.stored_rows import Progress, encoded_schema, store_moments, store_rows
+from sfumato.vault.table_parts import TablePart, parts_of
 
 DRIFT = 1.25
 """The growth of the variance ratio from which a version is reported as drifting."""
@@ -43,13 +43,14 @@ DRIFT = 1.25
 _MAX_RATIO = 1e12
 """A finite value for an infinite variance ratio: data that vary in a direction without noise."""
 
-_RATIO, _FIRST_RATIO = "stretch", "first stretch"
+RATIO, _FIRST_RATIO = "stretch", "first stretch"
 """The keys of the variance ratio in the ledger: of a version, and of the first version."""
 
 OVERLAPS = "overlaps"
 """The key, in the entry of a version, of the datasets that share records with it, with reasons."""
 
-Progress = Callable[[int], None]
+PUBLIC_KEY = Key.from_bytes(bytes(32))
+"""A key that everybody knows, where hashes need one and nothing is secret."""
 
 
 @dataclass(frozen=True)
@@ -116,11 +117,37 @@ class Dataset:
         _check_columns(source.schema, self.schema)
         return source
 
+    @property
+    def parts(self) -> list[TablePart]:
+        """The parts that the table of this version is stored in."""
+        return parts_of(self.body)
+
     @contextlib.contextmanager
     def source(self) -> Iterator[Source]:
         """The original table of this version."""
-        with self.store.open(self.body["source"]) as opener:
-            yield Source.of(TableFile(plain_name(self.body["source"]["name"]), opener))
+        with self.rows_after(0) as source:
+            yield source
+
+    @contextlib.contextmanager
+    def rows_after(self, row: int) -> Iterator[Source]:
+        """The rows of this version after so many; parts without any of them are not looked at."""
+        parts, start = self.parts, 0
+        while len(parts) > 1 and start + parts[0].rows <= row:
+            start += parts.pop(0).rows
+        with self.opened(parts) as source:
+            if source is None:
+                raise TypeError("a table has at least one part")
+            yield source.starting_at(start).after(row - start) if row else source
+
+    @contextlib.contextmanager
+    def opened(self, parts: Sequence[TablePart]) -> Iterator[Source | None]:
+        """Some parts of the table, one after the other; nothing of none."""
+        with contextlib.ExitStack() as stack:
+            sources = []
+            for part in parts:
+                opener = stack.enter_context(self.store.open(part.source))
+                sources.append(Source.of(TableFile(plain_name(part.source["name"]), opener)))
+            yield reduce(Source.extended, sources) if sources else None
 
 
 def first_version(
@@ -141,21 +168,27 @@ def first_version(
     policy = replace(policy, digits=max(policy.digits, DIGITS)) if traced else policy
     source = policy.source(table)
     scheme = policy.fit(source, progress=progress)
-    _check(scheme, source, traced=traced)
+    check_rows(scheme, source, traced=traced)
     # the policy cannot be changed later: check now, not at the first release
-    check_linear_maps(Request.of(scheme, source, Key.from_bytes(bytes(32))), min(scheme.policy.ladder))
-    ratio = _variance_ratio(scheme, source, progress) if _sets_noise_size(policy) else 1.0
-    body = {
+    check_linear_maps(Request.of(scheme, source, PUBLIC_KEY), min(scheme.policy.ladder))
+    prefix = f"{store.folder(name)}/{number}"
+    schema = own_metadata(source.schema)
+    stored = store_rows(prefix, scheme, source, schema, store, progress=progress)
+    moments = RunningMoments.of(scheme, source) if are_running(scheme) else None
+    ratio = measured_ratio(scheme, source, moments) if _sets_noise_size(policy) else 1.0
+    body: dict[str, Any] = {
         "version": number,
         "traced": traced,
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
         "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],
-        _RATIO: ratio,
+        RATIO: ratio,
         _FIRST_RATIO: ratio,
         "policy": store.put_text(f"{store.folder(name)}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"{store.folder(name)}/scheme-{{}}.json", scheme.dumps()),
     }
-    return body | _store_version(name, number, scheme, source, own_metadata(source.schema), store, progress)
+    table = {"rows": stored.rows, "schema": encoded_schema(schema)}
+    body |= stored.body() | table | store_moments(prefix, moments, store)
+    return body
 
 
 def next_version(
@@ -170,21 +203,30 @@ def next_version(
 
     """
     scheme, number = dataset.scheme, dataset.version + 1
-    _check(scheme, source, traced=False)
-    ratio = _variance_ratio(scheme, source, progress)
-    stored = _store_version(dataset.name, number, scheme, source, dataset.schema, dataset.store, progress)
-    found = compare_versions(dataset.store, dataset.body["records"], stored["records"])
+    check_rows(scheme, source, traced=False)
+    store, prefix = dataset.store, f"{dataset.store.folder(dataset.name)}/{number}"
+    stored = store_rows(prefix, scheme, source, dataset.schema, store, progress=progress)
+    found = compare_versions(store, [part.records for part in dataset.parts], [stored.records])
     same = found.appended == found.deleted == found.changed == 0
     refusal = None if may_lose else loss_refusal(dataset.name, dataset.rows, found, has_ids=bool(scheme.ids))
     if same or refusal is not None:
-        for file in (stored["source"], stored["records"]):
-            dataset.store.drop(file["name"])
+        for file in files_in(stored.body()):
+            store.drop(file)
         if refusal is not None:
             raise refusal
         return None
-    constant = ("traced", "columns", "levels", "policy", "scheme", _FIRST_RATIO, OVERLAPS)
-    body = {name: dataset.body[name] for name in constant if name in dataset.body}
-    return body | stored | {"version": number, "changes": asdict(found), _RATIO: ratio}
+    moments = RunningMoments.of(scheme, source) if are_running(scheme) else None
+    measured = {"changes": asdict(found), RATIO: measured_ratio(scheme, source, moments)}
+    return later_body(dataset, [stored]) | store_moments(prefix, moments, store) | measured
+
+
+def later_body(dataset: Dataset, parts: Sequence[TablePart]) -> dict[str, Any]:
+    """What the entry of the next version has of the one before, and the parts of its table."""
+    constant = ("traced", "columns", "levels", "policy", "scheme", "schema", _FIRST_RATIO, OVERLAPS)
+    body: dict[str, Any] = {name: dataset.body[name] for name in constant if name in dataset.body}
+    for part in parts:
+        body |= part.body()
+    return body | {"version": dataset.version + 1, "rows": sum(part.rows for part in parts)}
 
 
 def _sets_noise_size(policy: Policy) -> bool:
@@ -192,33 +234,22 @@ def _sets_noise_size(policy: Policy) -> bool:
     return any({"scale", "spread"} & set(column.options) for column in policy.columns.values())
 
 
-def _variance_ratio(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
+def measured_ratio(scheme: TableScheme, source: Source, moments: RunningMoments | None) -> float:
     """The largest ratio, over all directions, of a table's variance to the one that the noise was fitted to.
 
-    For margin-preserving columns it is that of their scores.
+    For margin-preserving columns it is that of their scores. Without running moments the table is measured again.
     """
-    copulas = [part for part in scheme.schemes if isinstance(part, CopulaScheme)]
-    of_scores = [part.largest_variance(source.batches(list(part.columns))) for part in copulas]
-    return min(max([_number_ratio(scheme, source, progress), *of_scores]), _MAX_RATIO)
+    ratio = _fitted_ratio(scheme, source) if moments is None else moments.variance_ratio(scheme)
+    return min(ratio, _MAX_RATIO)
 
 
-def _number_ratio(scheme: TableScheme, source: Source, progress: Progress | None) -> float:
-    """The variance ratio of columns with additive noise."""
-    gaussian, noisy = gaussian_scheme(scheme), _noisy_maps(scheme)
-    if any(noisy):
-        columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
-        later = fit(replace(scheme.policy, columns=columns), source, progress=progress).schemes
-        ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
-        return max(1.0, *ratios)
-    if gaussian is None:
-        return 1.0
-    role = next(mechanism.role for mechanism, part in scheme.fitted if part is gaussian)
-    options = scheme.policy.options(role)
-    own = {
-        name: Column(role, _any_clip({"clip": one["clip"]} if "clip" in one else {})) for name, one in options.items()
-    }
-    policy = PolicyDocument(scheme.policy.dataset, scheme.policy.ladder, own, default=DROP)
-    return gaussian.drift(fit(policy, source, progress=progress).schemes[0])
+def _fitted_ratio(scheme: TableScheme, source: Source) -> float:
+    """The variance ratio of numbers that are mapped, or of entities: of what the same policy is fitted to now."""
+    columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
+    later = fit(replace(scheme.policy, columns=columns), source).schemes
+    noisy = [a or isinstance(b, GaussianScheme) for a, b in zip(_noisy_maps(scheme), scheme.schemes, strict=True)]
+    ratios = [a.drift(b) for a, b, has_noise in zip(scheme.schemes, later, noisy, strict=True) if has_noise]
+    return max([1.0, *ratios])
 
 
 def _any_clip(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -249,7 +280,7 @@ def _noisy_maps(scheme: TableScheme) -> list[bool]:
 
 def variance_ratio(body: dict[str, Any]) -> float:
     """The largest ratio of a version's variance to the one its noise was fitted to, from the body of its entry."""
-    return float(body[_RATIO])
+    return float(body[RATIO])
 
 
 def first_variance_ratio(body: dict[str, Any]) -> float:
@@ -271,9 +302,9 @@ def residual_error(fidelity: float, ratio: float) -> float:
     return noise / (1 + noise)
 
 
-def _check(scheme: TableScheme, source: Source, *, traced: bool) -> None:
+def check_rows(scheme: TableScheme, source: Source, *, traced: bool) -> None:
     """Raise an error for a table or a scheme that a vault cannot release copies of."""
-    check_table(scheme, source, Key.from_bytes(bytes(32)))
+    check_table(scheme, source, PUBLIC_KEY)
     if next(source.batches(list(source.schema.names[:1])), None) is None:
         raise SourceError(
             "a table must have at least one record to be added to a vault, and this one has none; check the file"
@@ -301,32 +332,3 @@ def _check_columns(found: pa.Schema, first: pa.Schema) -> None:
     extra = [name for name in found.names if name not in first.names]
     if extra:
         raise SourceError(f"a version must have the columns of the first one, and {extra[0]!r} is new; leave it out")
-
-
-def _store_version(
-    name: str,
-    number: int,
-    scheme: TableScheme,
-    source: Source,
-    schema: pa.Schema,
-    store: EncryptedStore,
-    progress: Progress | None,
-) -> dict[str, Any]:
-    """Store the table of a version and the file of its record hashes."""
-    rows = 0
-
-    def write(target: Any) -> None:
-        nonlocal rows
-        with pyarrow.parquet.ParquetWriter(target, schema, compression="zstd", compression_level=1) as file:
-            for batch in source.batches(schema.names):
-                file.write_batch(batch.cast(schema))
-                rows += batch.num_rows
-                if progress:
-                    progress(batch.num_rows)
-
-    # errors in the table show in this first pass, before anything is stored
-    folder = store.folder(name)
-    records = store.put(f"{folder}/{number}-{{}}.records", lambda file: write_records(scheme, source, file))
-    table = store.put(f"{folder}/{number}-{{}}.parquet", write)
-    encoded = base64.b64encode(schema.serialize()).decode()
-    return {"rows": rows, "source": table, "records": records, "schema": encoded}

@@ -66,7 +66,7 @@ class Delivery:
     def tag(self, file_format: str) -> str:
         """The entity tag of the bytes: equal for the same copy in the same format, on every server."""
         body, request = self.request.dataset.body, self.request
-        files = [body[name]["sha256"] for name in ("source", "scheme")]
+        files = [*(part.source["sha256"] for part in request.dataset.parts), body["scheme"]["sha256"]]
         terms = [request.grant.recipient, request.dataset.name, request.terms(), files]
         content = [*terms, file_format, SOFTWARE, pa.__version__]
         key = request.key.derive("tag")  # keyed: else one who knows all records but one could test guesses of it

@@ -13,7 +13,7 @@ import hashlib
 import re
 import shutil
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from sfumato.errors import ReleaseError
 from sfumato.keys.encrypted_file import HEADER, EncryptedReader, EncryptedWriter, FileCipher, Spill, is_encrypted_under
 from sfumato.keys.file_reader import BinaryFile
 from sfumato.ledger.ledger import Ledger
-from sfumato.vault.data_keys import DataKeys
+from sfumato.vault.data_keys import DataKeys, PinnedDataKeys
 from sfumato.vault.store import DIGITS, Store, altered_file, file_name
 
 SUFFIX = ".encrypted"
@@ -49,6 +49,10 @@ class EncryptedStore:
     """The encrypted bytes."""
     keys: DataKeys
     ledger: Ledger
+
+    def pinned(self) -> EncryptedStore:
+        """The same store for one command, which reads each key once; what it writes is checked when it is recorded."""
+        return replace(self, keys=PinnedDataKeys(self.keys))
 
     def folder(self, dataset: str) -> str:
         """The folder of a dataset, whose name nobody can read from it."""

@@ -23,7 +23,7 @@ from sfumato.vault import data_keys
 from sfumato.vault.encrypted_store import EncryptedStore, scope_of, version_of
 from sfumato.vault.encryption import recorded_files
 from sfumato.vault.grants import existing, require
-from sfumato.vault.store import SCOPES
+from sfumato.vault.store import SCOPES, files_in
 
 _SURVEY_REASONS = {
     "drafted": "a draft: nobody could answer yet",
@@ -54,13 +54,20 @@ def erase_dataset(
 def erase_version(ledger: Ledger, keys: Mapping[int, Key], store: EncryptedStore, name: str, number: int) -> Entry:
     """Erase an earlier version of a dataset: its table and its record digests."""
     with ledger.writing(keys) as writing:
-        current = require(writing, "dataset", name).body["version"]
+        latest_body = require(writing, "dataset", name).body
+        current = latest_body["version"]
         if not 1 <= number < current:
             raise VaultError(
                 f"only a version before the current one can be erased, and that of {name} is {current}, got {number}; "
                 f"add a later version first (`sfumato update {name} FILE`), or erase the whole dataset"
             )
         scopes = {scope_of(file) for file in recorded_files(writing, name) if version_of(file) == number}
+        if scopes & set(map(scope_of, files_in(latest_body))):
+            raise VaultError(
+                f"version {number} of {name} is a part of the current one, which appended rows to it, so that nothing "
+                f"of it would be gone; state the table without what must go as the next version (`sfumato update "
+                f"{name} FILE`), and erase it then"
+            )
         _delete_keys(writing, scopes)
         latest = writing.latest("version", name)
         before = [] if latest is None else latest.body[VERSIONS]

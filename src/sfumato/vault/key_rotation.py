@@ -39,7 +39,7 @@ def rekey_cost(reading: LedgerReader, store: EncryptedStore) -> list[dict[str, A
         best = max(entry.body["fidelity"] for entry in releases)
         fresh = held_copy(body, best, head.generation + 1)
         elsewhere = held_elsewhere(reading, latest.dataset, latest.recipient)
-        now, after = (exposure(store, some, numbers=noisy, elsewhere=elsewhere) for some in (copies, [*copies, fresh]))
+        now, after = (exposure(store, some, numbers=noisy, elsewhere=elsewhere) for some in (copies, [*copies, *fresh]))
         out.append(
             {
                 "dataset": latest.dataset,

@@ -13,8 +13,9 @@ from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader
+from sfumato.tables.source import Source
 from sfumato.vault.datasets import OVERLAPS, Dataset
-from sfumato.vault.sketches import Sketch, overlap, read_sketch, sketch, write_sketch
+from sfumato.vault.sketches import Sketch, extended, overlap, read_sketch, sketch, write_sketch
 
 SKETCH, GENERATION = "sketch", "sketch generation"
 """The keys, in the entry of a version, of its sketch, and of the generation of the key that it was made with."""
@@ -23,10 +24,18 @@ SKETCH, GENERATION = "sketch", "sketch generation"
 class OverlapCheck:
     """Looks for the records of a new version in all other datasets."""
 
-    def __init__(self, dataset: Dataset, key: Key, generation: int, reason: str | None) -> None:
+    def __init__(
+        self,
+        dataset: Dataset,
+        key: Key,
+        generation: int,
+        reason: str | None,
+        appended: tuple[Dataset, Source] | None = None,
+    ) -> None:
+        """Make the sketch of a version: that of the version before and of the rows that it appends, if it does."""
         self._dataset, self._key, self._generation, self._reason = dataset, key, generation, reason
         self._seen: set[int] = set()
-        self._sketch = _computed(dataset, key)
+        self._sketch = _computed(dataset, key) if appended is None else self._extended(*appended)
         name = f"{dataset.store.folder(dataset.name)}/{dataset.version}-{{}}.sketch"
         stored = dataset.store.put(name, lambda target: write_sketch(target, self._sketch))
         self.body = {**dataset.body, SKETCH: stored, GENERATION: generation}
@@ -42,6 +51,9 @@ class OverlapCheck:
             share = overlap(self._sketch, self._of(Dataset.of(entry, self._dataset.store)))
             if share:
                 self._accept(entry.dataset, share)
+
+    def _extended(self, before: Dataset, more: Source) -> Sketch:
+        return extended(self._of(before), sketch(before.scheme, more, self._key, every=True))
 
     def _accept(self, other: str, share: float) -> None:
         """Record an overlap with its reason; refused without one."""

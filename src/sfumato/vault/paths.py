@@ -39,8 +39,8 @@ def default_copy_path(outbox: Path | None, dataset: str, recipient: str, version
     """The file in the vault's folder for a copy that is released without an output path."""
     if outbox is None:
         raise VaultError(
-            "only a vault in a folder has default paths for copies, and only at the level of the grant; name the "
-            "output file (--out)"
+            "only a vault in a folder has default paths for copies, and only for whole ones at the level of the grant; "
+            "name the output file (--out)"
         )
     folder = outbox / dataset
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)

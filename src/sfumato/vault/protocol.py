@@ -164,6 +164,7 @@ class VaultProtocol(Protocol):
         out: str | Path | None = None,
         *,
         level: RequestedLevel = None,
+        since: int | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:

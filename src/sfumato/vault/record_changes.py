@@ -2,7 +2,8 @@
 
 Each version has a file of its records as 64-bit hashes: of the id, of the values that determine the noise of the
 numbers and of each joint category, and of everything else. The file is partitioned by a hash
-of the id, one row group per partition, and versions are compared by partition, in bounded memory.
+of the id, one row group per partition, and versions are compared by partition, in bounded memory; a small file has one
+row group.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -22,9 +24,12 @@ from sfumato.errors import VaultError
 from sfumato.kernels import Floats, Rows, Words
 from sfumato.release.perturbation import joint_schemes, record_digests
 from sfumato.release.scheme import TableScheme
-from sfumato.tables.partitioner import PARTITIONS, partition_by_id
+from sfumato.tables.partitioner import PARTITIONS, partition_by_id, split_by_id
 from sfumato.tables.source import Source
 from sfumato.vault.encrypted_store import EncryptedStore
+
+UNDIVIDED = 1 << 16
+"""Files of at most this number of records have one row group, which is divided when it is read."""
 
 MAX_LOST = 0.05
 """The share of a version's records that the next one may lose without being asked to; see `loss_refusal`."""
@@ -34,11 +39,23 @@ def write_records(scheme: TableScheme, source: Source, target: Any) -> None:
     """Write the file of the record hashes of a version."""
     names = ["record", *(f"draws{i}" for i in range(len(joint_schemes(scheme)))), "rest"]
     schema = pa.schema([(name, pa.uint64()) for name in names])
+    digests = record_digests(scheme, source)
+    few, rest = _first_rows(digests)
     with pyarrow.parquet.ParquetWriter(target, schema, use_dictionary=False, compression="none") as file:
-        for part in partition_by_id(record_digests(scheme, source)):
+        for part in [few] if rest is None else partition_by_id(chain([few], rest)):
             words = part if part.size else np.empty((0, len(names)), np.uint64)
             columns = [pa.array(np.ascontiguousarray(words[:, i])) for i in range(len(names))]
             file.write_table(pa.table(columns, schema=schema), row_group_size=max(len(words), 1))
+
+
+def _first_rows(digests: Iterator[Words]) -> tuple[Words, Iterator[Words] | None]:
+    """The first rows, and the others if there are more than go into one row group."""
+    found: list[Words] = []
+    for batch in digests:
+        found.append(batch)
+        if sum(map(len, found)) > UNDIVIDED:
+            return np.concatenate(found), digests
+    return np.concatenate(found) if found else np.empty((0, 0), np.uint64), None
 
 
 def _parts(store: EncryptedStore, files: Sequence[dict[str, str]]) -> Iterator[list[Words]]:
@@ -48,9 +65,16 @@ def _parts(store: EncryptedStore, files: Sequence[dict[str, str]]) -> Iterator[l
         for file in files:
             content = stack.enter_context(stack.enter_context(store.open(file))())
             opened.append(stack.enter_context(pyarrow.parquet.ParquetFile(content)))
+        whole = [split_by_id(_words(file, 0)) if file.num_row_groups < PARTITIONS else None for file in opened]
         for part in range(PARTITIONS):
-            tables = [records.read_row_group(part) for records in opened]
-            yield [np.column_stack([column.to_numpy() for column in table.columns]) for table in tables]
+            yield [
+                _words(file, part) if split is None else split[part] for file, split in zip(opened, whole, strict=True)
+            ]
+
+
+def _words(file: Any, group: int) -> Words:
+    words: Words = np.column_stack([column.to_numpy() for column in file.read_row_group(group).columns])
+    return words
 
 
 @dataclass(frozen=True)
@@ -66,10 +90,13 @@ class Changes:
     """All changed records, including the redrawn ones."""
 
 
-def compare_versions(store: EncryptedStore, before: dict[str, str], after: dict[str, str]) -> Changes:
-    """Compare two versions by the files of their record hashes."""
+def compare_versions(
+    store: EncryptedStore, before: Sequence[dict[str, str]], after: Sequence[dict[str, str]]
+) -> Changes:
+    """Compare two versions by the files of their record hashes; each may have several."""
     totals: Counter[str] = Counter()
-    for old, new in _parts(store, [before, after]):
+    for words in _parts(store, [*before, *after]):
+        old, new = np.concatenate(words[: len(before)]), np.concatenate(words[len(before) :])
         _, i, j = np.intersect1d(old[:, 0], new[:, 0], assume_unique=True, return_indices=True)
         differs = old[i] != new[j]
         totals["appended"] += len(new) - len(j)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
@@ -27,6 +28,7 @@ from sfumato.vault.datasets import Dataset, residual_error, variance_ratio
 from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
 from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import HeldCopy, exposure
+from sfumato.vault.table_parts import parts_of
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class CopyRequest:
     fidelity: float
     keys: Mapping[int, Key]
     """The master keys of all generations, by which earlier entries are authenticated."""
+    since: tuple[int, int] | None = None
+    """The version after which rows were appended, if the copy has those alone, and the number of its rows."""
 
     @classmethod
     def of(
@@ -54,13 +58,24 @@ class CopyRequest:
         keys: Mapping[int, Key],
         now: datetime,
         requested: RequestedLevel,
+        since: int | None = None,
     ) -> CopyRequest:
-        """The copy that a recipient may have now, at the level of its grant or at a lower one that it asks for."""
+        """The copy that a recipient may have now, at the level of its grant or at a lower one that it asks for.
+
+        With `since` it has the rows alone that were appended after that version.
+        """
         grant, entry = active_grant(reading, recipient, dataset.name, now)
         level, fidelity = (grant.level, grant.fidelity) if requested is None else lower_level(dataset, entry, requested)
         require_approval(reading, dataset, fidelity, grant.view)
         generation = reading.head().generation
-        return cls(grant, entry, dataset, generation, keys[generation], level, fidelity, keys)
+        after = None if since is None else (since, _appended_since(reading, dataset, since))
+        return cls(grant, entry, dataset, generation, keys[generation], level, fidelity, keys, after)
+
+    @contextlib.contextmanager
+    def source(self) -> Iterator[Source]:
+        """The rows of the original that the copy is made of."""
+        with self.dataset.source() if self.since is None else self.dataset.rows_after(self.since[1]) as source:
+            yield source
 
     @property
     def scheme(self) -> TableScheme:
@@ -70,8 +85,10 @@ class CopyRequest:
     def clear(self, source: Source, issuer: Issuer) -> Clearance[Source]:
         """Ask the release gate whether the copy may leave; ids were checked when the table was added."""
         scheme = self.scheme
-        asked = gate.Request(scheme, source, source.schema, gate.sampler(scheme, source), lambda: None)
-        return gate.clear(asked, [Level(self.fidelity)], self.key, issuer=issuer)
+        with contextlib.ExitStack() as stack:  # thresholds hold for the whole table, of which these may be few rows
+            judged = stack.enter_context(self.dataset.source()) if scheme.policy.targets and self.since else source
+            asked = gate.Request(scheme, source, source.schema, gate.sampler(scheme, judged), lambda: None)
+            return gate.clear(asked, [Level(self.fidelity)], self.key, issuer=issuer)
 
     def terms(self) -> dict[str, Any]:
         """All that the bytes of the copy depend on."""
@@ -83,6 +100,7 @@ class CopyRequest:
             "fidelity": self.fidelity,
             "columns": grant.columns and list(grant.columns),
             "where": grant.where,
+            **({} if self.since is None else {"since": self.since[0]}),
         }
 
     def access(self, file_format: str) -> dict[str, Any]:
@@ -93,7 +111,7 @@ class CopyRequest:
     def recorded(self, reading: LedgerReader) -> list[Entry]:
         """The entries that record that this very copy was released, or that its release began."""
         query = Query(kind="release", dataset=self.dataset.name, recipient=self.grant.recipient)
-        terms = self.terms()
+        terms = {"since": None, **self.terms()}
         found = reading.entries(query)
         return [one for one in found if canonical({name: one.body.get(name) for name in terms}) == canonical(terms)]
 
@@ -144,6 +162,7 @@ class VaultIssuer(Issuer):
             requested_fidelity=request.dataset.scheme.policy.ladder.level(request.level).fidelity,
             recipient=request.grant.recipient,
             version=request.dataset.version,
+            since=0 if request.since is None else request.since[0],
             signer=public_key(request.key),
         )
 
@@ -195,9 +214,9 @@ class VaultIssuer(Issuer):
         this = held_copy(request.dataset.body, request.fidelity, request.generation)
         noisy = request.dataset.has_additive_noise
         alone = residual_error(request.fidelity, request.dataset.variance_ratio) if noisy else None
-        if set(earlier) <= {this} and not elsewhere:
+        if set(earlier) <= set(this) and not elsewhere:
             return {"draws": {"1": rows}, "error": alone, "alone": alone}
-        found = exposure(request.dataset.store, [*earlier, this], numbers=noisy, elsewhere=elsewhere)
+        found = exposure(request.dataset.store, [*earlier, *this], numbers=noisy, elsewhere=elsewhere)
         return {**found, "alone": alone}
 
 
@@ -249,10 +268,29 @@ def release(
     threads: int | None,
 ) -> Manifest:
     """Make a copy, record it, and let it appear."""
-    with request.dataset.source() as source:
+    with request.source() as source:
         check_target(source, out)
         cleared = request.clear(source, FileIssuer(ledger, request, now))
         return write_copy(cleared, out, threads=threads, progress=progress)
+
+
+def _appended_since(reading: LedgerReader, dataset: Dataset, version: int) -> int:
+    """The number of rows of an earlier version, if all later ones did nothing but append to it."""
+    entries = reading.entries(Query(kind="dataset", dataset=dataset.name))
+    bodies = {int(entry.body["version"]): entry.body for entry in entries}
+    if version not in bodies or version >= dataset.version:
+        raise GrantError(
+            f"rows since a version need an earlier one, and the versions of {dataset.name} are 1 to {dataset.version}, "
+            f"got {version}"
+        )
+    for later in range(version + 1, dataset.version + 1):
+        changes = bodies[later].get("changes", {"changed": 1})
+        if changes["changed"] or changes.get("deleted"):
+            raise GrantError(
+                f"rows since a version need later ones that only append, and version {later} of {dataset.name} changes "
+                f"or deletes records of version {version}; release the whole copy"
+            )
+    return int(bodies[version]["rows"])
 
 
 def held_copies(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[HeldCopy]:
@@ -261,7 +299,7 @@ def held_copies(reading: LedgerReader, dataset: str, recipient: str | None = Non
     versions = reading.entries(Query(kind="dataset", dataset=dataset))
     bodies = {entry.body["version"]: entry.body for entry in versions}
     given = [(bodies[one.body["version"]], one.body["fidelity"], one.body["generation"]) for one in releases]
-    return list(dict.fromkeys(held_copy(*one) for one in given))
+    return list(dict.fromkeys(part for one in given for part in held_copy(*one)))
 
 
 def held_elsewhere(reading: LedgerReader, dataset: str, recipient: str | None = None) -> list[list[HeldCopy]]:
@@ -270,7 +308,8 @@ def held_elsewhere(reading: LedgerReader, dataset: str, recipient: str | None = 
     return [copies for copies in held if copies]
 
 
-def held_copy(dataset: dict[str, Any], fidelity: float, generation: int) -> HeldCopy:
-    """A copy of a version at a level, as its holder sees it."""
-    records = dataset["records"]
-    return HeldCopy(records["name"], records["sha256"], generation, Level(fidelity).noise / variance_ratio(dataset))
+def held_copy(dataset: dict[str, Any], fidelity: float, generation: int) -> list[HeldCopy]:
+    """A copy of a version at a level, as its holder sees it, by the parts of its table."""
+    noise = Level(fidelity).noise / variance_ratio(dataset)
+    records = [part.records for part in parts_of(dataset)]
+    return [HeldCopy(one["name"], one["sha256"], generation, noise) for one in records]

@@ -74,8 +74,24 @@ def overlap(one: Sketch, other: Sketch) -> float:
     return max((one[name].overlap(other[name]) for name in set(one) & set(other)), default=0.0)
 
 
-def sketch(layout: TableLayout, source: Source, key: Key) -> Sketch:
-    """The sketch of a table; the key is the vault's, so that sketches of all its datasets can be compared."""
+def extended(before: Sketch, more: Sketch) -> Sketch:
+    """The sketch of a table and of rows that were appended to it, in the sets that it has."""
+    out = {}
+    for name, one in before.items():
+        new = more[name].hashes if name in more else one.hashes[:0]
+        if len(one.hashes) == SIZE:
+            new = new[new < one.hashes[-1]]
+        at = np.searchsorted(one.hashes, new)
+        fresh = new[(at == len(one.hashes)) | (one.hashes[np.minimum(at, len(one.hashes) - 1)] != new)]
+        out[name] = HashSet(np.sort(np.concatenate([one.hashes, fresh]))[:SIZE], one.coincidence)
+    return out
+
+
+def sketch(layout: TableLayout, source: Source, key: Key, *, every: bool = False) -> Sketch:
+    """The sketch of a table; the key is the vault's, so that sketches of all its datasets can be compared.
+
+    With `every`, also of sets that agree too often by coincidence.
+    """
     secret = key.derive("sketch")
     stream, samples = Stream(secret), dict[str, _Sample]()
     for rows, batch in numbered_rows(layout, source):
@@ -85,7 +101,9 @@ def sketch(layout: TableLayout, source: Source, key: Key) -> Sketch:
             lane = name.partition("\0")[0]
             samples.setdefault(lane, _Sample()).add(np.ascontiguousarray(hashes), words)
     found = {name: HashSet(one.kept[:, 0], one.coincidence(name)) for name, one in samples.items() if one.rows}
-    return {name: one for name, one in found.items() if one.coincidence <= _MAX_COINCIDENCE[name.partition("/")[0]]}
+    return {
+        name: one for name, one in found.items() if every or one.coincidence <= _MAX_COINCIDENCE[name.partition("/")[0]]
+    }
 
 
 def _units(
@@ -154,18 +172,27 @@ class _Sample:
 
 def write_sketch(target: Any, found: Sketch) -> None:
     """Write a sketch to a file."""
-    names = np.repeat(np.array(list(found), object), [len(one.hashes) for one in found.values()])
+    sets = np.repeat(np.arange(len(found), dtype=np.int32), [len(one.hashes) for one in found.values()])
     hashes = np.concatenate([np.empty(0, np.uint64), *(one.hashes for one in found.values())])
-    table = pa.table({"set": pa.array(names, pa.string()), "hash": hashes})
+    named = pa.DictionaryArray.from_arrays(pa.array(sets), pa.array(list(found), pa.string()))
+    table = pa.table({"set": named, "hash": hashes})
     coincidences = json.dumps({name: one.coincidence for name, one in found.items()})
     pyarrow.parquet.write_table(
-        table.replace_schema_metadata({"coincidences": coincidences}), target, compression="zstd"
+        table.replace_schema_metadata({"coincidences": coincidences}),
+        target,
+        compression="none",
+        use_dictionary=["set"],
     )
 
 
 def read_sketch(content: Any) -> Sketch:
     """Read a sketch from a file."""
     table = pyarrow.parquet.read_table(content)
-    names, hashes = table.column("set").to_numpy(), table.column("hash").to_numpy()
+    column = table.column("set").combine_chunks()
+    named = column if types.is_dictionary(column.type) else column.dictionary_encode()
+    sets, hashes = named.indices.to_numpy(), table.column("hash").to_numpy()
+    numbers = {name: i for i, name in enumerate(named.dictionary.to_pylist())}
     coincidences = json.loads(table.schema.metadata[b"coincidences"])
-    return {name: HashSet(hashes[names == name], coincidence) for name, coincidence in coincidences.items()}
+    return {
+        name: HashSet(hashes[sets == numbers.get(name, -1)], coincidence) for name, coincidence in coincidences.items()
+    }

@@ -32,7 +32,9 @@ def release_groups(
         if entry.recipient not in recipients:
             recipients.append(entry.recipient)
         levels[body["generation"]].add(copy.fidelity)
-    readable = {number for number, version in versions.items() if store.is_readable(version.body["source"])}
+    readable = {
+        number for number, version in versions.items() if all(store.is_readable(part.source) for part in version.parts)
+    }
     again = {group for group in holders if group[0] in readable and group[1] in keys}
     if holders and not again:
         raise VaultError(

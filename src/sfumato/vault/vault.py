@@ -192,6 +192,7 @@ class Vault(VaultLifecycle):
         out: str | Path | None = None,
         *,
         level: RequestedLevel = None,
+        since: int | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
@@ -200,14 +201,16 @@ class Vault(VaultLifecycle):
         Args:
             out: the file to write (in the format of its suffix); by default one in the vault's folder.
             level: a lower level than that of the grant; it needs `out`.
+            since: an earlier version: the copy then has the rows alone that later ones appended, as the copy of all
+                rows has them; it needs `out`.
 
         """
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
             require(reading, "recipient", recipient)
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
-            request = CopyRequest.of(reading, now, recipient, keys, self.now(), level)
-        outbox = self.outbox if level is None else None
+            request = CopyRequest.of(reading, now, recipient, keys, self.now(), level, since)
+        outbox = self.outbox if level is None and since is None else None
         path = Path(out) if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
         check_replaceable(path, dataset, recipient)
         return path, release(request, self.ledger, path, self.now, progress, threads)

@@ -96,7 +96,7 @@ def test_nothing_at_rest_reveals_the_table_the_policy_or_the_scheme(site: Site, 
     vault.backup(tmp_path / "backup.tar")
     names = [*vault.store.names("datasets"), *vault.store.names("uploads")]
     assert all(map(is_encrypted, names))
-    assert len(names) == 9
+    assert len(names) == 11
     for content in (_everything(vault), (tmp_path / "backup.tar").read_bytes()):
         assert [secret for secret in _secrets(vault) if secret in content] == []
 

@@ -52,7 +52,7 @@ def test_a_new_master_key_encrypts_everything_anew(site: Site, tmp_path: Path) -
     assert vault.log(Query(action="added")) == [first]
     vault.rekey()  # once more: files that were replaced twice
     assert set(wards.wrapped_keys(vault)) == {f"{ward}@3", f"{ward}/2@3", f"{ward}/3@3"}
-    assert sentence(vault.log()[-1]) == "Encrypted the 8 files of ward with the current key."
+    assert sentence(vault.log()[-1]) == "Encrypted the 10 files of ward with the current key."
     with vault.dataset("ward").source() as source:
         assert pa.Table.from_batches(source.batches()).equals(wards.table())
     assert vault.verify().sound

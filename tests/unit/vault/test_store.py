@@ -145,6 +145,6 @@ def test_a_store_at_a_url(postgres: object, tmp_path: Path) -> None:
     vault.grant("clinic", "ward", "partner")
     path, _ = vault.release("clinic", "ward", tmp_path / "copy.parquet")
     vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
-    assert vault.verify().files == 8
+    assert vault.verify().files == 10
     assert vault.verify().sound
     assert vault.trace("ward", path).accused[0].recipients == ("clinic",)

@@ -270,7 +270,8 @@ def test_the_residual_error_of_smaller_noise_is_recorded(site: Site, tmp_path: P
         [release] = vault.log(Query(kind="release"))
         spread = np.std(wards.table()["age"].to_numpy())
         noise = 0.01 if number == 0 else (1.8 / spread) ** 2
-        assert release.body["exposure"]["error"] <= 1.1 * noise / (1 + noise)
+        # the published covariance of 300 rows, and with it the noise, is rounded up by an eighth at most
+        assert noise / (1 + noise) <= release.body["exposure"]["error"] * 1.01 <= 1.27 * noise / (1 + noise)
         wide = wards.table().set_column(2, "age", pa.array(wards.table()["age"].to_numpy() * 100))
         assert variance_ratio(vault.update("ward", wide).body) > 100 * first_variance_ratio(vault.dataset("ward").body)
 
