@@ -27,6 +27,7 @@ import peers
 import rotation
 import scale
 import serving
+import streams
 import vaults
 from measure import Line
 
@@ -52,6 +53,7 @@ ALL = [
     vaults.answers,
     vaults.encrypted_reads,
     appends.appends,
+    streams.streams,
     audits.full_audit,
     audits.joint,
     rotation.gaussian,

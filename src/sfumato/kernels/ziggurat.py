@@ -39,8 +39,8 @@ def _edges() -> list[Decimal]:
 
 _X = _edges()
 # The layer and the sign of a draw are its lowest 9 bits, so both tables have a second half for the negative side.
-_WIDTH = np.array([sign * float(x / _POSITIONS) for sign in (1, -1) for x in _X[:-1]])
-_INSIDE = np.array([int(inner / outer * _POSITIONS) for outer, inner in pairwise(_X)] * 2, dtype=np.uint64)
+WIDTH = np.array([sign * float(x / _POSITIONS) for sign in (1, -1) for x in _X[:-1]])
+INSIDE = np.array([int(inner / outer * _POSITIONS) for outer, inner in pairwise(_X)] * 2, dtype=np.uint64)
 _HEIGHT = np.array([float((-x * x / 2).exp()) for x in _X])
 
 
@@ -67,8 +67,8 @@ def _fill(  # pragma: no cover - compiled
         side = draw & np.uint64(511)
         position = draw >> np.uint64(9)
         base = near * left[row] + weight * right[row]
-        if position < _INSIDE[side]:
-            out[row] = base + deviation * (np.float64(np.int64(position)) * _WIDTH[side])
+        if position < INSIDE[side]:
+            out[row] = base + deviation * (np.float64(np.int64(position)) * WIDTH[side])
         else:
             out[row] = base
             pending[count] = row
@@ -96,9 +96,9 @@ def _settle(draws: Words, bits: Words, rows: Rows, deviation: float, out: Floats
         position = draw >> np.uint64(9)
         low, high = bits[2 * i], bits[2 * i + 1]
         first = (np.float64(low >> np.uint64(11)) + 0.5) * _TO_UNIT
-        value = np.float64(np.int64(position)) * _WIDTH[layer]
+        value = np.float64(np.int64(position)) * WIDTH[layer]
         accepted = True
-        if position >= _INSIDE[layer]:
+        if position >= INSIDE[layer]:
             if layer == 0:  # the tail beyond the last edge (Marsaglia 1964)
                 second = (np.float64(high >> np.uint64(11)) + 0.5) * _TO_UNIT
                 beyond = -np.log(first) / _EDGE

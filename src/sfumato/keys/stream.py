@@ -24,6 +24,8 @@ class Lane:
         # Every block is a distinct address and is used as random bits, never as a message, so ECB mode is
         # exactly the pseudo-random permutation that is needed here.
         self._encryptor = Cipher(algorithms.AES(key.expose()), modes.ECB()).encryptor()  # noqa: S305
+        self.block = self._encryptor.update
+        """The 16 random bytes of one address."""
 
     def bits(self, addresses: Words) -> Words:
         """The random bits of each address `(record id, value)`; both arrays are flat, with two words per cell."""
@@ -61,7 +63,11 @@ class Stream:
 
     def bits(self, lane: str, addresses: Words) -> Words:
         """The random bits of `addresses` in the lane of that name."""
-        generator = self._lanes.get(lane)
-        if generator is None:
-            generator = self._lanes[lane] = Lane(self._key.derive("lane", lane))
-        return generator.bits(addresses)
+        return self.lane(lane).bits(addresses)
+
+    def lane(self, name: str) -> Lane:
+        """The lane of a name."""
+        found = self._lanes.get(name)
+        if found is None:
+            found = self._lanes[name] = Lane(self._key.derive("lane", name))
+        return found

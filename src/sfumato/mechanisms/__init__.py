@@ -10,7 +10,7 @@ from __future__ import annotations
 import abc
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -100,6 +100,13 @@ class Scheme(abc.ABC):
     @abc.abstractmethod
     def state(self) -> dict[str, Any]:
         """What was fitted, as JSON."""
+
+    def single(self, schema: pa.Schema, level: Level, key: Key) -> Callable[[int, Sequence[Any]], list[Any]] | None:  # noqa: ARG002
+        """A function from the id and the values of one record to those of its copy, bit for bit those of `perturb`.
+
+        It raises `_single_records.Unusual` for a record that it leaves to `perturb`; nothing where all are.
+        """
+        return None
 
     def perturb(self, batch: pa.RecordBatch, rows: Words, level: Level, key: Key) -> list[pa.Array]:
         """The columns of the copy at one level."""

@@ -21,6 +21,7 @@ from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
 from sfumato.mechanisms._published_statistics import coarse
+from sfumato.mechanisms._single_records import SingleNoise
 from sfumato.models.gaussian_noise import MEASURED, SPREAD, GaussianNoise
 from sfumato.tables import numeric
 
@@ -200,6 +201,17 @@ class GaussianScheme(Scheme):
         kinds = [field.type for field in self.fields(batch.schema)]
         nulls = [null for _, null in read]
         return [self._written(copy, point.level, nulls, kinds) for copy, point in zip(out, points, strict=True)]
+
+    def single(self, schema: pa.Schema, level: Level, key: Key) -> SingleNoise | None:
+        kinds = [schema.field(name).type for name in self.columns]
+        plain = all(types.is_integer(kind) or types.is_float64(kind) for kind in kinds)
+        if type(self) is not GaussianScheme or not plain or CENTRE in self._state or self._ranges:
+            return None
+        secret, point = key.derive("gaussian", self.path), self._locate(level)
+        bounds = [spec.bounds(kind) for spec, kind in zip(self._specs, kinds, strict=True)]
+        shown = [field.type for field in self.fields(schema)]
+        steps, streams = self.step.tolist(), self._streams(secret)
+        return SingleNoise(Stream(secret), streams, point, self._factor_in_steps, steps, bounds, shown, walk)
 
     def _streams(self, secret: Key) -> list[Stream]:
         """The sources of the standard normals, in the order of the factor's columns."""

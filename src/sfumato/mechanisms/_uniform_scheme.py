@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from pyarrow import types
 
 from sfumato.errors import LevelError
 from sfumato.kernels import NULL, Words
@@ -19,12 +20,16 @@ from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS
+from sfumato.mechanisms._single_records import SingleReplacement
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.tables.domain import CategoryCodes, Domain
 from sfumato.tables.record_ids import record_ids
 
 LEAST = 1e-9
 """The least retention: below, a copy is noise and takes long to make."""
+
+_MOST_LISTED = 1 << 16
+"""Domains with more values are not listed for the perturbation of single records."""
 
 _CHUNK = 1 << 14
 """Rows that are worked on at once, within a processor's cache."""
@@ -79,6 +84,16 @@ class UniformScheme(Scheme):
             self._decode(batch, self._replace(codes, null, drawn, self._retention(level), stream), null)
             for level in levels
         ]
+
+    def single(self, schema: pa.Schema, level: Level, key: Key) -> SingleReplacement | None:
+        kinds = [schema.field(name).type for name in self.columns]
+        plain = all(types.is_string(kind) or types.is_integer(kind) for kind in kinds)
+        plain = plain and all(0 < domain.count <= _MOST_LISTED and not domain.edges for domain in self._domains)
+        if self._entity is not None or not plain:
+            return None
+        domains = [domain.typed(kind).to_pylist() for domain, kind in zip(self._domains, kinds, strict=True)]
+        stream = Stream(key.derive("uniform", self.path))
+        return SingleReplacement(stream, domains, self._retention(level), self._perturbs_null)
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         codes, null = self._codes(batch)

@@ -19,6 +19,7 @@ from sfumato.release.copying import copy_tables
 from sfumato.release.gate import Request, clear
 from sfumato.release.layout import TableLayout
 from sfumato.release.spark import release_dataframe
+from sfumato.release.stream import RecordStream
 from sfumato.tables.atomic import write_text
 from sfumato.tables.row_order import KEEP, arranged
 
@@ -42,9 +43,16 @@ class TableScheme(TableLayout):
         requested = [self.policy.ladder.level(level) for level in levels]
         return copy_tables(clear(Request.of(self, self.policy.source(table), key), requested, key), threads=threads)
 
-    def release_spark(self, frame: Any, level: Level | float | str, key: Key) -> Any:
-        """A copy of a Spark data frame, as a data frame: see `release.spark`."""
-        return release_dataframe(self, frame, level, key)
+    def stream(self, level: Level | float | str, key: Key, like: Any) -> RecordStream:
+        """A copy of records that arrive one by one or in batches: see `release.stream`.
+
+        `like` is a table with the columns of the records, by which thresholds are judged, or its Arrow schema.
+        """
+        return RecordStream(self, self.policy.ladder.level(level), key, like)
+
+    def release_spark(self, frame: Any, level: Level | float | str, key: Key, *, like: Any = None) -> Any:
+        """A copy of a Spark data frame, or of a streaming one, as such a data frame: see `release.spark`."""
+        return release_dataframe(self, frame, level, key, like)
 
     def arranged(self, table: Any, key: Key) -> pa.Table:
         """The original with its rows in the order that they have in a copy: what an attack is scored against."""

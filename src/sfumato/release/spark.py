@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from sfumato.release.gate import Clearance, DatasetSecret, Request, Sampler, cle
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import FOLDER, Manifest, digested_parts
 from sfumato.release.perturbation import numbered_rows, perturb_rows, sort_keys
+from sfumato.release.stream import like_sampler, require_streamable
 from sfumato.tables.atomic import upload_text
 from sfumato.tables.filesystem import join
+from sfumato.tables.row_order import KEEP
 from sfumato.tables.source import Source
 
 _SORT_KEY = "sfumato_sort_key"
@@ -31,17 +33,25 @@ _shared_keys = ExitStack()
 atexit.register(_shared_keys.close)
 
 
-def release_dataframe(layout: TableLayout, frame: Any, level: Level | float | str, key: Key) -> Any:
+def release_dataframe(layout: TableLayout, frame: Any, level: Level | float | str, key: Key, like: Any = None) -> Any:
     """A copy of a Spark data frame at a level, as a data frame that is computed when it is asked for.
 
-    Rows of a data frame have no numbers, so that records must have ids. They are checked to be distinct now.
+    Rows of a data frame have no numbers, so that records must have ids. They are checked to be distinct now. A
+    streaming data frame becomes a streaming one, with its rows in the order of their arrival: a record has the same
+    copy whenever it is perturbed, so that a query that is restarted from its checkpoint writes what it would have
+    written. Thresholds are judged by a table that is `like` it.
     """
     if not layout.ids:
         raise SourceError(
             "the rows of a data frame have no numbers of their own, so that its records must have an id; give a column "
             "the role id"
         )
-    request = Request(layout, frame, to_arrow(frame), _sampler(layout, frame), lambda: _check_ids(layout, frame))
+    if frame.isStreaming:
+        require_streamable(layout)
+        layout = replace(layout, order=KEEP)
+        request = Request(layout, frame, to_arrow(frame), like_sampler(layout, to_arrow(frame), like), lambda: None)
+    else:
+        request = Request(layout, frame, to_arrow(frame), _sampler(layout, frame), lambda: _check_ids(layout, frame))
     with ExitStack() as stack:  # which takes the key back if the gate refuses
         shared = stack.enter_context(Spark(frame.sparkSession).shared_key(layout.dataset_key(key)))
         cleared = clear(request, [layout.policy.ladder.level(level)], key, secret=DatasetSecret(shared))

@@ -124,8 +124,8 @@ class Domain:
             return pa.array(codes + self.first if self.first else codes, mask=mask).cast(kind)
         if types.is_dictionary(kind):
             indices = pa.array(codes, mask=mask).cast(kind.index_type)
-            return pa.DictionaryArray.from_arrays(indices, self._typed(kind.value_type))
-        return self._typed(kind).take(pa.array(codes, mask=mask))
+            return pa.DictionaryArray.from_arrays(indices, self.typed(kind.value_type))
+        return self.typed(kind).take(pa.array(codes, mask=mask))
 
     def result_type(self, kind: pa.DataType) -> pa.DataType:
         """The type of `array`: a dictionary grows its index where the domain needs it, and null takes the domain's.
@@ -140,7 +140,8 @@ class Domain:
             return pa.dictionary(pa.int32(), kind.value_type)
         return kind
 
-    def _typed(self, kind: pa.DataType) -> pa.Array:
+    def typed(self, kind: pa.DataType) -> pa.Array:
+        """The values of the domain in a type."""
         values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
         try:
             return pa.array(values, kind) if types.is_integer(kind) else pa.array(values or [], None).cast(kind)
@@ -152,7 +153,7 @@ class Domain:
 
     def _lookup(self, values: pa.Array) -> CategoryCodes:
         """The index of each of some values; -2 where it is not in the domain, -1 where null."""
-        found = pc.index_in(values, value_set=self._typed(values.type)).fill_null(-2)
+        found = pc.index_in(values, value_set=self.typed(values.type)).fill_null(-2)
         codes: CategoryCodes = found.to_numpy(zero_copy_only=False).astype(np.int64)
         if values.null_count:
             codes[values.is_null().to_numpy(zero_copy_only=False)] = -1

@@ -1,0 +1,189 @@
+"""Streams: records and batches that are perturbed as they arrive, with the bits of a release of the same records."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from sfumato.engines.local import Local
+from sfumato.errors import ReleaseError, SourceError
+from sfumato.keys.key import Key
+from sfumato.keys.stream import Lane
+from sfumato.levels import Level
+from sfumato.mechanisms._single_records import Unusual, record_id
+from sfumato.release.gate import Request, Sampler, clear, sampler
+from sfumato.release.layout import TableLayout
+from sfumato.release.manifest import Manifest
+from sfumato.release.perturbation import numbered_rows, perturb_rows
+from sfumato.tables import content_digest
+from sfumato.tables.formats import BATCH
+from sfumato.tables.row_order import KEEP
+from sfumato.tables.source import Source, rebatched
+
+_WORD = (1 << 64) - 1
+
+
+class RecordStream:
+    """A copy that is made while its records arrive: `scheme.stream("partner", key, like=table)`.
+
+    Records must have ids, and are shown in the order in which they come. The same record, whenever it comes, has the
+    same copy, so that work which is repeated after a failure gives the same again.
+    """
+
+    def __init__(self, layout: TableLayout, level: Level, key: Key, like: Any) -> None:
+        """Ask the release gate for the stream.
+
+        Args:
+            layout: the fitted scheme.
+            level: the level of the copy.
+            key: the owner's key.
+            like: a table with the columns of the records, by which thresholds are judged, or their schema.
+
+        """
+        if not layout.ids:
+            raise SourceError(
+                "the records of a stream have no row numbers, so that they must have an id; give a column the role id"
+            )
+        require_streamable(layout)
+        layout = replace(layout, order=KEEP)  # that of their arrival
+        self._source = like if isinstance(like, pa.Schema) else layout.policy.source(like).schema
+        sample = like_sampler(layout, self._source, None if isinstance(like, pa.Schema) else like)
+        self._clearance = clear(Request(layout, None, self._source, sample, lambda: None), [level], key)
+        self._layout, self._level, self._key = layout, level, key
+        self.schema = layout.schema(self._source)
+        """The columns of the copy."""
+        self._rows, self._digests, self._rest = 0, list[bytes](), list[pa.RecordBatch]()
+        self._single = _Single.of(layout, self._source, level, key)
+
+    def record(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The copy of one record, by the names of its columns."""
+        try:
+            return self._record_by_batch(values) if self._single is None else self._single(values)
+        except (Unusual, KeyError):
+            return self._record_by_batch(values)
+
+    def batches(self, batches: Iterable[pa.RecordBatch], *, threads: int | None = None) -> Iterator[pa.RecordBatch]:
+        """The copies of batches, one for one and in order, made on all cores."""
+        for copy in Local(threads).map(self.perturbed, batches):
+            self._rows += copy.num_rows
+            self._rest = self._digested([*self._rest, copy])
+            yield copy
+
+    def manifest(self) -> Manifest:
+        """The manifest of what `batches` has given so far."""
+        draft = self._layout.manifest(self._source, self._level, self._key)
+        return draft.filled(self._rows, [*self._digests, *map(content_digest.of_batch, self._rest)])
+
+    def _digested(self, copies: list[pa.RecordBatch]) -> list[pa.RecordBatch]:
+        """Take the digests of whole batches of the size that files have; returns the rows that are left."""
+        for batch in rebatched(copies):
+            if batch.num_rows < BATCH:
+                return [batch]
+            self._digests.append(content_digest.of_batch(batch))
+        return []
+
+    def perturbed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """The copy of one batch."""
+        source = Source.of(pa.Table.from_batches([batch]))
+        parts = [
+            perturb_rows(self._layout, numbers, rows, self._clearance.levels, self._clearance.secret())[0]
+            for numbers, rows in numbered_rows(self._layout, source)
+        ]
+        return pa.concat_batches(parts) if parts else self.schema.empty_table().to_batches()[0]
+
+    def _record_by_batch(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The same through a batch of one row, which also refuses what must be refused."""
+        missing = [name for name in self._source.names if name not in values]
+        if missing:
+            raise SourceError(f"a record must have all columns of the table, and {missing[0]!r} is missing; add it")
+        try:
+            batch = pa.RecordBatch.from_pylist([dict(values)], schema=self._source)
+        except (pa.ArrowException, TypeError, ValueError) as error:
+            raise SourceError(f"a record must have values of its columns' types: {error}") from None
+        [copy] = self.perturbed(batch).to_pylist()
+        return dict(copy)
+
+
+def require_streamable(layout: TableLayout) -> None:
+    """Refuse to stream copies whose rows must be in a secret order."""
+    if layout.hides_records:
+        raise ReleaseError(
+            "rotated and projected rows are released in a secret order, which a stream does not have; release the "
+            "whole table, or set `shuffle = false`, which lets an attacker find known records"
+        )
+
+
+def like_sampler(layout: TableLayout, schema: pa.Schema, like: Any) -> Sampler:
+    """Takes the rows by which thresholds of a stream are judged: of a table that is like it."""
+    if like is not None:
+        return sampler(layout, layout.policy.source(like, schema))
+    if layout.policy.targets:
+        raise ReleaseError(
+            "a policy with thresholds needs records by which they are judged; give a table of such records as `like`"
+        )
+    return lambda _: (np.empty(0, np.uint64), schema.empty_table())
+
+
+class _Single:
+    """Perturbs one record after the other without arrays."""
+
+    def __init__(
+        self,
+        identify: Callable[[Mapping[str, Any]], int],
+        parts: Sequence[tuple[tuple[str, ...], Callable[[int, Sequence[Any]], list[Any]]]],
+        names: Sequence[str],
+    ) -> None:
+        self._identify, self._parts, self._names = identify, parts, names
+
+    @classmethod
+    def of(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> _Single | None:
+        """Nothing where some column, or the id, needs the code for batches."""
+        secret = layout.dataset_key(key)
+        parts = [(scheme.columns, scheme.single(source, level, secret)) for scheme in layout.schemes]
+        identify = _identifier(layout, source, secret)
+        found = [(columns, one) for columns, one in parts if one is not None]
+        shown = layout.schema(source).names
+        perturbed = {name for columns, _ in parts for name in columns}
+        kept = all(_is_plain(source.field(name).type) for name in shown if name not in perturbed)
+        if identify is None or len(found) < len(parts) or not kept or layout.view.where is not None:
+            return None
+        return cls(identify, found, shown)
+
+    def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        record, found = self._identify(values), dict(values)
+        for columns, perturb in self._parts:
+            found.update(zip(columns, perturb(record, [values[name] for name in columns]), strict=True))
+        return {name: found[name] for name in self._names}
+
+
+def _identifier(layout: TableLayout, source: pa.Schema, secret: Key) -> Callable[[Mapping[str, Any]], int] | None:
+    """The id of a record from its values; nothing for ids that are neither whole numbers nor texts."""
+    names, kinds = layout.ids, [source.field(name).type for name in layout.ids]
+    if len(names) == 1 and types.is_integer(kinds[0]):
+        return lambda values: _whole(values[names[0]]) & _WORD
+    if not all(types.is_string(kind) for kind in kinds):
+        return None
+    lane = Lane(secret.derive("identity", *names))
+    return lambda values: record_id(lane, [_text(values[name]) for name in names])
+
+
+def _whole(value: Any) -> int:
+    if type(value) is not int:
+        raise Unusual
+    return value
+
+
+def _text(value: Any) -> bytes:
+    if type(value) is not str:
+        raise Unusual
+    return value.encode()
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """Whether a value of a public column is the same in a batch and outside of one."""
+    return bool(types.is_string(kind) or types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind))

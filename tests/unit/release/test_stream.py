@@ -1,0 +1,188 @@
+"""Streams of records: the same cells as a release of the same records, one by one or in batches."""
+
+from __future__ import annotations
+
+import datetime as dt
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import sfumato as sf
+from sfumato.errors import ReleaseError, SfumatoError, SourceError
+from sfumato.mechanisms import _single_records
+from sfumato.release.stream import RecordStream
+from sfumato.tables.row_order import KEEP
+
+POLICY = """
+dataset = "events"
+[levels]
+high = 0.9
+middle = 0.5
+low = 0.1
+[columns]
+id = "id"
+a = "gaussian"
+b = { role = "gaussian", clip = [-1.5, 2] }
+c = { role = "gaussian", integer = true }
+s = { role = "uniform", domain = ["x", "y", "z"] }
+n = { role = "uniform", domain = { min = 0, max = 9 }, nulls = "perturb" }
+p = { role = "uniform", joint = "both" }
+q = { role = "uniform", joint = "both" }
+note = "keep"
+"""
+
+KEY = sf.Key.from_bytes(bytes(range(32)))
+ROWS = 4000
+
+
+def _table(ids: Any = None) -> pa.Table:
+    rng = np.random.default_rng(1)
+    holes = rng.random((4, ROWS)) < 0.1
+    return pa.table(
+        {
+            "id": np.arange(ROWS) - 700 if ids is None else ids,
+            "a": pa.array(rng.normal(size=ROWS), mask=holes[0]),
+            "b": rng.normal(size=ROWS),
+            "c": rng.integers(-500, 500, ROWS),
+            "s": pa.array(np.array(["x", "y", "z"])[rng.integers(0, 3, ROWS)], mask=holes[1]),
+            "n": pa.array(rng.integers(0, 10, ROWS), mask=holes[2]),
+            "p": pa.array(rng.integers(0, 3, ROWS), mask=holes[3]),
+            "q": np.array(["u", "v"])[rng.integers(0, 2, ROWS)],
+            "note": [f"n{i}" for i in range(ROWS)],
+        }
+    )
+
+
+def _by_id(copy: pa.Table) -> dict[Any, dict[str, Any]]:
+    return {row["id"]: row for row in copy.to_pylist()}
+
+
+@pytest.mark.parametrize("level", ["high", "middle", "low", 0.37])
+@pytest.mark.parametrize(
+    "ids", [None, [f"person {i} of {ROWS}" for i in range(ROWS)], ["é" * (i % 40) + str(i) for i in range(ROWS)]]
+)
+def test_single_records_are_those_of_a_release(level: Any, ids: Any) -> None:
+    """4,000 records: some draws need more than one block of bits, and some replacements are rejected."""
+    table = _table(ids)
+    scheme = sf.Policy.loads(POLICY).fit(table)
+    expected, stream = _by_id(scheme.release(table, level, KEY)), scheme.stream(level, KEY, table)
+    assert stream._single is not None
+    for record in table.to_pylist():
+        copy = stream.record(record)
+        assert copy == expected[record["id"]]
+        assert list(copy) == stream.schema.names
+
+
+def test_single_records_are_not_perturbed_by_the_code_for_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the test above would compare it with itself."""
+    table = _table()
+    stream = sf.Policy.loads(POLICY).fit(table).stream("middle", KEY, table)
+    calls: list[Any] = []
+    monkeypatch.setattr(RecordStream, "_record_by_batch", lambda self, values: calls.append(values))
+    for record in table.slice(0, 1000).to_pylist():
+        stream.record(record)
+    assert len(calls) < 5
+    careful: list[Any] = []
+
+    def carefully(_: Any, *args: Any) -> float:
+        careful.append(args)
+        return 0.0
+
+    monkeypatch.setattr(_single_records.SingleNoise, "_carefully", carefully)
+    for record in table.slice(0, 1000).to_pylist():
+        stream.record(record)
+    assert 5 < len(careful) < 60  # 0.7 % of 3,000 draws
+
+
+@pytest.mark.parametrize("size", [65_536, 1000])
+def test_batches_are_those_of_a_release(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However large they are, their digest is that of the same rows in a file."""
+    for module in ("release.stream", "tables.source"):
+        monkeypatch.setattr(f"sfumato.{module}.BATCH", size)
+    table = _table()
+    scheme = sf.Policy.loads(POLICY).fit(table)
+    stream = scheme.stream(0.3, KEY, table.schema)
+    copies = list(stream.batches(table.to_batches(max_chunksize=333)))
+    assert [copy.num_rows for copy in copies] == [333] * 12 + [4]
+    found = pa.Table.from_batches(copies)
+    expected = scheme.release(table, 0.3, KEY)
+    assert _by_id(found) == _by_id(expected)
+    manifest = stream.manifest()
+    assert (manifest.rows, manifest.order) == (ROWS, KEEP)
+    assert manifest.models == sf.Manifest.of(expected).models
+    manifest.verify(found)
+
+
+def test_what_arrays_must_do_is_done_by_arrays() -> None:
+    """Dates, decimals, values that are refused."""
+    table = pa.table(
+        {
+            "id": [1, 2, 3, 4],
+            "day": [dt.date(2026, 1, i) for i in (1, 5, 9, 20)],
+            "x": [1.5, 2.5, 4.0, 8.0],
+        }
+    )
+    policy = sf.Policy.loads(
+        'dataset = "t"\n[levels]\na = 0.5\n[columns]\nid = "id"\nday = "gaussian"\nx = "gaussian"\n'
+    )
+    scheme = policy.fit(table)
+    stream, expected = scheme.stream("a", KEY, table), _by_id(scheme.release(table, "a", KEY))
+    for record in table.to_pylist():
+        assert stream.record(record) == expected[record["id"]]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"a": float("nan")}, "finite numbers"),
+        ({"a": "one"}, "values of its columns' types"),
+        ({"s": "w"}, "must be in its domain"),
+        ({"id": None}, "every record must have an id"),
+        ({"id": "x"}, "values of its columns' types"),
+        ({"c": 1e300}, "values of its columns' types"),
+        ({"a": 1e300}, "magnitude at most"),
+    ],
+)
+def test_bad_records_are_refused(change: dict[str, Any], message: str) -> None:
+    table = _table()
+    stream = sf.Policy.loads(POLICY).fit(table).stream("middle", KEY, table)
+    record = {**table.to_pylist()[0], **change}
+    with pytest.raises(SfumatoError, match=message):
+        stream.record(record)
+    del record["a"]
+    with pytest.raises(SourceError, match="'a' is missing"):
+        stream.record(record)
+
+
+@pytest.mark.parametrize(
+    ("policy", "kind", "message"),
+    [
+        ('x = "gaussian"\nid = "keep"', SourceError, "must have an id"),
+        (
+            'x = "gaussian"\nid = "id"\n[audit]\nx = "error >= 0.01"',
+            ReleaseError,
+            "needs records by which they are judged",
+        ),
+        (
+            'id = { role = "id", publish = false }\n' + "\n".join(f'{name} = "rotation"' for name in "xyz"),
+            ReleaseError,
+            "in a secret order",
+        ),
+    ],
+)
+def test_what_cannot_be_streamed(policy: str, kind: type[Exception], message: str) -> None:
+    rng = np.random.default_rng(1)
+    table = pa.table({"id": np.arange(900)} | {name: rng.normal(size=900) for name in "xyz"})
+    text = f'dataset = "t"\ndefault = "drop"\n[levels]\na = 0.5\n[columns]\n{policy}\n'
+    scheme = sf.Policy.loads(text).fit(table)
+    with pytest.raises(kind, match=message):
+        scheme.stream("a", KEY, table.schema)
+
+
+def test_thresholds_are_judged_by_a_table() -> None:
+    table = _table()
+    scheme = sf.Policy.loads(POLICY + '[audit]\na = "error >= 0.9"\n').fit(table)
+    with pytest.raises(SfumatoError, match="error"):
+        scheme.stream("high", KEY, table)
