@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -29,7 +29,7 @@ from sfumato.mechanisms._copula_summary import Burt, Categories, Draws, Numbers,
 from sfumato.mechanisms._margin_fit import Detail, category_groups, category_margin, number_margin, ordered_groups
 from sfumato.mechanisms._score_correlations import correlations, first_axis
 from sfumato.mechanisms._score_sampler import ScoreSampler
-from sfumato.tables.domain import is_category
+from sfumato.tables.domain import Domain, is_category
 from sfumato.tables.margin import Margin, is_number
 
 _MOST_GROUPS = 32
@@ -52,6 +52,8 @@ class Column:
     """The order of categories; without one, it is found by correspondence analysis."""
     group: str = ""
     """Columns of one group are perturbed jointly, so that their correlations are preserved."""
+    unseen: Any = None
+    """What a category that the first table lacks counts as: another one, or missing; without one it is refused."""
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> Column:
@@ -66,7 +68,7 @@ class Column:
             raise PolicyError(f"`group` of column {name!r} must be the name of its group, got {group!r}")
         bins = _whole(name, "bins", options.get("bins", Detail.bins), _LEAST_BINS)
         least = _whole(name, "min_count", options.get("min_count", Detail.min_count), _LEAST_COUNT)
-        return cls(name, Detail(bins, least, bottom, top), tuple(order), group)
+        return cls(name, Detail(bins, least, bottom, top), tuple(order), group, options.get("unseen"))
 
 
 def _whole(name: str, option: str, stated: Any, least: int) -> int:
@@ -80,7 +82,7 @@ class Copula(Mechanism):
     """The `copula` columns of one group, perturbed jointly so that a copy has their rank correlations."""
 
     reference = "Muralidhar and Sarathy 2006; for ties Hoff 2007, section 3; on the path of li2012, section 5"
-    options = frozenset({"bins", "min_count", "bottom", "top", "order", "group"})
+    options = frozenset({"bins", "min_count", "bottom", "top", "order", "group", "unseen"})
     examples = (
         Example("numbers", keeps_nulls=False),
         Example("categories", 2, {"group": "both"}, keeps_nulls=False),
@@ -133,7 +135,7 @@ class Copula(Mechanism):
             raise TypeError("the copula mechanism is fitted to its third summary")
         sampler = _sampler(self, summary.second)
         state = {
-            "margins": [margin.encode() for margin in sampler.margins],
+            "margins": [_ruled(*both).encode() for both in zip(self.specs, sampler.margins, strict=True)],
             "correlation": [[float(entry) for entry in line[: i + 1]] for i, line in enumerate(sampler.correlation)],
             "maps": [sampler.mapped(i, counts) for i, counts in enumerate(summary.counts)],
         }
@@ -141,6 +143,16 @@ class Copula(Mechanism):
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:
         return CopulaScheme(self.columns, state, tree)
+
+
+def _ruled(spec: Column, margin: Margin) -> Margin:
+    """A margin with the rule for categories that it lacks."""
+    if spec.unseen is None:
+        return margin
+    if not margin.values:
+        raise PolicyError(f"`unseen` is for categories, and column {spec.name!r} has numbers; leave it out")
+    rule = Domain.listed(margin.values).with_unseen(spec.name, spec.unseen)
+    return replace(margin, unseen=rule.unseen)
 
 
 @dataclass(frozen=True)

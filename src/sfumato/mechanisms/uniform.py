@@ -14,7 +14,7 @@ from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS, EntityRows, entity_hashes
 from sfumato.mechanisms._uniform_scheme import UniformScheme
-from sfumato.tables.domain import LARGEST, Domain, is_category, is_number, observed
+from sfumato.tables.domain import LARGEST, MISSING, Domain, is_category, is_number, observed
 
 OBSERVED = "observed"
 
@@ -28,6 +28,8 @@ class Column:
     scale: float = 1.0
     perturbs_null: bool = False
     joint: str | None = None
+    unseen: Any = None
+    """What a value outside of the domain counts as: one of it, or missing; without one it is refused."""
 
     @classmethod
     def of(cls, name: str, options: Mapping[str, Any]) -> Column:
@@ -46,7 +48,17 @@ class Column:
             scale=number(name, "scale", options.get("scale", 1.0), above=0),
             perturbs_null=nulls == "perturb",
             joint=joint,
+            unseen=_rule(name, options),
         )
+
+
+def _rule(name: str, options: Mapping[str, Any]) -> Any:
+    stated = options.get("unseen")
+    if "bins" in options and stated is not None:
+        raise PolicyError(f"every number is in a bin, so that `unseen` of column {name!r} must be left out")
+    if stated is not None and (isinstance(stated, bool) or not isinstance(stated, str | int)):
+        raise PolicyError(f"`unseen` of column {name!r} must be {MISSING!r} or a value of its domain, got {stated!r}")
+    return stated
 
 
 @dataclass(frozen=True)
@@ -66,7 +78,7 @@ class Uniform(Mechanism):
     """One `uniform` column, or the columns of one joint group as one attribute over the product of their domains."""
 
     reference = "xiao2009, sections 3 to 6, Lemma 1 and Theorems 1 and 2"
-    options = frozenset({"domain", "bins", "scale", "nulls", "joint"})
+    options = frozenset({"domain", "bins", "scale", "nulls", "joint", "unseen"})
     measures = frozenset({"success", "rho2", "growth", "epsilon"})
     examples = (
         Example("categories"),
@@ -123,7 +135,7 @@ class Uniform(Mechanism):
         if not isinstance(summary, Observed):
             raise TypeError("the uniform mechanism is fitted to observed values")
         domains = [
-            spec.domain or Domain.listed(sorted(values))
+            (spec.domain or Domain.listed(sorted(values))).with_unseen(spec.name, spec.unseen)
             for spec, values in zip(self.specs, summary.values, strict=True)
         ]
         rows = {} if summary.entities is None else {ENTITY_ROWS: summary.entities.rows_per_entity}

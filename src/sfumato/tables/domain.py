@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -21,6 +21,10 @@ LARGEST = 1 << 31
 """The largest number of values of a domain, or of the product of the domains of a joint group."""
 
 
+MISSING = "missing"
+"""The rule by which a value outside of a domain counts as missing."""
+
+
 @dataclass(frozen=True)
 class Domain:
     """Listed values or, where `values` is empty, `count` consecutive integers from `first`."""
@@ -30,6 +34,8 @@ class Domain:
     count: int = 0
     edges: tuple[float, ...] = ()
     """Of a column of numbers, where bins begin; then the values are their names."""
+    unseen: int | None = None
+    """The index of the value that one outside of the domain counts as, or -1 for missing; without one it is refused."""
 
     @classmethod
     def binned(cls, column: str, stated: Any) -> Domain:
@@ -85,14 +91,29 @@ class Domain:
         edges = tuple(map(float, data.get("edges", ())))
         if edges and (len(edges) + 1 != count or any(low >= high for low, high in pairwise(edges))):
             raise ValueError("bins meet at ascending numbers, one fewer than there are bins")
-        return cls(values=values, first=data.get("min", 0), count=count, edges=edges)
+        unseen = data.get("unseen")
+        if unseen is not None and not (type(unseen) is int and -1 <= unseen < count):
+            raise ValueError("a value outside of a domain counts as one of it, or as missing")
+        return cls(values=values, first=data.get("min", 0), count=count, edges=edges, unseen=unseen)
 
     def encode(self) -> dict[str, Any]:
         """The domain as JSON."""
+        rule = {} if self.unseen is None else {"unseen": self.unseen}
         if self.values or not self.count:
             edges = {"edges": list(self.edges)} if self.edges else {}
-            return {"values": list(self.values), "count": self.count, **edges}
-        return {"min": self.first, "count": self.count}
+            return {"values": list(self.values), "count": self.count, **edges, **rule}
+        return {"min": self.first, "count": self.count, **rule}
+
+    def with_unseen(self, column: str, stated: Any) -> Domain:
+        """The same domain with the rule of a policy for values that are not in it."""
+        if stated is None:
+            return self
+        values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
+        if stated != MISSING and stated not in values:
+            raise PolicyError(
+                f"`unseen` of column {column!r} must be {MISSING!r} or a value of its domain, got {stated!r}"
+            )
+        return replace(self, unseen=-1 if stated == MISSING else list(values).index(stated))
 
     def codes(self, array: pa.Array, column: str) -> CategoryCodes:
         """The index of each value; -1 where null. A value outside the domain is refused."""
@@ -108,11 +129,13 @@ class Domain:
             found = self._offset(array)
         else:
             found = self.codes(array.dictionary_encode(), column)
+        if self.unseen is not None:
+            return np.where(found < -1, self.unseen, found)
         if len(found) and found.min() < -1:
             unknown = array[int(np.flatnonzero(found < -1)[0])].as_py()
             raise SourceError(
                 f"every value of {column!r} must be in its domain of {self.count} values, got {unknown!r}; add it to "
-                "the domain in the policy"
+                "the domain in the policy, or state what others count as (`unseen`)"
             )
         return found
 

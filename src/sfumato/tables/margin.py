@@ -95,6 +95,8 @@ class Margin:
     """The share of missing values, or none if there are so few that they are replaced."""
     values: tuple[Any, ...] = ()
     """The categories in their order; none for numbers."""
+    unseen: int | None = None
+    """The index of the category that others count as, or -1 for missing; without one they are refused."""
 
     @classmethod
     def decode(cls, data: dict[str, Any]) -> Margin:
@@ -104,11 +106,15 @@ class Margin:
         low, high, share = (tuple(data[name]) for name in ("low", "high", "share"))
         names = tuple(data.get("values", ()))
         tail, least = float(data["tail"]), data["min_count"]
-        return cls(float(data["step"]), low, high, share, tail, least, data["missing"], names)
+        unseen = data.get("unseen")
+        if unseen is not None and not (type(unseen) is int and -1 <= unseen < len(names)):
+            raise ValueError("a category that a margin lacks counts as one of it, or as missing")
+        return cls(float(data["step"]), low, high, share, tail, least, data["missing"], names, unseen)
 
     def encode(self) -> dict[str, Any]:
         """The margin as JSON."""
-        named = {"values": list(self.values)} if self.values else {}
+        named: dict[str, Any] = {"values": list(self.values)} if self.values else {}
+        named |= {} if self.unseen is None else {"unseen": self.unseen}
         bins = {"low": list(self.low), "high": list(self.high), "share": list(self.share)}
         return {
             "step": self.step,
@@ -121,7 +127,9 @@ class Margin:
 
     def published(self) -> dict[str, Any]:
         """The margin as JSON, without categories that are in no bin: together, too few records have them."""
-        return replace(self, values=self.values[: self.high[-1] + 1]).encode()
+        values = self.values[: self.high[-1] + 1]
+        unseen = None if self.unseen is None else min(self.unseen, len(values) - 1)
+        return replace(self, values=values, unseen=unseen).encode()
 
     def cells(self, array: pa.Array, name: str) -> Cells:
         """The integer of each value within the bins, and the interval of its score."""
@@ -207,7 +215,7 @@ class Margin:
 
     @cached_property
     def _domain(self) -> Domain:
-        return Domain(values=self.values, count=len(self.values))
+        return Domain(values=self.values, count=len(self.values), unseen=self.unseen)
 
     @cached_property
     def _low(self) -> Floats:
