@@ -13,7 +13,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
 BLOCKED = [
-    *("argon2", "duckdb", "distributed", "dask", "fastapi", "fsspec", "httpx2", "jinja2", "matplotlib"),
+    *("argon2", "deltalake", "duckdb", "distributed", "dask", "fastapi", "fsspec", "httpx2", "jinja2", "matplotlib"),
     *("prometheus_client", "psycopg", "pyreadstat", "pyspark", "python_calamine", "structlog", "uvicorn", "xlsxwriter"),
 ]
 
@@ -33,6 +33,7 @@ COMMANDS = {
     "release in.parquet out.sav --policy p.toml --key-file k --level 0.5": ("pyreadstat", "files"),
     "suggest book.xlsx": ("python-calamine", "files"),
     "suggest survey.dta": ("pyreadstat", "files"),
+    "suggest delta": ("deltalake", "lakes"),
     "release lake out --policy p.toml --key-file k --level 0.5 --engine dask": ("dask", "dask"),
     "release lake out --policy p.toml --key-file k --level 0.5 --engine spark": ("pyspark", "spark"),
 }
@@ -47,6 +48,8 @@ import sfumato as sf
 from sfumato.cli import main
 table = pa.table({{"x": np.arange(50.0), "y": np.arange(50.0) ** 2}})
 pq.write_table(table, "in.parquet")
+import os
+os.makedirs("delta/_delta_log")
 for name in ("book.xlsx", "survey.dta"):
     open(name, "w").write("x")
 open("p.toml", "w").write('dataset = "d"\\n[levels]\\na = 0.5\\n[columns]\\nx = "rotation"\\ny = "rotation"\\n')
@@ -79,6 +82,7 @@ def plain(tmp_path_factory: pytest.TempPathFactory) -> list[object]:
         "p.toml",
         "book.xlsx",
         "survey.dta",
+        "delta",
     }
     found: list[object] = json.loads(done.stdout)
     return found

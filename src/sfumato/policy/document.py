@@ -36,6 +36,7 @@ from sfumato.policy.targets import Target
 from sfumato.serialization import load_toml
 from sfumato.tables.database import is_database
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
+from sfumato.tables.lake import is_lake
 from sfumato.tables.row_order import KEEP, SECRET
 from sfumato.tables.source import Source
 
@@ -171,10 +172,10 @@ class PolicyDocument:
 
     def source(self, table: Any, schema: pa.Schema | None = None) -> Source:
         """The table, read from its file as the policy states; a schema gives the types of text."""
-        if is_database(table) and not self.options(IDENTIFIER):
+        if (is_database(table) or is_lake(table)) and not self.options(IDENTIFIER):
             raise PolicyError(
-                "the rows of a table in a database have no order, so that records must be identified; give a column "
-                "the role id, or their noise would be drawn again at every release and could be averaged"
+                "the rows of a table in a database or a lake have no order, so that records must be identified; give a "
+                "column the role id, or their noise would be drawn again at every release and could be averaged"
             )
         return Source.of(table, schema, self.file)
 

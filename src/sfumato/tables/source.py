@@ -22,6 +22,7 @@ from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.filesystem import is_folder, is_remote
 from sfumato.tables.formats import BATCH, TableReader
 from sfumato.tables.formats.columnar import without_views
+from sfumato.tables.lake import is_lake, read_lake
 from sfumato.tables.partitioned import Part, parts_of, rows_of
 from sfumato.tables.readers import TableFile, brief, read_file, read_opened, with_types
 
@@ -60,6 +61,8 @@ class Source:
         if is_database(table):
             read = read_database(table)
             source = cls._read(read if schema is None else with_types(read, schema))
+        elif is_lake(table):
+            source = cls._read(read_lake(table))
         elif isinstance(table, str | Path):
             parts = parts_of(table, schema, options) if is_folder(table) else ()
             source = cls._read(_chained(parts) if parts else read_file(table, schema, options), table, parts)

@@ -1,0 +1,96 @@
+"""Tables of lakes: Delta Lake and Iceberg, read without Java, at one version.
+
+A folder with `_delta_log` is a table of Delta Lake, one with `metadata/*.metadata.json` a table of Iceberg; a version
+is named as in `folder?version=3`. What such a table removed stays in its files, so that these must not be read as a
+folder.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from sfumato.errors import SourceError, install_hint
+from sfumato.tables.filesystem import is_folder, join, list_files
+from sfumato.tables.formats import TableReader
+from sfumato.tables.formats.columnar import without_views
+
+_VERSION = re.compile(r"(?P<folder>.+)\?version=(?P<version>\d+)")
+_METADATA = re.compile(r"(?P<number>\d+)-.*\.metadata\.json|v(?P<old>\d+)\.metadata\.json")
+
+
+def is_lake(table: Any) -> bool:
+    """Whether this is the path or URL of a table of Delta Lake or Iceberg."""
+    if not isinstance(table, str | Path):
+        return False
+    folder, _ = _parts(table)
+    return is_folder(folder) and (is_folder(join(folder, "_delta_log")) or bool(_metadata_files(folder)))
+
+
+def read_lake(table: str | Path) -> TableReader:
+    """The table at the version that it has now, or at the one that its address names."""
+    folder, version = _parts(table)
+    try:
+        return _delta(folder, version) if is_folder(join(folder, "_delta_log")) else _iceberg(folder, version)
+    except ImportError as error:
+        raise SourceError(f"tables of lakes need {error.name}; {install_hint('lakes')}") from None
+    except SourceError:
+        raise
+    except Exception as error:  # the libraries have errors of many types
+        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        raise SourceError(f"the table in {folder} could not be read: {first}") from None
+
+
+def _parts(table: str | Path) -> tuple[str, int | None]:
+    """The folder of a table, and the version that is asked for."""
+    found = _VERSION.fullmatch(str(table))
+    return (found["folder"], int(found["version"])) if found else (str(table), None)
+
+
+def _delta(folder: str, version: int | None) -> TableReader:
+    from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+
+    opened = DeltaTable(folder, version=version)
+    data = opened.to_pyarrow_dataset()
+    schema = without_views(data.schema.remove_metadata())
+
+    def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([schema.field(name) for name in names])
+        return (batch.cast(wanted) for batch in data.to_batches(columns=names) if batch.num_rows)
+
+    return TableReader(schema, data.count_rows(), batches)
+
+
+def _iceberg(folder: str, version: int | None) -> TableReader:
+    from pyiceberg.table import StaticTable  # noqa: PLC0415 - an extra
+
+    _, name = _metadata_files(folder)[-1]
+    opened = StaticTable.from_metadata(join(folder, f"metadata/{name}"))
+    if version is not None and version not in {one.snapshot_id for one in opened.snapshots()}:
+        known = ", ".join(str(one.snapshot_id) for one in opened.snapshots())
+        raise SourceError(f"a version of a table of Iceberg is one of its snapshots, {known}, got {version}")
+    current = opened.current_snapshot()
+    chosen = version if version is not None else None if current is None else current.snapshot_id
+    scan = opened.scan(snapshot_id=chosen)
+    schema = without_views(scan.to_arrow_batch_reader().schema.remove_metadata())
+    schema = pa.schema([pa.field(field.name, field.type) for field in schema])
+
+    def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+        wanted = pa.schema([schema.field(name) for name in names])
+        reader = opened.scan(snapshot_id=chosen, selected_fields=tuple(names)).to_arrow_batch_reader()
+        return (batch.select(names).cast(wanted) for batch in reader if batch.num_rows)
+
+    return TableReader(schema, scan.count(), batches)
+
+
+def _metadata_files(folder: str) -> list[tuple[int, str]]:
+    """The metadata files of a table of Iceberg, by their numbers."""
+    if not is_folder(join(folder, "metadata")):
+        return []
+    names = [file.name for file in list_files(join(folder, "metadata"))]
+    found = [(name, _METADATA.fullmatch(name)) for name in names]
+    return sorted((int(match["number"] or match["old"]), name) for name, match in found if match)
