@@ -58,18 +58,7 @@ class Source:
             return table
         if isinstance(table, Part):
             return cls._read(table.reader(), table.uri, start=table.start)
-        if is_database(table):
-            read = read_database(table)
-            source = cls._read(read if schema is None else with_types(read, schema))
-        elif is_lake(table):
-            source = cls._read(read_lake(table))
-        elif isinstance(table, str | Path):
-            parts = parts_of(table, schema, options) if is_folder(table) else ()
-            source = cls._read(_chained(parts) if parts else read_file(table, schema, options), table, parts)
-        elif isinstance(table, TableFile):
-            source = cls._read(read_opened(table, schema, options))
-        else:
-            source = cls._read(_memory(table))
+        source = cls._opened(table, schema, options)
         repeated = [name for name, times in Counter(source.schema.names).items() if times > 1]
         if repeated:
             raise SourceError(f"column names must be distinct, and {repeated[0]!r} occurs more than once; rename one")
@@ -77,6 +66,19 @@ class Source:
         if reserved:
             raise SourceError(f"column names must not start with {RESERVED!r}, and {reserved[0]!r} does; rename it")
         return source
+
+    @classmethod
+    def _opened(cls, table: Any, schema: pa.Schema | None, options: FileOptions) -> Source:
+        """The source before its columns are checked."""
+        if is_database(table) or is_lake(table):
+            read = read_database(table) if is_database(table) else read_lake(table)
+            return cls._read(read if schema is None else with_types(read, schema))
+        if isinstance(table, TableFile):
+            return cls._read(read_opened(table, schema, options))
+        if not isinstance(table, str | Path):
+            return cls._read(_memory(table))
+        parts = parts_of(table, schema, options) if is_folder(table) else ()
+        return cls._read(_chained(parts) if parts else read_file(table, schema, options), table, parts)
 
     @classmethod
     def _read(cls, read: TableReader, uri: str | Path = "", parts: tuple[Part, ...] = (), start: int = 0) -> Source:
