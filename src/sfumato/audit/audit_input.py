@@ -20,6 +20,7 @@ from sfumato.audit.alignment import (
 from sfumato.errors import AttackError
 from sfumato.kernels import Rows
 from sfumato.models import of_type
+from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence, with_public
 from sfumato.release.manifest import Manifest
@@ -49,6 +50,11 @@ def entity_codes(original: pa.Table, column: str) -> Rows:
     indices = original.column(column).combine_chunks().dictionary_encode().indices
     codes: Rows = indices.to_numpy(zero_copy_only=False).astype(np.int64)
     return codes
+
+
+def _shows(manifest: Manifest, column: str) -> bool:
+    """Whether a copy shows a column as it is."""
+    return any(column in model.columns for model in of_type(manifest.models, Unchanged))
 
 
 @dataclass(frozen=True)
@@ -84,8 +90,8 @@ class AuditInput:
         column = entity_column(manifests, table)
         if column is not None:  # published or not, attackers may know which records belong together
             evidence = [
-                part if column in copy.column_names else with_public(part, table, column)
-                for part, copy in zip(evidence, matched, strict=True)
+                part if _shows(manifest, column) else with_public(part, table, column)
+                for part, manifest in zip(evidence, manifests, strict=True)
             ]
         table = with_bins(table, of_type(models, UniformReplacement))
         truth = original_records(table, models)

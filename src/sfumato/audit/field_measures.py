@@ -120,7 +120,7 @@ def check_quasi_identifiers(released: AuditInput, quasi: Sequence[str]) -> None:
 def shown_columns(released: AuditInput, copy: int) -> list[str]:
     """The columns that a copy shows in the terms of the original, without identifiers and linear maps."""
     models = released.manifests[copy].models
-    hidden = {name for model in of_type(models, Unchanged) if model.is_identifier for name in model.columns}
+    hidden = {name for model in models if model.identifies for name in model.columns}
     names = set(released.tables[copy].column_names) & set(released.original.column_names)
     return [name for name in released.original.column_names if name in names and name not in hidden]
 
@@ -265,7 +265,7 @@ def audited_budget(released: AuditInput) -> PrivacyBudget | None:
 def _anonymity(released: AuditInput, copy: int, rows: int) -> Anonymity | None:
     """The anonymity of the columns that a copy shows unchanged."""
     models = of_type(released.manifests[copy].models, Unchanged)
-    quasi = [name for model in models if not model.is_identifier for name in model.columns]
+    quasi = [name for model in models if not model.identifies for name in model.columns]
     if not quasi:
         return None
     sensitive: Sequence[str] = [name for name in shown_columns(released, copy) if name not in quasi]

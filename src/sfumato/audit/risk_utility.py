@@ -24,7 +24,6 @@ from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.models import of_type
-from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.evidence import copy_evidence, original_records
 from sfumato.release.manifest import Manifest
@@ -127,7 +126,7 @@ class Trial:
 
     def _utility(self, copy: pa.Table, manifest: Manifest) -> Utility:
         """What the copy preserves, with one record in five as a test of models."""
-        hidden = {name for one in of_type(manifest.models, Unchanged) if one.is_identifier for name in one.columns}
+        hidden = {name for one in manifest.models if one.identifies for name in one.columns}
         names = [name for name in self.rows.column_names if name in copy.column_names and name not in hidden]
         binned = with_bins(self.rows, of_type(manifest.models, UniformReplacement))
         original, shown = encode([binned, copy], names)

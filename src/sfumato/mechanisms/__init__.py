@@ -101,7 +101,9 @@ class Scheme(abc.ABC):
     def state(self) -> dict[str, Any]:
         """What was fitted, as JSON."""
 
-    def single(self, schema: pa.Schema, level: Level, key: Key) -> Callable[[int, Sequence[Any]], list[Any]] | None:  # noqa: ARG002
+    def single_record(
+        self, schema: pa.Schema, level: Level, key: Key
+    ) -> Callable[[int, Sequence[Any]], list[Any]] | None:  # noqa: ARG002
         """A function from the id and the values of one record to those of its copy, bit for bit those of `perturb`.
 
         It raises `_single_records.Unusual` for a record that it leaves to `perturb`; nothing where all are.

@@ -202,7 +202,7 @@ class GaussianScheme(Scheme):
         nulls = [null for _, null in read]
         return [self._written(copy, point.level, nulls, kinds) for copy, point in zip(out, points, strict=True)]
 
-    def single(self, schema: pa.Schema, level: Level, key: Key) -> SingleNoise | None:
+    def single_record(self, schema: pa.Schema, level: Level, key: Key) -> SingleNoise | None:
         kinds = [schema.field(name).type for name in self.columns]
         plain = all(types.is_integer(kind) or types.is_float64(kind) for kind in kinds)
         if type(self) is not GaussianScheme or not plain or CENTRE in self._state or self._ranges:

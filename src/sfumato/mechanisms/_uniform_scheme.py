@@ -85,7 +85,7 @@ class UniformScheme(Scheme):
             for level in levels
         ]
 
-    def single(self, schema: pa.Schema, level: Level, key: Key) -> SingleReplacement | None:
+    def single_record(self, schema: pa.Schema, level: Level, key: Key) -> SingleReplacement | None:
         kinds = [schema.field(name).type for name in self.columns]
         plain = all(types.is_string(kind) or types.is_integer(kind) for kind in kinds)
         plain = plain and all(0 < domain.count <= _MOST_LISTED and not domain.edges for domain in self._domains)

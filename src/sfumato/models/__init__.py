@@ -67,6 +67,11 @@ class Model(abc.ABC):
         return self.columns
 
     @property
+    def identifies(self) -> bool:
+        """Whether the columns identify records or entities, rather than describe them."""
+        return False
+
+    @property
     def entity_column(self) -> str:
         """The column of the original that names entities, where rows of one share noise; empty where none do."""
         return ""

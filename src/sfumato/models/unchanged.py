@@ -34,6 +34,10 @@ class Unchanged(Model):
         return False
 
     @property
+    def identifies(self) -> bool:
+        return self.role in (IDENTIFIER, ENTITY)
+
+    @property
     def is_identifier(self) -> bool:
         """Whether the columns identify records."""
         return self.role == IDENTIFIER

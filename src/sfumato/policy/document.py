@@ -30,7 +30,7 @@ from sfumato.errors import LevelError, PolicyError, nearest
 from sfumato.levels import Ladder, Level
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
-from sfumato.policy.roles import DROP, PLAIN_ROLES, all_roles, options_of
+from sfumato.policy.roles import DROP, PLAIN_ROLES, PSEUDONYM, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.targets import Target
 from sfumato.serialization import load_toml
@@ -281,8 +281,8 @@ def _check(name: str, column: Column) -> None:
                 f"column {name!r} with the role {column.role} has no option {option!r}; "
                 f"{nearest(option, sorted(known)) if known else 'this role has none'}"
             )
-        if option == "publish" and not isinstance(value, bool):
-            raise PolicyError(f"`publish` of column {name!r} must be true or false, got {value!r}")
+        if option == "publish" and not isinstance(value, bool) and value != PSEUDONYM:
+            raise PolicyError(f"`publish` of column {name!r} must be true, false or {PSEUDONYM!r}, got {value!r}")
 
 
 def _check_settings(role: str, keys: Any, roles: list[str]) -> None:

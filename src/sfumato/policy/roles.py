@@ -8,6 +8,9 @@ from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
 DROP = "drop"
 """The role of a column that is left out of copies."""
 
+PSEUDONYM = "pseudonym"
+"""What `publish` of an identifier says for pseudonyms to be shown in its stead."""
+
 PLAIN_ROLES = {
     IDENTIFIER: frozenset({"publish"}),
     ENTITY: frozenset({"publish"}),

@@ -23,9 +23,11 @@ from sfumato.keys.path import PathTree
 from sfumato.levels import Level
 from sfumato.mechanisms import Mechanism, Scheme
 from sfumato.models import Model
+from sfumato.models.pseudonym import Pseudonym
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC, Unchanged
 from sfumato.policy.columns import check_columns, fields_by_source, plain_type
 from sfumato.policy.document import PolicyDocument
+from sfumato.policy.roles import PSEUDONYM
 from sfumato.release import statements
 from sfumato.release.manifest import METADATA, Manifest
 from sfumato.tables.dialect import PLAIN, Dialect
@@ -48,10 +50,16 @@ class TableLayout:
     """The part of the table that a copy shows; copies of all views lie on the same path."""
     order: str = SECRET
     """The order of a copy's rows. A scheme that was fitted before orders were secret keeps that of the table."""
+    recipient: str = ""
+    """Who gets the copy, if that is known: pseudonyms differ between recipients."""
 
     def with_view(self, view: View) -> Self:
         """The same layout, for copies that show a part of the table."""
         return replace(self, view=view)
+
+    def with_recipient(self, name: str) -> Self:
+        """The same layout, for copies of one recipient."""
+        return replace(self, recipient=name)
 
     @property
     def fitted(self) -> Iterator[tuple[Mechanism, Scheme]]:
@@ -81,6 +89,11 @@ class TableLayout:
         """Whether a copy shows an identifier of records or entities."""
         return bool(self.policy.columns[name].options.get("publish", True))
 
+    def has_pseudonyms(self, name: str) -> bool:
+        """Whether a copy shows pseudonyms in a column."""
+        column = self.policy.columns.get(name)
+        return column is not None and column.options.get("publish") == PSEUDONYM
+
     def dataset_key(self, key: Key) -> Key:
         """The key from which everything of this dataset is derived; of a worker's key, it is that itself."""
         return key if isinstance(key, DatasetKey) else DatasetKey(key.derive("dataset", self.policy.dataset).expose())
@@ -90,11 +103,14 @@ class TableLayout:
         perturbed: dict[str, list[pa.Field]] = {}
         for mechanism, scheme in self.fitted:
             perturbed |= fields_by_source(mechanism.columns, scheme.fields(source), source)
-        public = {f.name: [pa.field(f.name, plain_type(f.type))] for f in source if self._is_unchanged(f.name)}
+        public = {f.name: [pa.field(f.name, self._public_type(f))] for f in source if self._is_unchanged(f.name)}
         fields = [made for field in source for made in perturbed.get(field.name, public.get(field.name, []))]
         shown = [field for field in fields if self._is_shown(field.name)]
         dialect = (Dialect.of_schema(source) or PLAIN).narrowed([field.name for field in shown])
         return dialect.in_schema(pa.schema([self._labelled(field, source) for field in shown]))
+
+    def _public_type(self, field: pa.Field) -> pa.DataType:
+        return pa.string() if self.has_pseudonyms(field.name) else plain_type(field.type)
 
     def _is_shown(self, name: str) -> bool:
         """Whether a copy shows a column that it could have."""
@@ -119,8 +135,11 @@ class TableLayout:
         narrowed = [scheme.model(level).narrowed(names) for scheme in self.schemes]
         found = [model for model in narrowed if model.columns]
         for role in (IDENTIFIER, ENTITY, PUBLIC):
-            unchanged = tuple(name for name in names if self.role(name) == role)
+            shown = [name for name in names if self.role(name) == role]
+            unchanged = tuple(name for name in shown if not self.has_pseudonyms(name))
+            replaced = tuple(name for name in shown if self.has_pseudonyms(name))
             found += [Unchanged(unchanged, role)] if unchanged else []
+            found += [Pseudonym(replaced, role)] if replaced else []
         return tuple(found)
 
     def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:
@@ -166,7 +185,8 @@ class TableLayout:
     def check_view(self, source: pa.Schema) -> None:
         """Refuse a view of columns that a copy does not have, or of rows by columns that it perturbs or hides."""
         names = self.with_view(EVERYTHING).schema(source).names
-        self.view.check(names, [name for name in names if self._is_unchanged(name)])
+        kept = [name for name in names if self._is_unchanged(name) and not self.has_pseudonyms(name)]
+        self.view.check(names, kept)
         visible = set(names if self.view.columns is None else self.view.columns)
         for mechanism, scheme in self.fitted:
             missing = set(scheme.columns) - visible

@@ -19,6 +19,7 @@ from sfumato.policy.columns import without_buffers
 from sfumato.policy.roles import DROP
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest, attach
+from sfumato.release.pseudonyms import pseudonyms
 from sfumato.tables import content_digest, row_order
 from sfumato.tables.record_ids import hashed, record_ids
 from sfumato.tables.row_order import BY_OWNER, KEEP, shuffled
@@ -67,7 +68,11 @@ def perturb_rows(
         for columns, arrays in zip(perturbed, scheme.perturb_levels(batch, ids, levels, secret), strict=True):
             columns.update(zip(scheme.columns, arrays, strict=True))
     schema = layout.schema(batch.schema)
-    unchanged = {name: without_buffers(batch.column(name)) for name in schema.names if name not in perturbed[0]}
+    rest = [name for name in schema.names if name not in perturbed[0]]
+    unchanged = {name: without_buffers(batch.column(name)) for name in rest if not layout.has_pseudonyms(name)}
+    for columns, level in zip(perturbed, levels, strict=True):
+        replaced = [name for name in rest if layout.has_pseudonyms(name)]
+        columns |= {name: pseudonyms(batch, name, secret, layout.recipient, level) for name in replaced}
     copies = [unchanged | columns for columns in perturbed]
     return [pa.RecordBatch.from_arrays([copy[name] for name in schema.names], schema=schema) for copy in copies]
 

@@ -144,12 +144,13 @@ class _Single:
     def of(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> _Single | None:
         """Nothing where some column, or the id, needs the code for batches."""
         secret = layout.dataset_key(key)
-        parts = [(scheme.columns, scheme.single(source, level, secret)) for scheme in layout.schemes]
+        parts = [(scheme.columns, scheme.single_record(source, level, secret)) for scheme in layout.schemes]
         identify = _identifier(layout, source, secret)
         found = [(columns, one) for columns, one in parts if one is not None]
         shown = layout.schema(source).names
         perturbed = {name for columns, _ in parts for name in columns}
         kept = all(_is_plain(source.field(name).type) for name in shown if name not in perturbed)
+        kept = kept and not any(map(layout.has_pseudonyms, shown))
         if identify is None or len(found) < len(parts) or not kept or layout.view.where is not None:
             return None
         return cls(identify, found, shown)

@@ -79,8 +79,8 @@ class CopyRequest:
 
     @property
     def scheme(self) -> TableScheme:
-        """The scheme that makes the copy, with the view of the grant."""
-        return self.dataset.scheme.with_view(self.grant.view)
+        """The scheme that makes the copy, with the view of the grant and the name of the recipient."""
+        return self.dataset.scheme.with_view(self.grant.view).with_recipient(self.grant.recipient)
 
     def clear(self, source: Source, issuer: Issuer) -> Clearance[Source]:
         """Ask the release gate whether the copy may leave; ids were checked when the table was added."""

@@ -161,7 +161,7 @@ def test_plausible_originals_are_refused(visits: tuple[pa.Table, Any]) -> None:
         ('a = "entity"\nx = "copula"', "the role copula has none"),
         ('a = "entity"\nx = { role = "gaussian", scale = 2 }', "`scale` or `spread` of 'x' must be left out"),
         ('a = "entity"\nx = "gaussian"\n[gaussian]\nrescale = true', "`rescale` or `epsilon`"),
-        ('a = { role = "entity", publish = "x" }\nx = "gaussian"', "`publish` of column 'a' must be true or false"),
+        ('a = { role = "entity", publish = "x" }\nx = "gaussian"', "`publish` of column 'a' must be true, false or"),
     ],
 )
 def test_policies_that_make_no_sense_are_refused(columns: str, message: str) -> None:

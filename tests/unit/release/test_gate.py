@@ -213,7 +213,8 @@ USERS = {
         "client/downloads.py",
     },  # the latter converts a fetched copy
     "perturb_table": {"release/copying.py", "release/perturbation.py"},
-    "perturb_rows": {"release/perturbation.py", "release/spark.py"},
+    "perturb_rows": {"release/perturbation.py", "release/spark.py", "release/stream.py"},
+    "single_record": {"release/stream.py"},
 }
 """Who may call what makes copies."""
 

@@ -115,9 +115,8 @@ class Copy:
         return next(iter(of_type([self.model(name)], Unchanged)), None)
 
     def is_identifier(self, name: str) -> bool:
-        """Whether a column holds record identifiers."""
-        model = self.unchanged_model(name)
-        return model is not None and model.is_identifier
+        """Whether a column holds identifiers of records or entities, or pseudonyms of them."""
+        return self.model(name).identifies
 
     @property
     def noisy_columns(self) -> list[str]:

@@ -1,0 +1,42 @@
+"""Pseudonyms: identifiers of records or entities, replaced by keyed texts of their own for each recipient."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
+
+from sfumato.levels import Level
+from sfumato.models import Amount, Limit, Model
+
+
+@dataclass(frozen=True)
+class Pseudonym(Model):
+    """Columns whose values are replaced by pseudonyms: the same for equal values, in all copies of one recipient."""
+
+    kind = "pseudonym"
+    role: str
+    """`id` for record identifiers, `entity` for those of whom several records are."""
+
+    @property
+    def is_perturbed(self) -> bool:
+        return False
+
+    @property
+    def identifies(self) -> bool:
+        return True
+
+    def promises(self, level: Level) -> list[str]:  # noqa: ARG002 - the same at every level
+        return ["Pseudonyms: recipients cannot join their copies by these columns, nor tell the identifiers by them."]
+
+    def limits(self) -> list[Limit]:
+        same = "All rows of an entity" if self.role == "entity" else "All versions of a record"
+        more = f"{same} have the same pseudonym in the copies of one recipient."
+        return [Limit("Replaced by pseudonyms", self.columns, more)]
+
+    def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
+        return "replaced by a pseudonym"
+
+    def narrowed(self, names: Sequence[str]) -> Self:
+        return dataclasses.replace(self, columns=tuple(self.columns[i] for i in self._kept(names)))
