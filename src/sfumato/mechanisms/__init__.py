@@ -46,6 +46,10 @@ class Example:
     """Further columns: the first one with normal noise of this standard deviation, as it was released earlier."""
 
 
+SingleRecord = Callable[[int, Sequence[Any]], list[Any]]
+"""A function from the id and the values of a record to the values of its copy."""
+
+
 class Summary(abc.ABC):
     """What a mechanism must know of a table. Merging is exact: associative and commutative to the last bit."""
 
@@ -101,10 +105,8 @@ class Scheme(abc.ABC):
     def state(self) -> dict[str, Any]:
         """What was fitted, as JSON."""
 
-    def single_record(
-        self, schema: pa.Schema, level: Level, key: Key
-    ) -> Callable[[int, Sequence[Any]], list[Any]] | None:  # noqa: ARG002
-        """A function from the id and the values of one record to those of its copy, bit for bit those of `perturb`.
+    def single_record(self, schema: pa.Schema, level: Level, key: Key) -> SingleRecord | None:  # noqa: ARG002
+        """What perturbs one record at a time, bit for bit as `perturb` does.
 
         It raises `_single_records.Unusual` for a record that it leaves to `perturb`; nothing where all are.
         """
