@@ -18,6 +18,10 @@ from sfumato.mechanisms._entity_scheme import BETWEEN, CONSTANT, WITHIN
 from sfumato.mechanisms._gaussian_summary import Extent, Moments
 from sfumato.mechanisms._published_statistics import coarse_covariance
 
+_LEAST_WITHIN = 0.05
+"""The least variance of the noise within entities, in units of a column's own, where the column varies there at all: it
+hides by how much a number was corrected that hardly ever differs between the rows of an entity."""
+
 
 @dataclass(frozen=True)
 class EntityMoments(Summary):
@@ -70,7 +74,8 @@ class EntityShape:
         constant = np.array(entities.constant())
         within[constant], within[:, constant] = 0.0, 0.0
         varies = np.diag(within) > 0
-        np.fill_diagonal(within, np.where(varies, np.maximum(np.diag(within), np.square(least)), 0.0))
+        fewest = np.maximum(np.square(least), _LEAST_WITHIN * np.diag(moments.covariance()))
+        np.fill_diagonal(within, np.where(varies, np.maximum(np.diag(within), fewest), 0.0))
         within = coarse_covariance(within, moments.rows)
         lacking = _positive(moments.covariance() - between - within)
         between = coarse_covariance(_positive(between + lacking), int(entities.repeated.sum()))

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from sfumato.release.perturbation import all_ids
+import numpy as np
+
+from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
 from sfumato.vault.datasets import PUBLIC_KEY, RATIO, Dataset, check_rows, later_body, measured_ratio
 from sfumato.vault.known_ids import ensure_new
@@ -33,7 +35,8 @@ def appended_version(
     scheme, store, number = dataset.scheme, dataset.store, dataset.version + 1
     new = more.starting_at(dataset.rows)
     check_rows(scheme, new, traced=False)
-    for ids in all_ids(scheme, new, PUBLIC_KEY) if scheme.ids else ():
+    for batch in new.batches(list(scheme.ids)) if scheme.ids else ():
+        ids = record_ids(batch, scheme.ids, np.zeros(batch.num_rows, np.uint64), PUBLIC_KEY)  # as `record_digests` has
         ensure_new(store, dataset.parts, ids)
     kept, again = carried(dataset.parts, rows)
     prefix = f"{store.folder(dataset.name)}/{number}"

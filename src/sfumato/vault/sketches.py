@@ -81,6 +81,9 @@ def extended(before: Sketch, more: Sketch) -> Sketch:
         new = more[name].hashes if name in more else one.hashes[:0]
         if len(one.hashes) == SIZE:
             new = new[new < one.hashes[-1]]
+        if not len(one.hashes):
+            out[name] = HashSet(new[:SIZE], one.coincidence)
+            continue
         at = np.searchsorted(one.hashes, new)
         fresh = new[(at == len(one.hashes)) | (one.hashes[np.minimum(at, len(one.hashes) - 1)] != new)]
         out[name] = HashSet(np.sort(np.concatenate([one.hashes, fresh]))[:SIZE], one.coincidence)

@@ -121,6 +121,21 @@ children = { role = "gaussian", integer = true }
     assert (np.ptp(copy, axis=1) >= 4).all()
 
 
+def test_a_number_that_hardly_varies_within_entities_has_noise_there() -> None:
+    """Else a correction of it would show in the difference of two versions."""
+    rng = np.random.default_rng(6)
+    patient = np.repeat(np.arange(500), 6)
+    height = rng.normal(170, 10, 500)[patient]
+    height[::600] += 0.1  # measured again
+    table = pa.table({"patient": patient, "height": height})
+    policy = sf.Policy.loads(
+        'dataset = "t"\norder = "keep"\n[levels]\na = 0.5\n[columns]\npatient = "entity"\nheight = "gaussian"\n'
+    )
+    state = policy.fit(table).schemes[0].state()
+    assert state["within"][0][0] >= np.sqrt(0.05) * height.std()
+    assert state["constant"] == [False]
+
+
 def test_hidden_entities_are_used_and_not_shown(visits: tuple[pa.Table, Any]) -> None:
     table, _ = visits
     copy = longitudinal.policy(publish=False).fit(table).release(table, "partner", KEY)

@@ -84,6 +84,20 @@ def test_ids_that_exist_are_refused(vault: sf.Vault, monkeypatch: pytest.MonkeyP
     assert vault.verify().sound
 
 
+def test_texts_that_exist_are_refused(site: Site) -> None:
+    """Ids that are no numbers are known by their hashes."""
+
+    def named(table: pa.Table) -> pa.Table:
+        return table.set_column(0, "id", pc.cast(table["id"], pa.string()))
+
+    vault = site.create()
+    vault.add(wards.policy(), named(wards.table()))
+    vault.append("ward", named(more(1)))
+    for known in (wards.table().slice(7, 1), more(1).slice(3, 2)):
+        with pytest.raises(SourceError, match="rows to be appended must have new ids"):
+            vault.append("ward", named(known))
+
+
 def test_large_parts_have_filters(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sfumato.vault.stored_rows.UNDIVIDED", 100)
     monkeypatch.setattr(record_changes, "UNDIVIDED", 100)
