@@ -127,7 +127,7 @@ def test_a_vault_stores_only_encrypted_files_there(bucket: str, tmp_path: Path) 
         assert source.rows == wards.table().num_rows
     files, _ = filesystem_of(bucket)
     names = files.find("lake/vault")
-    assert len(names) == 8
+    assert len(names) == 10
     assert all(name.endswith(".encrypted") for name in names)
     assert not [name for name in names if b"PAR1" in files.cat_file(name) or b"gaussian" in files.cat_file(name)]
     assert vault.verify().sound

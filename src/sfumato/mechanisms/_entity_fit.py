@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask, Words
-from sfumato.kernels.cholesky import lower_factor
+from sfumato.kernels.cholesky import gram, lower_factor
 from sfumato.kernels.exact_moments import resolution, to_integers
 from sfumato.mechanisms import Summary
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS, FEWEST, EntityRows
@@ -21,6 +22,10 @@ from sfumato.mechanisms._published_statistics import coarse_covariance
 _LEAST_WITHIN = 0.05
 """The least variance of the noise within entities, in units of a column's own, where the column varies there at all: it
 hides by how much a number was corrected that hardly ever differs between the rows of an entity."""
+
+
+_LEAST_OWN = 0.1
+"""The least variance, in units of its own, of the noise that a constant column shares with no other."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +56,7 @@ class EntityShape:
     constant: tuple[bool, ...]
     """Which columns have one value in each entity."""
     rows: float
-    """The mean number of rows of the entity that a row belongs to."""
+    """The largest number of rows of an entity, rounded up."""
 
     @classmethod
     def of(cls, summary: EntityMoments, least: Sequence[float]) -> EntityShape:
@@ -79,18 +84,38 @@ class EntityShape:
         within = coarse_covariance(within, moments.rows)
         lacking = _positive(moments.covariance() - between - within)
         between = coarse_covariance(_positive(between + lacking), int(entities.repeated.sum()))
-        return cls(between, within, tuple(constant.tolist()), entities.rows_per_entity)
+        between = gram(_factor(between, constant))
+        return cls(between, within, tuple(constant.tolist()), entities.most_rows)
 
     def state(self, spread: Sequence[float]) -> dict[str, Any]:
         """What a scheme keeps of it; a column without variance of its own has its spread between entities."""
         sizes = np.diag(self.between) + np.diag(self.within)
         between = self.between + np.diag(np.where(sizes > 0, 0.0, np.square(spread)))
         return {
-            BETWEEN: _lines(lower_factor(between)),
+            BETWEEN: _factor(between, np.array(self.constant)).tolist(),
             WITHIN: _lines(lower_factor(self.within)),
             CONSTANT: list(self.constant),
             ENTITY_ROWS: self.rows,
         }
+
+
+def _factor(between: Floats, constant: npt.NDArray[np.bool_]) -> Floats:
+    """A factor of at least this covariance, of which no column but its own uses the normal of a constant column.
+
+    Given the others, constant columns have independent noise with the sums of absolute covariances for variances: it
+    exceeds what they have in common in every direction (Gershgorin). It is at least a tenth of their variance, which a
+    correction draws again.
+    """
+    varies = ~constant
+    out = np.zeros_like(between)
+    out[np.ix_(varies, varies)] = lower_factor(between[np.ix_(varies, varies)])
+    root = out[np.ix_(varies, varies)]
+    loads = between[np.ix_(constant, varies)] @ np.linalg.pinv(root).T
+    out[np.ix_(constant, varies)] = loads
+    rest = between[np.ix_(constant, constant)] - loads @ loads.T
+    own = np.maximum(np.abs(rest).sum(axis=1), _LEAST_OWN * np.diag(between)[constant])
+    out[constant, constant] = np.sqrt(own)
+    return out
 
 
 def _positive(matrix: Floats) -> Floats:

@@ -109,11 +109,11 @@ class EntityRows(Summary):
         return type(self)(*(getattr(self, name)[:most] for name in self.__dataclass_fields__))
 
     @property
-    def rows_per_entity(self) -> float:
-        """The mean number of rows of the entity that a row belongs to, rounded up to two digits."""
-        mean = float((self.rows.astype(np.float64) ** 2).sum() / max(self.rows.sum(), 1))
-        unit = 10.0 ** (math.floor(math.log10(max(mean, 1.0))) - 1)
-        return max(round(math.ceil(mean / unit - 1e-9) * unit, 6), 1.0)
+    def most_rows(self) -> float:
+        """The largest number of rows of an entity, rounded up to two digits."""
+        most = int(self.rows.max(initial=1))
+        unit = 10 ** max(len(str(most)) - 2, 0)
+        return float(-(-most // unit) * unit)
 
     @property
     def repeated(self) -> npt.NDArray[np.bool_]:

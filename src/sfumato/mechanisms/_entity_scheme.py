@@ -4,6 +4,10 @@ Rows of one patient vary as `b + e`, with one `b` per patient. Noise of a single
 mean, and noise of a single draw per patient would vanish in their differences. Here both parts have noise in their own
 shape (huang2005's principle, for rows instead of columns): `Z = L_B·U(t) + L_W·V(t)` with `U` per entity and `V` per
 row, on one path. Every linear combination of an entity's rows then has noise in proportion to its own variance.
+
+A column that is constant in entities has no noise per row. Its own part of `U` is drawn for the entity and its value,
+so that a correction draws it again; no other column uses that draw, so that one that is missing in some rows, or
+changes after all, does not give the others several draws to average.
 """
 
 from __future__ import annotations
@@ -39,7 +43,7 @@ class EntityScheme(GaussianScheme):
     def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree, entity: str) -> None:
         super().__init__(specs, state, tree, entity)
         self.entity = entity
-        self._between, self._within = (_triangle(state[part]) for part in (BETWEEN, WITHIN))
+        self._between, self._within = np.array(state[BETWEEN], np.float64), _triangle(state[WITHIN])
         total = np.diag(gram(self._between)) + np.diag(gram(self._within))
         if not np.allclose(np.sqrt(total), self._sizes, rtol=1e-6):
             raise ValueError("the two parts of an entity's noise must add up to the spread")
@@ -80,16 +84,15 @@ class EntityScheme(GaussianScheme):
         return shared + super()._streams(secret)
 
     def _addresses(self, secret: Key, batch: pa.RecordBatch, rows: Words, words: list[Words], key: Key) -> list[Words]:
-        """For each stream, the addresses of the rows: those of their entities for the part that is shared.
-
-        An entity is addressed with its constant columns too, so that the noise of all its rows is drawn again where one
-        of these is corrected: had it been kept, the difference would be the correction.
-        """
-        entities = record_ids(batch, (self.entity,), rows, key)
-        constant = [one for one, same in zip(words, self._state[CONSTANT], strict=True) if same]
-        shared = Stream(secret.derive("entity")).addresses(entities, constant or [np.zeros(len(rows), np.uint64)])
+        """For each stream, the addresses of the rows: those of their entities for the part that is shared."""
+        entities, stream = record_ids(batch, (self.entity,), rows, key), Stream(secret.derive("entity"))
+        shared = stream.addresses(entities, [np.zeros(len(rows), np.uint64)])
+        of_entities = [
+            stream.addresses(entities, [word]) if same else shared
+            for word, same in zip(words, self._state[CONSTANT], strict=True)
+        ]
         own = Stream(secret).addresses(rows, [*words, entities])
-        return [shared] * len(self.columns) + [own] * len(self.columns)
+        return of_entities + [own] * len(self.columns)
 
 
 def _triangle(lines: Sequence[Sequence[float]]) -> Floats:

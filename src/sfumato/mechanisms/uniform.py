@@ -93,6 +93,12 @@ class Uniform(Mechanism):
         return self.columns if self.entity is None else (*self.columns, self.entity)
 
     def for_entities(self, column: str) -> Mechanism:
+        if len(self.specs) > 1:
+            raise PolicyError(
+                f"categories that are replaced together are drawn again where one of them differs, and a vote over the "
+                f"rows of an entity would use that; leave out `joint` of {', '.join(self.columns)}, or give {column!r} "
+                "another role than entity"
+            )
         return replace(self, entity=column)
 
     @property
@@ -138,7 +144,7 @@ class Uniform(Mechanism):
             (spec.domain or Domain.listed(sorted(values))).with_unseen(spec.name, spec.unseen)
             for spec, values in zip(self.specs, summary.values, strict=True)
         ]
-        rows = {} if summary.entities is None else {ENTITY_ROWS: summary.entities.rows_per_entity}
+        rows = {} if summary.entities is None else {ENTITY_ROWS: summary.entities.most_rows}
         return self.restore({"domains": [domain.encode() for domain in domains]} | rows, tree)
 
     def restore(self, state: dict[str, Any], tree: PathTree) -> Scheme:

@@ -32,7 +32,7 @@ class Pseudonym(Model):
 
     def limits(self) -> list[Limit]:
         same = "All rows of an entity" if self.role == "entity" else "All versions of a record"
-        more = f"{same} have the same pseudonym in the copies of one recipient."
+        more = f"{same} have the same pseudonym in the copies of one recipient, until the owner's key is replaced."
         return [Limit("Replaced by pseudonyms", self.columns, more)]
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002

@@ -160,6 +160,11 @@ def _suggestions(examined: pa.Table, plain: Collection[str], chosen: Mapping[str
         elif name in plain and role == "copula":
             role, why = DROP, "times of day, which only copula can perturb; left out."
         found[name] = role, options, why
+    return found if ENTITY in chosen.values() else _with_groups(examined, found)  # whose rows would vote on categories
+
+
+def _with_groups(examined: pa.Table, found: dict[str, Suggestion]) -> dict[str, Suggestion]:
+    """The suggestions with groups of categories that depend on each other, and are replaced together."""
     sizes = {name: len(one[1].get("domain", ())) for name, one in found.items() if one[0] == "uniform"}
     for name, group in dependent_groups(examined, sizes).items():
         role, options, why = found[name]

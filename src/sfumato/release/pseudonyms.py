@@ -12,7 +12,8 @@ from sfumato.policy.roles import PSEUDONYM
 from sfumato.tables.record_ids import record_ids
 
 _BYTES = 10
-"""With 80 bits, two of ten million identifiers share a pseudonym with probability 4e-11."""
+"""Of whole numbers, two of ten million share a pseudonym with probability 4e-11; of texts, which are hashed to 64 bits
+as record ids are, with 3e-6."""
 
 _DIGITS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
 

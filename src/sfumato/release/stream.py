@@ -27,6 +27,9 @@ from sfumato.tables.source import Source, rebatched
 
 _WORD = (1 << 64) - 1
 
+ColumnType = tuple[str, Any, tuple[int, int] | None]
+"""A column, the type that its values have outside of a batch, and the ends of whole numbers."""
+
 
 class RecordStream:
     """A copy that is made while its records arrive: `scheme.stream("partner", key, like=table)`.
@@ -89,21 +92,30 @@ class RecordStream:
 
     def perturbed(self, batch: pa.RecordBatch) -> pa.RecordBatch:
         """The copy of one batch."""
-        source = Source.of(pa.Table.from_batches([batch]))
+        missing = [name for name in self._source.names if name not in batch.schema.names]
+        other = [name for name in batch.schema.names if name not in self._source.names]
+        if missing or other or any(batch.schema.field(one.name).type != one.type for one in self._source):
+            shown = ", ".join(f"{one.name}: {one.type}" for one in self._source)
+            raise SourceError(f"a batch must have the columns of the stream, {shown}, got others or other types")
+        source = Source.of(pa.Table.from_batches([batch.select(self._source.names)]))
         parts = [
             perturb_rows(self._layout, numbers, rows, self._clearance.levels, self._clearance.secret())[0]
             for numbers, rows in numbered_rows(self._layout, source)
         ]
-        return pa.concat_batches(parts) if parts else self.schema.empty_table().to_batches()[0]
+        nothing = pa.RecordBatch.from_arrays([pa.array([], one.type) for one in self.schema], schema=self.schema)
+        return pa.concat_batches(parts) if parts else nothing
 
     def _record_by_batch(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The same through a batch of one row, which also refuses what must be refused."""
         missing = [name for name in self._source.names if name not in values]
         if missing:
             raise SourceError(f"a record must have all columns of the table, and {missing[0]!r} is missing; add it")
+        for field in self._source:
+            if types.is_integer(field.type) and isinstance(values[field.name], float):  # else it would be cut off
+                raise SourceError(f"a record must have values of its columns' types, and {field.name!r} is a float")
         try:
             batch = pa.RecordBatch.from_pylist([dict(values)], schema=self._source)
-        except (pa.ArrowException, TypeError, ValueError) as error:
+        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
             raise SourceError(f"a record must have values of its columns' types: {error}") from None
         [copy] = self.perturbed(batch).to_pylist()
         return dict(copy)
@@ -134,32 +146,45 @@ class _Single:
 
     def __init__(
         self,
+        types_of: Sequence[ColumnType],
         identify: Callable[[Mapping[str, Any]], int],
         parts: Sequence[tuple[tuple[str, ...], Callable[[int, Sequence[Any]], list[Any]]]],
         names: Sequence[str],
     ) -> None:
-        self._identify, self._parts, self._names = identify, parts, names
+        self._types, self._identify, self._parts, self._names = types_of, identify, parts, names
 
     @classmethod
     def of(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> _Single | None:
         """Nothing where some column, or the id, needs the code for batches."""
-        secret = layout.dataset_key(key)
+        secret, shown = layout.dataset_key(key), layout.schema(source).names
         parts = [(scheme.columns, scheme.single_record(source, level, secret)) for scheme in layout.schemes]
-        identify = _identifier(layout, source, secret)
         found = [(columns, one) for columns, one in parts if one is not None]
-        shown = layout.schema(source).names
-        perturbed = {name for columns, _ in parts for name in columns}
-        kept = all(_is_plain(source.field(name).type) for name in shown if name not in perturbed)
-        kept = kept and not any(map(layout.has_pseudonyms, shown))
-        if identify is None or len(found) < len(parts) or not kept or layout.view.where is not None:
+        identify, typed = _identifier(layout, source, secret), _types_of(layout, source)
+        hidden = layout.view.where is not None or any(map(layout.has_pseudonyms, shown))
+        if identify is None or typed is None or len(found) < len(parts) or hidden:
             return None
-        return cls(identify, found, shown)
+        return cls(typed, identify, found, shown)
 
     def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        for name, kind, ends in self._types:
+            value: Any = values[name]
+            if value is None:
+                continue
+            if type(value) is not kind or (ends is not None and not ends[0] <= value <= ends[1]):
+                raise Unusual
         record, found = self._identify(values), dict(values)
         for columns, perturb in self._parts:
             found.update(zip(columns, perturb(record, [values[name] for name in columns]), strict=True))
         return {name: found[name] for name in self._names}
+
+
+def _types_of(layout: TableLayout, source: pa.Schema) -> list[ColumnType] | None:
+    """The types of the columns that are looked at; nothing where one of them has none outside of a batch."""
+    perturbed = {name for scheme in layout.schemes for name in scheme.columns}
+    used = perturbed | set(layout.schema(source).names) | set(layout.ids)
+    typed = [(name, *_python_type(source.field(name).type)) for name in source.names if name in used]
+    found = [(name, kind, ends) for name, kind, ends in typed if kind is not None]
+    return found if len(found) == len(typed) else None
 
 
 def _identifier(layout: TableLayout, source: pa.Schema, secret: Key) -> Callable[[Mapping[str, Any]], int] | None:
@@ -185,6 +210,14 @@ def _text(value: Any) -> bytes:
     return value.encode()
 
 
-def _is_plain(kind: pa.DataType) -> bool:
-    """Whether a value of a public column is the same in a batch and outside of one."""
-    return bool(types.is_string(kind) or types.is_int64(kind) or types.is_float64(kind) or types.is_boolean(kind))
+def _python_type(kind: pa.DataType) -> tuple[type[Any] | None, tuple[int, int] | None]:
+    """The type that values of a column have outside of a batch, and the ends of whole numbers; none for other types."""
+    if types.is_integer(kind):
+        bits = kind.bit_width
+        ends = (0, 2**bits - 1) if types.is_unsigned_integer(kind) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        return int, ends
+    found = [one for test, one in _PYTHON if test(kind)]
+    return (found[0] if found else None), None
+
+
+_PYTHON = ((types.is_string, str), (types.is_float64, float), (types.is_boolean, bool))

@@ -109,9 +109,10 @@ class Domain:
         if stated is None:
             return self
         values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
-        if stated != MISSING and stated not in values:
+        if (stated == MISSING) == (stated in values):
             raise PolicyError(
-                f"`unseen` of column {column!r} must be {MISSING!r} or a value of its domain, got {stated!r}"
+                f"`unseen` of column {column!r} must be {MISSING!r}, where that is no category, or a value of its "
+                f"domain, got {stated!r}"
             )
         return replace(self, unseen=-1 if stated == MISSING else list(values).index(stated))
 

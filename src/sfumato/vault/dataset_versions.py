@@ -14,7 +14,7 @@ from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
 from sfumato.tables.source import Source
 from sfumato.vault.appending import appended_version
-from sfumato.vault.datasets import Dataset, first_version, next_version
+from sfumato.vault.datasets import APPENDED, Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.encryption import discard_files
 from sfumato.vault.grants import existing, require
@@ -22,9 +22,6 @@ from sfumato.vault.overlaps import OverlapCheck, without_sketch
 from sfumato.vault.store import files_in
 
 Progress = Callable[[int], None]
-
-_APPENDED = "appended digest"
-"""The key of the digest of the rows that a version appended, by which a repeated command is recognised."""
 
 _TERMS = ("columns", "levels", "traced", "schema")
 """What grants rely on, and a new start must therefore keep."""
@@ -108,10 +105,10 @@ def append(
     more = now.later_source(table)
     batches = [(batch.num_rows, content_digest.of_batch(batch)) for batch in more.batches(now.schema.names)]
     digest, rows = content_digest.of_batches(one for _, one in batches), sum(count for count, _ in batches)
-    if before.body.get(_APPENDED) == digest or not rows:
+    if before.body.get(APPENDED) == digest or not rows:
         return before
     body = appended_version(now, more, rows, progress)
-    version = Dataset(dataset, body | {_APPENDED: digest}, now.store)
+    version = Dataset(dataset, body | {APPENDED: digest}, now.store)
     return _recorded(ledger, keys, before, version, accept_overlap, (now, more.starting_at(now.rows)))
 
 

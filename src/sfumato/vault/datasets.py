@@ -46,6 +46,9 @@ _MAX_RATIO = 1e12
 RATIO, _FIRST_RATIO = "stretch", "first stretch"
 """The keys of the variance ratio in the ledger: of a version, and of the first version."""
 
+APPENDED = "appended digest"
+"""The key of the digest of the rows that a version appended, by which a repeated command is recognised."""
+
 OVERLAPS = "overlaps"
 """The key, in the entry of a version, of the datasets that share records with it, with reasons."""
 
@@ -244,7 +247,7 @@ def measured_ratio(scheme: TableScheme, source: Source, moments: RunningMoments 
 
 
 def _fitted_ratio(scheme: TableScheme, source: Source) -> float:
-    """The variance ratio of numbers that are mapped, or of entities: of what the same policy is fitted to now."""
+    """The variance ratio of numbers that are mapped: of what the same policy is fitted to now."""
     columns = {name: replace(one, options=_any_clip(one.options)) for name, one in scheme.policy.columns.items()}
     later = fit(replace(scheme.policy, columns=columns), source).schemes
     noisy = [a or isinstance(b, GaussianScheme) for a, b in zip(_noisy_maps(scheme), scheme.schemes, strict=True)]
@@ -314,6 +317,11 @@ def check_rows(scheme: TableScheme, source: Source, *, traced: bool) -> None:
         raise PolicyError(
             "copies from a vault must resist collusion, and the policy asks for noise that is independent between "
             "copies; use the role copula, gaussian or uniform"
+        )
+    if traced and scheme.policy.entity is not None:
+        raise PolicyError(
+            "tracing needs noise of its own for each record, and records of one entity share some; leave out --trace, "
+            "or the role entity"
         )
     if traced and not of_type(models, GaussianNoise) and not of_type(models, GaussianCopula):
         raise PolicyError(

@@ -24,7 +24,7 @@ from sfumato.release.manifest import Manifest
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
 from sfumato.vault.approvals import require_approval
-from sfumato.vault.datasets import Dataset, residual_error, variance_ratio
+from sfumato.vault.datasets import APPENDED, Dataset, residual_error, variance_ratio
 from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
 from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import HeldCopy, exposure
@@ -284,11 +284,10 @@ def _appended_since(reading: LedgerReader, dataset: Dataset, version: int) -> in
             f"got {version}"
         )
     for later in range(version + 1, dataset.version + 1):
-        changes = bodies[later].get("changes", {"changed": 1})
-        if changes["changed"] or changes.get("deleted"):
+        if APPENDED not in bodies[later]:
             raise GrantError(
-                f"rows since a version need later ones that only append, and version {later} of {dataset.name} changes "
-                f"or deletes records of version {version}; release the whole copy"
+                f"rows since a version need later ones that were appended, and version {later} of {dataset.name} was "
+                "an update, which may have changed any row; release the whole copy"
             )
     return int(bodies[version]["rows"])
 

@@ -73,8 +73,8 @@ class RunningMoments:
 
 
 def are_running(scheme: TableScheme) -> bool:
-    """Whether the moments of later rows can be added: not where numbers are mapped, or belong to entities."""
-    return scheme.policy.entity is None and not any(mechanism.is_linear_map for mechanism in scheme.mechanisms)
+    """Whether the moments of later rows can be added: not where numbers are mapped."""
+    return not any(mechanism.is_linear_map for mechanism in scheme.mechanisms)
 
 
 def _measured(scheme: TableScheme) -> list[GaussianScheme | CopulaScheme]:

@@ -170,6 +170,11 @@ def trace(
     """Compare a file with all released copies."""
     if not groups:
         raise VaultError("a file can be traced only after a release, and no copy of this dataset was released yet")
+    if groups[0].dataset.scheme.policy.entity is not None:
+        raise VaultError(
+            "a leak is traced by noise of its own for each record, and records of one entity share some, so that "
+            "nobody could be accused with a known probability of error"
+        )
     leak = Leak.of(Source.of(leaked), _MAX_ROWS, groups[0].dataset.schema.names)
     tests = METHODS * (1 + CONTROLS) * sum(len(group.holders) for group in groups)
     evidence: list[_Evidence] = []

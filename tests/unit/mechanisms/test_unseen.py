@@ -65,10 +65,11 @@ def test_they_are_refused_without_a_rule(role: str) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ('{ role = "uniform", unseen = "none" }', "must be 'missing' or a value of its domain"),
-        ('{ role = "copula", unseen = "none" }', "must be 'missing' or a value of its domain"),
+        ('{ role = "uniform", unseen = "none" }', "or a value of its domain"),
+        ('{ role = "copula", unseen = "none" }', "or a value of its domain"),
         ('{ role = "uniform", unseen = true }', "must be 'missing' or a value of its domain"),
         ('{ role = "uniform", bins = [1, 2], unseen = "a" }', "must be left out"),
+        ('{ role = "uniform", domain = ["a", "b", "other", "missing"], unseen = "missing" }', "that is no category"),
     ],
 )
 def test_rules_that_make_no_sense(options: str, message: str) -> None:

@@ -115,6 +115,18 @@ def test_batches_are_those_of_a_release(size: int, monkeypatch: pytest.MonkeyPat
     manifest.verify(found)
 
 
+def test_batches_of_other_columns_are_refused() -> None:
+    """With an id of another type, the same record would have other noise."""
+    table = _table()
+    stream = sf.Policy.loads(POLICY).fit(table).stream("middle", KEY, table)
+    [whole] = table.combine_chunks().to_batches()
+    text = whole.set_column(0, "id", whole["id"].cast(pa.string()))
+    for wrong in (text, whole.drop_columns(["a"]), whole.append_column("more", whole["a"])):
+        with pytest.raises(SourceError, match="a batch must have the columns of the stream"):
+            list(stream.batches([wrong]))
+    assert [copy.num_rows for copy in stream.batches([whole.slice(0, 0), whole.slice(0, 3)])] == [0, 3]
+
+
 def test_what_arrays_must_do_is_done_by_arrays() -> None:
     """Dates, decimals, values that are refused."""
     table = pa.table(
@@ -143,6 +155,11 @@ def test_what_arrays_must_do_is_done_by_arrays() -> None:
         ({"id": "x"}, "values of its columns' types"),
         ({"c": 1e300}, "values of its columns' types"),
         ({"a": 1e300}, "magnitude at most"),
+        ({"a": 10**400}, "values of its columns' types"),
+        ({"id": 2**64 + 7}, "values of its columns' types"),
+        ({"c": 2**63}, "values of its columns' types"),
+        ({"note": 5}, "values of its columns' types"),
+        ({"c": 1.5}, "values of its columns' types"),
     ],
 )
 def test_bad_records_are_refused(change: dict[str, Any], message: str) -> None:

@@ -9,11 +9,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
-from tests import wards
+from tests import longitudinal, wards
 from tests.conftest import Site
 
 import sfumato as sf
-from sfumato.errors import GrantError, SourceError, VaultError
+from sfumato.errors import GrantError, PolicyError, SourceError, VaultError
 from sfumato.ledger.reader import Query
 from sfumato.vault import known_ids, record_changes
 from sfumato.vault.datasets import variance_ratio
@@ -157,7 +157,8 @@ def test_rows_without_ids_keep_their_numbers(site: Site, tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(
-    ("since", "message"), [(9, "need an earlier one"), (0, "need an earlier one"), (1, "version 2 of ward changes")]
+    ("since", "message"),
+    [(9, "need an earlier one"), (0, "need an earlier one"), (1, "version 2 of ward was an update")],
 )
 def test_rows_since_a_version_that_is_none(vault: sf.Vault, tmp_path: Path, since: int, message: str) -> None:
     vault.update("ward", wards.changed(wards.table(), "age", slice(0, 7), 1.0))
@@ -165,6 +166,27 @@ def test_rows_since_a_version_that_is_none(vault: sf.Vault, tmp_path: Path, sinc
     with pytest.raises(GrantError, match=message):
         vault.release("clinic", "ward", tmp_path / "copy.parquet", since=since)
     vault.release("clinic", "ward", tmp_path / "copy.parquet", since=2)
+
+
+def test_an_update_with_new_rows_first_is_no_append(vault: sf.Vault, tmp_path: Path) -> None:
+    """Rows since a version are found by their position."""
+    vault.update("ward", pa.concat_tables([more(1), wards.table()]))
+    with pytest.raises(GrantError, match="was an update"):
+        vault.release("clinic", "ward", tmp_path / "copy.parquet", since=1)
+
+
+def test_entities_are_appended_to_and_not_traced(site: Site) -> None:
+    table, _ = longitudinal.patients(np.random.default_rng(1), np.full(300, 6))
+    vault = site.create()
+    with pytest.raises(PolicyError, match="records of one entity share some"):
+        vault.add(longitudinal.policy(), table, traced=True)
+    vault.add(longitudinal.policy(), table.slice(0, 1500))
+    assert variance_ratio(vault.append("visits", table.slice(1500)).body) < 1.2
+    vault.recipient("lab")
+    vault.grant("lab", "visits", "partner")
+    path, _ = vault.release("lab", "visits")
+    with pytest.raises(VaultError, match="records of one entity share some"):
+        vault.trace("visits", path)
 
 
 def test_records_that_stay_have_one_draw(vault: sf.Vault, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from sfumato.kernels import Floats, Rows
 from sfumato.models import Model, model_of, of_type
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.models.gaussian_noise import GaussianNoise
+from sfumato.models.pseudonym import Pseudonym
 from sfumato.models.rotation import Rotation
 from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
@@ -111,8 +112,11 @@ class Copy:
         return [name for name in self.column_names if self.copula_model(name)]
 
     def unchanged_model(self, name: str) -> Unchanged | None:
-        """The model of a column that was released unchanged; none if it was perturbed."""
-        return next(iter(of_type([self.model(name)], Unchanged)), None)
+        """The model of a column that was released unchanged, or as pseudonyms; none if it was perturbed."""
+        model = self.model(name)
+        if isinstance(model, Pseudonym):
+            return Unchanged(model.columns, model.role)
+        return model if isinstance(model, Unchanged) else None
 
     def is_identifier(self, name: str) -> bool:
         """Whether a column holds identifiers of records or entities, or pseudonyms of them."""
