@@ -143,7 +143,8 @@ def _recovered(table: pa.Table, copy: pa.Table, patient: Any, name: str) -> floa
     for one in (table, copy):
         values = one[name].to_numpy(zero_copy_only=False)
         means.append(np.bincount(patient[there], values[there]) / np.bincount(patient[there]))
-    return float(np.corrcoef(*means)[0, 1] ** 2)
+    first, second = means
+    return float(np.corrcoef(first, second)[0, 1] ** 2)
 
 
 def test_gaps_and_changes_in_constant_columns_redraw_no_other() -> None:
