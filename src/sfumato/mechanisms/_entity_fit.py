@@ -51,12 +51,18 @@ class EntityMoments(Summary):
 class EntityShape:
     """The two covariances of the noise at time 1, which everybody may know."""
 
-    between: Floats
+    factor: Floats
+    """The factor of the part that rows of an entity share: a row per column, a column per normal."""
     within: Floats
     constant: tuple[bool, ...]
     """Which columns have one value in each entity."""
     rows: float
     """The largest number of rows of an entity, rounded up."""
+
+    @property
+    def between(self) -> Floats:
+        """The covariance of the part that rows of an entity share."""
+        return gram(self.factor)
 
     @classmethod
     def of(cls, summary: EntityMoments, least: Sequence[float]) -> EntityShape:
@@ -84,15 +90,13 @@ class EntityShape:
         within = coarse_covariance(within, moments.rows)
         lacking = _positive(moments.covariance() - between - within)
         between = coarse_covariance(_positive(between + lacking), int(entities.repeated.sum()))
-        between = gram(_factor(between, constant))
-        return cls(between, within, tuple(constant.tolist()), entities.most_rows)
+        return cls(_factor(between, constant), within, tuple(constant.tolist()), entities.most_rows)
 
     def state(self, spread: Sequence[float]) -> dict[str, Any]:
         """What a scheme keeps of it; a column without variance of its own has its spread between entities."""
         sizes = np.diag(self.between) + np.diag(self.within)
-        between = self.between + np.diag(np.where(sizes > 0, 0.0, np.square(spread)))
         return {
-            BETWEEN: _factor(between, np.array(self.constant)).tolist(),
+            BETWEEN: (self.factor + np.diag(np.where(sizes > 0, 0.0, spread))).tolist(),
             WITHIN: _lines(lower_factor(self.within)),
             CONSTANT: list(self.constant),
             ENTITY_ROWS: self.rows,

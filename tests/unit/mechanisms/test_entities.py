@@ -184,6 +184,24 @@ def test_constant_columns_that_depend_on_each_other_have_noise_enough() -> None:
     assert covariance[0][1] == 0  # no column uses the draw of another
 
 
+def test_a_constant_column_that_others_determine_has_noise_of_its_own() -> None:
+    """A baseline that is the entity's effect itself, and a column that never varies."""
+    rng = np.random.default_rng(10)
+    patient = np.repeat(np.arange(600), 5)
+    effect = rng.normal(0, 9, 600)[patient]
+    columns = {"baseline": effect, "now": effect + rng.normal(0, 3, 3000), "same": np.full(3000, 5.0)}
+    text = "".join(f'{name} = "gaussian"\n' for name in columns)
+    policy = sf.Policy.loads(f'dataset = "t"\norder = "keep"\n[levels]\na = 0.5\n[columns]\npatient = "entity"\n{text}')
+    table = pa.table({"patient": patient, **columns})
+    scheme = policy.fit(table)
+    state = scheme.schemes[0].state()
+    assert state["constant"] == [True, False, True]
+    assert state["between"][0][0] ** 2 >= 0.09 * effect.var()
+    copy = scheme.release(table, "a", KEY)
+    assert 590 < len(np.unique(copy["same"].to_numpy())) <= 600
+    assert _recovered(table, copy, patient, "baseline") < 0.56
+
+
 def test_intervals_of_groups_with_many_rows_per_entity_hold() -> None:
     """Wards in which patients have 60 rows, among others with 2: 40 keys, of which 95 % hold; fewer than 32: 1e-4."""
     rng = np.random.default_rng(9)
