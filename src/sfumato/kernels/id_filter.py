@@ -9,6 +9,7 @@ import numpy.typing as npt
 from numba import njit
 
 from sfumato.kernels import Mask, Words
+from sfumato.kernels.hashes import hashes
 
 Bits = npt.NDArray[np.uint8]
 
@@ -32,37 +33,34 @@ def probes(size: int, ids: int) -> int:
     return min(max(round(8 * size / max(ids, 1) * math.log(2)), 1), _MOST_PROBES)
 
 
-@njit(cache=True, nogil=True)
-def _mixed(word: np.uint64) -> np.uint64:  # pragma: no cover - compiled
-    """The finaliser of SplitMix64: ids that are consecutive numbers become hashes."""
-    word = (word ^ (word >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    word = (word ^ (word >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return word ^ (word >> np.uint64(31))
+def insert(bits: Bits, ids: Words, count: int) -> None:
+    """Add ids to a filter, each with so many bits."""
+    first = hashes(ids)
+    _insert(bits, first, hashes(first), count)
+
+
+def may_contain(bits: Bits, ids: Words, count: int) -> Mask:
+    """Which ids may be in a filter; of those that are not, a few."""
+    first = hashes(ids)
+    found: Mask = _may_contain(bits, first, hashes(first), count)
+    return found
 
 
 @njit(cache=True, nogil=True)
-def insert(bits: Bits, ids: Words, count: int) -> None:  # pragma: no cover - compiled
-    """Add ids to a filter."""
+def _insert(bits: Bits, first: Words, step: Words, count: int) -> None:  # pragma: no cover - compiled
     size = np.uint64(8 * len(bits))
-    for i in range(len(ids)):
-        first = _mixed(ids[i])
-        step = _mixed(first + np.uint64(1)) | np.uint64(1)
+    for i in range(len(first)):
         for j in range(count):
-            at = (first + np.uint64(j) * step) % size
+            at = (first[i] + np.uint64(j) * step[i]) % size
             bits[at >> np.uint64(3)] |= np.uint8(1) << np.uint8(at & np.uint64(7))
 
 
 @njit(cache=True, nogil=True)
-def may_contain(bits: Bits, ids: Words, count: int) -> Mask:  # pragma: no cover - compiled
-    """Which ids may be in a filter; false for one that is not in it, but for a few."""
+def _may_contain(bits: Bits, first: Words, step: Words, count: int) -> Mask:  # pragma: no cover - compiled
     size = np.uint64(8 * len(bits))
-    out = np.empty(len(ids), np.bool_)
-    for i in range(len(ids)):
-        first = _mixed(ids[i])
-        step = _mixed(first + np.uint64(1)) | np.uint64(1)
-        found = True
+    out = np.ones(len(first), np.bool_)
+    for i in range(len(first)):
         for j in range(count):
-            at = (first + np.uint64(j) * step) % size
-            found = found and (bits[at >> np.uint64(3)] >> np.uint8(at & np.uint64(7))) & np.uint8(1) == 1
-        out[i] = found
+            at = (first[i] + np.uint64(j) * step[i]) % size
+            out[i] &= (bits[at >> np.uint64(3)] >> np.uint8(at & np.uint64(7))) & np.uint8(1) == 1
     return out

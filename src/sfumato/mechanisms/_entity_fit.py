@@ -23,7 +23,6 @@ _LEAST_WITHIN = 0.05
 """The least variance of the noise within entities, in units of a column's own, where the column varies there at all: it
 hides by how much a number was corrected that hardly ever differs between the rows of an entity."""
 
-
 _LEAST_OWN = 0.1
 """The least variance, in units of its own, of the noise that a constant column shares with no other."""
 

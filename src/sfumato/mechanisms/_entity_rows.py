@@ -110,10 +110,8 @@ class EntityRows(Summary):
 
     @property
     def most_rows(self) -> float:
-        """The largest number of rows of an entity, rounded up to two digits."""
-        most = int(self.rows.max(initial=1))
-        unit = 10 ** max(len(str(most)) - 2, 0)
-        return float(-(-most // unit) * unit)
+        """The largest number of rows of an entity, rounded up to a power of two: it is published, and one person's."""
+        return float(1 << (int(self.rows.max(initial=1)) - 1).bit_length())
 
     @property
     def repeated(self) -> npt.NDArray[np.bool_]:

@@ -20,12 +20,11 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Words, lattice
-from sfumato.kernels.cholesky import gram, largest_variance_ratio, lower_factor
+from sfumato.kernels.cholesky import gram
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
-from sfumato.mechanisms import Scheme
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme, Spec
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -66,18 +65,6 @@ class EntityScheme(GaussianScheme):
             entity_rows=float(self._state[ENTITY_ROWS]),
             entity=self.entity,
         )
-
-    def drift(self, later: Scheme) -> float:
-        """The largest ratio of variances, of rows and of means of an entity's rows."""
-        if not isinstance(later, EntityScheme):
-            return float(np.inf)
-        rows = float(self._state[ENTITY_ROWS])
-        means = largest_variance_ratio(lower_factor(self.of_means(rows)), lower_factor(later.of_means(rows)))
-        return max(super().drift(later), means)
-
-    def of_means(self, rows: float) -> Floats:
-        """The covariance, at time 1, of means over so many rows of one entity."""
-        return gram(self._between) + gram(self._within) / rows
 
     def _streams(self, secret: Key) -> list[Stream]:
         shared = [Stream(secret.derive("entity column", name)) for name in self.columns]

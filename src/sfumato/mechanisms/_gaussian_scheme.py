@@ -270,13 +270,14 @@ class GaussianScheme(Scheme):
         nodes = [self._tree.locate(level).node for level in levels]
         secret = key.derive("gaussian", self.path)
         words, on_lattice = self._read(batch)
-        addresses = Stream(secret).addresses(rows, words)
-        noise = np.empty((len(levels), len(self.columns), len(rows)))
-        for i, name in enumerate(self.columns):
-            path = walk(Stream(secret.derive("column", name)), addresses, ancestry(nodes))
+        streams, addresses = self._streams(secret), self._addresses(secret, batch, rows, words, key)
+        noise = np.empty((len(levels), len(streams), len(rows)))
+        for i, (stream, cells) in enumerate(zip(streams, addresses, strict=True)):
+            path = walk(stream, cells, ancestry(nodes))
             for j, node in enumerate(nodes):
                 noise[j, i] = path[node.slot]
-        return on_lattice * self.step[:, None], np.einsum("ab,jbr->jar", self.factor, noise)
+        factor = self._factor_in_steps * self.step[:, None]
+        return on_lattice * self.step[:, None], np.einsum("ab,jbr->jar", factor, noise)
 
     def records(self, batch: pa.RecordBatch) -> Floats:
         """The numbers as they are, but for clipping, `(column, row)`; 0 where null."""

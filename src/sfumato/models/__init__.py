@@ -93,9 +93,9 @@ class Model(abc.ABC):
     def describe(self, column: str, amount: Amount) -> str:
         """What became of one column, in a few words; `amount` writes a number in the column's unit."""
 
-    @abc.abstractmethod
     def narrowed(self, names: Sequence[str]) -> Self:
         """The model of a copy that shows only these of the columns."""
+        return dataclasses.replace(self, columns=tuple(self.columns[i] for i in self._kept(names)))
 
     def unshuffled(self) -> Self:
         """The model of rows that are in the order of the table."""

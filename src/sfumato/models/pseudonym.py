@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
@@ -37,6 +34,3 @@ class Pseudonym(Model):
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         return "replaced by a pseudonym"
-
-    def narrowed(self, names: Sequence[str]) -> Self:
-        return dataclasses.replace(self, columns=tuple(self.columns[i] for i in self._kept(names)))

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Self
 
 from sfumato.levels import Level
 from sfumato.models import Amount, Limit, Model
@@ -50,6 +47,3 @@ class Unchanged(Model):
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002
         return "unchanged"
-
-    def narrowed(self, names: Sequence[str]) -> Self:
-        return dataclasses.replace(self, columns=tuple(self.columns[i] for i in self._kept(names)))

@@ -110,15 +110,21 @@ class RecordStream:
         missing = [name for name in self._source.names if name not in values]
         if missing:
             raise SourceError(f"a record must have all columns of the table, and {missing[0]!r} is missing; add it")
-        for field in self._source:
-            if types.is_integer(field.type) and isinstance(values[field.name], float):  # else it would be cut off
-                raise SourceError(f"a record must have values of its columns' types, and {field.name!r} is a float")
-        try:
-            batch = pa.RecordBatch.from_pylist([dict(values)], schema=self._source)
-        except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
-            raise SourceError(f"a record must have values of its columns' types: {error}") from None
-        [copy] = self.perturbed(batch).to_pylist()
+        cells = [_cell(values[field.name], field) for field in self._source]
+        [copy] = self.perturbed(pa.RecordBatch.from_arrays(cells, schema=self._source)).to_pylist()
         return dict(copy)
+
+
+def _cell(value: Any, field: pa.Field) -> pa.Array:
+    """A column of one value; an error names the column, and does not show the value."""
+    try:
+        if types.is_integer(field.type) and isinstance(value, float):
+            raise TypeError("a fraction would be cut off")
+        return pa.array([value], field.type)
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        raise SourceError(
+            f"a record must have values of its columns' types, and that of {field.name!r} is no {field.type}"
+        ) from None
 
 
 def require_streamable(layout: TableLayout) -> None:
@@ -172,6 +178,8 @@ class _Single:
                 continue
             if type(value) is not kind or (ends is not None and not ends[0] <= value <= ends[1]):
                 raise Unusual
+            if kind is str and not value.isascii():
+                _text(value)
         record, found = self._identify(values), dict(values)
         for columns, perturb in self._parts:
             found.update(zip(columns, perturb(record, [values[name] for name in columns]), strict=True))
@@ -207,7 +215,10 @@ def _whole(value: Any) -> int:
 def _text(value: Any) -> bytes:
     if type(value) is not str:
         raise Unusual
-    return value.encode()
+    try:
+        return value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair, which no table can hold
+        raise Unusual from None
 
 
 def _python_type(kind: pa.DataType) -> tuple[type[Any] | None, tuple[int, int] | None]:

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Rows, Words
+from sfumato.kernels.hashes import hashes
 
 
 @dataclass(frozen=True)
@@ -64,26 +65,17 @@ def sampled(batches: Iterable[tuple[Words, pa.RecordBatch]], rows: int) -> tuple
 
 def one_in(share: int, rows: int) -> Rows:
     """The indices of about one row in `share`, at least one."""
-    chosen = np.flatnonzero(_hashes(np.arange(rows, dtype=np.uint64) + np.uint64(1 << 40)) % np.uint64(share) == 0)
+    chosen = np.flatnonzero(hashes(np.arange(rows, dtype=np.uint64) + np.uint64(1 << 40)) % np.uint64(share) == 0)
     return chosen if len(chosen) else np.arange(min(rows, 1))
 
 
 def pseudo_random_order(rows: int, seed: int = 0) -> Rows:
     """A fixed pseudo-random permutation of row indices, another one for each seed."""
-    return np.argsort(_hashes(np.arange(rows, dtype=np.uint64) + np.uint64((seed + 1) << 44)), kind="stable")
-
-
-def _hashes(numbers: Words) -> Words:
-    """A hash of each row number (the finaliser of SplitMix64)."""
-    mixed = (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    drawn: Words = mixed ^ (mixed >> np.uint64(31))
-    return drawn
+    return np.argsort(hashes(np.arange(rows, dtype=np.uint64) + np.uint64((seed + 1) << 44)), kind="stable")
 
 
 def _thinned(row_numbers: Words, batch: pa.RecordBatch, share: int) -> tuple[Words, pa.RecordBatch]:
-    chosen = np.flatnonzero(_hashes(row_numbers) % np.uint64(share) == 0)
+    chosen = np.flatnonzero(hashes(row_numbers) % np.uint64(share) == 0)
     if len(chosen) == len(row_numbers):
         return row_numbers, batch
     return row_numbers[chosen], batch.take(pa.array(chosen))

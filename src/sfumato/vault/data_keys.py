@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import sqlalchemy as sa
 from cryptography.exceptions import InvalidTag
@@ -86,19 +86,20 @@ class DataKeys:
         return key, True
 
 
+@dataclass(frozen=True)
 class PinnedDataKeys(DataKeys):
     """The data keys as they are now, each read once: for one command, which checks at its end that they still hold."""
 
-    def __init__(self, keys: DataKeys) -> None:
-        live = keys.live if isinstance(keys, PinnedDataKeys) else keys
-        masters, found = live.master_keys(), dict[str, Key]()
-        super().__init__(live.ledger, lambda: masters)
-        for name, value in {"live": live, "found": found}.items():
-            object.__setattr__(self, name, value)
-
     live: DataKeys
     """The keys as they are at any time."""
-    found: dict[str, Key]
+    found: dict[str, Key] = field(default_factory=dict, repr=False)
+
+    @classmethod
+    def of(cls, keys: DataKeys) -> PinnedDataKeys:
+        """The keys that somebody would find now."""
+        live = keys.live if isinstance(keys, PinnedDataKeys) else keys
+        masters = live.master_keys()
+        return cls(live.ledger, lambda: masters, live)
 
     def find(self, scope: str) -> Key | None:
         """The key of a scope, as it was when it was first asked for."""

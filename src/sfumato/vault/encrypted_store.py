@@ -52,7 +52,7 @@ class EncryptedStore:
 
     def pinned(self) -> EncryptedStore:
         """The same store for one command, which reads each key once; what it writes is checked when it is recorded."""
-        return replace(self, keys=PinnedDataKeys(self.keys))
+        return replace(self, keys=PinnedDataKeys.of(self.keys))
 
     def folder(self, dataset: str) -> str:
         """The folder of a dataset, whose name nobody can read from it."""

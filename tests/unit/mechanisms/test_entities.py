@@ -232,7 +232,7 @@ def test_hidden_entities_are_used_and_not_shown(visits: tuple[pa.Table, Any]) ->
     [noise] = of_type(sf.Manifest.of(copy).models, GaussianNoise)
     assert noise.entity == "patient"
     assert noise.between
-    assert noise.entity_rows == 19
+    assert noise.entity_rows == 32
     audited = AuditInput.of(table, {"partner": copy})
     assert audited.copies[0].public is not None  # an attacker may know which rows belong together
     assert len(audited.one_per_entity().truth) == 2000

@@ -158,7 +158,8 @@ def test_what_arrays_must_do_is_done_by_arrays() -> None:
         ({"a": 10**400}, "values of its columns' types"),
         ({"id": 2**64 + 7}, "values of its columns' types"),
         ({"c": 2**63}, "values of its columns' types"),
-        ({"note": 5}, "values of its columns' types"),
+        ({"note": 5}, "that of 'note' is no string"),
+        ({"note": "\ud800"}, "that of 'note' is no string"),
         ({"c": 1.5}, "values of its columns' types"),
     ],
 )
