@@ -88,6 +88,13 @@ def test_the_audit_finds_noise_that_averages_out(verdict: Verdict, rng: np.rando
             at = faulty.column_names.index(column)
             faulty = faulty.set_column(at, faulty.schema.field(at), numbers[column])
         verdict.reject(_family_p(table, {name: faulty}), f"{name}: noise per row")
+        alarms = soundness(AuditInput.of(table, {name: faulty})).alarms
+        assert {"means over the rows", "differences between rows"} <= {
+            part
+            for alarm in alarms
+            for part in ("means over the rows", "differences between rows")
+            if part in alarm.fault
+        }
 
 
 def _family_p(table: pa.Table, copies: dict[str, pa.Table]) -> float:
