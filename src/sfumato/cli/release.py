@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
-from sfumato.cli.output import as_json_option, print_result, progress, shown
+from sfumato.cli.output import TableName, as_json_option, print_result, progress, shown
 from sfumato.cli.vault_options import open_vault, vault_options
 from sfumato.errors import PolicyError
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("first", metavar="TABLE|RECIPIENT")
 @click.argument("second", metavar="OUT|DATASET")
-@click.option("-o", "--out", type=click.Path(path_type=Path), help="From a vault: the file to write.")
+@click.option("-o", "--out", type=TableName(), help="From a vault: what to write, a file or a URL.")
 @click.option(
     "--level", help="The name of a declared level, or a fidelity between 0 and 1; from a vault, one below the grant."
 )
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def release(
     first: str,
     second: str,
-    out: Path | None,
+    out: Path | str | None,
     level: str | None,
     since: int | None,
     policy_path: Path | None,
@@ -58,9 +58,10 @@ def release(
 ) -> None:
     """Release a copy of a vault's DATASET to a RECIPIENT or, without a vault, of TABLE to OUT at a --level.
 
-    The copy is written as Parquet, CSV, Arrow, ORC, JSON lines, Excel, SPSS or Stata, by the ending of its name. TABLE
-    may be a partitioned table: a folder of files, local or at a URL (s3://...). Then OUT may be a folder too, and an
-    --engine may do the work.
+    The copy is written as Parquet, CSV, Arrow, ORC, JSON lines, Excel, SPSS or Stata, by the ending of its name, here
+    or in an object store (s3://, gs://, az://), to a table in a database (postgresql://...?table=copy), or to one of
+    Delta Lake (a folder NAME.delta). TABLE may be a partitioned table: a folder of files. Then OUT may be a folder
+    too, and an --engine may do the work.
     """
     from sfumato.tables.readers import FORMATS
 
@@ -105,7 +106,7 @@ def _from_vault(
     vault: VaultProtocol,
     recipient: str,
     dataset: str,
-    out: Path | None,
+    out: Path | str | None,
     asked: dict[str, Any],
     as_json: bool,
 ) -> None:
@@ -114,10 +115,12 @@ def _from_vault(
         stage("releasing", rows if vault.release_unit == "rows" else None)
         path, manifest = vault.release(recipient, dataset, out, **asked, progress=advance)
     text = (
-        f"Wrote {path}: {manifest.rows:,} rows of {dataset} ({_versions(manifest)}) for {recipient} at fidelity "
+        f"Wrote {shown(path)}: {manifest.rows:,} rows of {dataset} ({_versions(manifest)}) for {recipient} at fidelity "
         f"{manifest.fidelity:.10g}{f' ({manifest.level})' if manifest.level else ''}, signed and recorded."
     )
-    print_result({"path": str(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato check {path}")
+    print_result(
+        {"path": shown(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato check {shown(path)}"
+    )
 
 
 def _versions(manifest: Manifest) -> str:
@@ -137,7 +140,7 @@ def _of_table(
     engine: Engine,
     as_json: bool,
 ) -> None:
-    from sfumato.release.files import check_target
+    from sfumato.release.outputs import check_output
 
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting")
@@ -145,7 +148,7 @@ def _of_table(
             source = _stated_policy(policy_path, scheme_path).source(table)
             _check_engine(source, out, engine)
             if not _to_folder(source, out):
-                check_target(source, out)
+                check_output(source, out)
             scheme, fresh = _scheme(source, policy_path, scheme_path, engine, advance)
             stage("perturbing", source.rows)
             manifest = _written(scheme, source, out, level, secret, engine, advance)
@@ -177,9 +180,10 @@ def _check_engine(source: Source, out: str, engine: Engine) -> None:
 
 
 def _to_folder(source: Source, out: str) -> bool:
+    from sfumato.tables.lake import is_delta_name
     from sfumato.tables.readers import FORMATS
 
-    return bool(source.parts) and Path(out).suffix.lower() not in FORMATS
+    return bool(source.parts) and Path(out).suffix.lower() not in FORMATS and not is_delta_name(out)
 
 
 def _written(

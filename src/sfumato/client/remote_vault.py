@@ -219,8 +219,8 @@ class RemoteVault:
         progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
         """Download the copy that a recipient was granted; `progress` counts bytes."""
-        if out is None:
-            raise ServiceError("a release from a service needs an output file; name one (--out)")
+        if out is None or is_remote(out):
+            raise ServiceError("a release from a service needs an output file on this machine; name one (--out)")
         if since is not None:
             raise ServiceError("a service releases whole copies; use the vault itself for the rows since a version")
         query = {**_level(level), "recipient": recipient}

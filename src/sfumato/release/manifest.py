@@ -12,7 +12,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.ipc
@@ -25,8 +25,10 @@ from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
 from sfumato.serialization import check_types
 from sfumato.tables import content_digest
+from sfumato.tables.atomic import read_text
 from sfumato.tables.database import is_database, read_manifest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
+from sfumato.tables.lake import committed_note, is_lake
 from sfumato.tables.partitioned import Part
 from sfumato.tables.readers import format_of
 from sfumato.tables.row_order import KEEP
@@ -97,7 +99,9 @@ class Manifest:
         if is_database(copy):
             return cls._of_database(copy)
         if isinstance(copy, str | Path):
-            return cls._of_folder(str(copy)) if is_folder(copy) else cls._of_file(Path(copy))
+            if is_lake(copy):
+                return cls._of_lake(str(copy))
+            return cls._of_folder(str(copy)) if is_folder(copy) else cls._of_file(copy)
         schema = getattr(copy, "schema", copy)
         found = (getattr(schema, "metadata", None) or {}).get(METADATA)
         if found is None:
@@ -117,6 +121,15 @@ class Manifest:
         return cls.loads(found)
 
     @classmethod
+    def _of_lake(cls, uri: str) -> Manifest:
+        found = committed_note(uri)
+        if found is None:
+            raise ManifestError(
+                f"a copy in a table of Delta Lake must have its manifest in its commit, and {uri} has none; ask for it"
+            )
+        return cls.loads(found)
+
+    @classmethod
     def _of_folder(cls, uri: str) -> Manifest:
         if not is_file(join(uri, FOLDER)):
             raise ManifestError(
@@ -127,18 +140,19 @@ class Manifest:
             return cls.loads(file.read())
 
     @classmethod
-    def _of_file(cls, path: Path) -> Manifest:
-        if not path.is_file() or format_of(path) in ("parquet", "arrow"):  # other formats have no room for it
-            schema = Source.of(path).schema
+    def _of_file(cls, uri: str | Path) -> Manifest:
+        if not is_file(uri) or format_of(uri) in ("parquet", "arrow"):  # other formats have no room for it
+            schema = Source.of(uri).schema
             if METADATA in (schema.metadata or {}):
                 return cls.of(schema)
-        try:
-            return cls.loads(sidecar(path).read_bytes())
-        except OSError:
+        beside = sidecar(str(uri))
+        found = read_text(beside)
+        if found is None:
             raise ManifestError(
-                f"{path} must carry its manifest inside or beside it, and {sidecar(path).name} is not there; ask for "
+                f"{uri} must carry its manifest inside or beside it, and {Path(beside).name} is not there; ask for "
                 "the copy again"
-            ) from None
+            )
+        return cls.loads(found)
 
     @classmethod
     def loads(cls, text: str | bytes) -> Manifest:
@@ -231,9 +245,12 @@ def digested(source: Source, columns: list[str] | None = None) -> tuple[int, lis
     return rows, digests
 
 
-def sidecar(path: Path) -> Path:
-    """The path of the manifest beside a copy."""
-    return path.with_name(path.name + ".manifest.json")
+_Name = TypeVar("_Name", str, Path)
+
+
+def sidecar(path: _Name) -> _Name:
+    """The path or the URL of the manifest beside a copy."""
+    return type(path)(f"{path}.manifest.json")
 
 
 def attach(table: pa.Table, manifest: Manifest) -> pa.Table:

@@ -61,6 +61,13 @@ class DatabaseTable:
         """The name for SQL: each part of `schema.table` in quotes."""
         return ".".join('"' + part.replace('"', '""') + '"' for part in self.name.split("."))
 
+    def exists(self) -> bool:
+        """Whether there is such a table."""
+        with contextlib.suppress(SourceError), self.cursor() as cursor:
+            cursor.execute(f"SELECT * FROM {self.quoted} WHERE 1 = 0")  # noqa: S608 - the name is quoted
+            return True
+        return False
+
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
         """A cursor in a transaction, which is committed at the end and undone after an error."""

@@ -2,24 +2,30 @@
 
 A folder with `_delta_log` is a table of Delta Lake, one with `metadata/*.metadata.json` a table of Iceberg; a version
 is named as in `folder?version=3`. What such a table removed stays in its files, so that these must not be read as a
-folder.
+folder. A table of Delta Lake can be written: a folder whose name ends in `.delta`, or one that is such a table already.
 """
 
 from __future__ import annotations
 
+import contextlib
+import json
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import SourceError, install_hint
+from sfumato.errors import SfumatoError, SourceError, install_hint
 from sfumato.tables.filesystem import is_folder, join, list_files
 from sfumato.tables.formats import TableReader
 from sfumato.tables.formats.columnar import without_views
 
 _VERSION = re.compile(r"(?P<folder>.+)\?version=(?P<version>\d+)")
+_NOTE = "sfumato.manifest"
+"""The key of the manifest of a copy, in the commit that made its version."""
+
 _METADATA = re.compile(r"(?P<number>\d+)-.*\.metadata\.json|v(?P<old>\d+)\.metadata\.json")
 
 
@@ -31,18 +37,61 @@ def is_lake(table: Any) -> bool:
     return is_folder(folder) and (is_folder(join(folder, "_delta_log")) or bool(_metadata_files(folder)))
 
 
+def is_delta_name(output: str | Path) -> bool:
+    """Whether an output is a table of Delta Lake: by its name, or since there is one."""
+    name = str(output).rstrip("/")
+    return name.endswith(".delta") or is_folder(join(name, "_delta_log"))
+
+
+def commit_file(folder: str, name: str, size: int, rows: int, schema: pa.Schema, note: str) -> None:
+    """Let a Parquet file in the folder be the whole of the table's next version, with a note in its commit."""
+    with _errors(folder, "written"):
+        from deltalake import CommitProperties, DeltaTable, Schema  # noqa: PLC0415 - an extra
+        from deltalake.transaction import AddAction, create_table_with_add_actions  # noqa: PLC0415
+
+        stats = json.dumps({"numRecords": rows})
+        added = [AddAction(name, size, {}, int(time.time() * 1000), data_change=True, stats=stats)]
+        stored, about = Schema.from_arrow(schema), CommitProperties(custom_metadata={_NOTE: note})
+        if is_folder(join(folder, "_delta_log")):
+            table = DeltaTable(folder)
+            table.create_write_transaction(added, "overwrite", stored, [], commit_properties=about)
+        else:
+            create_table_with_add_actions(folder, stored, added, "error", [], commit_properties=about)
+
+
+def committed_note(table: str | Path) -> str | None:
+    """The manifest in the commit that made the version of a table of Delta Lake that is asked for."""
+    folder, version = _parts(table)
+    if not is_folder(join(folder, "_delta_log")):
+        return None
+    with _errors(folder, "read"):
+        from deltalake import DeltaTable  # noqa: PLC0415 - an extra
+
+        opened = DeltaTable(folder)  # the history of an earlier version would be that of this one, misnumbered
+        asked = opened.version() if version is None else version
+        commits = [one for one in opened.history() if one["version"] == asked]
+        return str(commits[0][_NOTE]) if commits and _NOTE in commits[0] else None
+
+
 def read_lake(table: str | Path) -> TableReader:
     """The table at the version that it has now, or at the one that its address names."""
     folder, version = _parts(table)
-    try:
+    with _errors(folder, "read"):
         return _delta(folder, version) if is_folder(join(folder, "_delta_log")) else _iceberg(folder, version)
+
+
+@contextlib.contextmanager
+def _errors(folder: str, done: str) -> Iterator[None]:
+    """Says in a sentence what the libraries raise, which have errors of many types."""
+    try:
+        yield
     except ImportError as error:
         raise SourceError(f"tables of lakes need {error.name}; {install_hint('lakes')}") from None
-    except SourceError:
+    except SfumatoError:
         raise
-    except Exception as error:  # the libraries have errors of many types
+    except Exception as error:
         first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise SourceError(f"the table in {folder} could not be read: {first}") from None
+        raise SourceError(f"the table in {folder} could not be {done}: {first}") from None
 
 
 def _parts(table: str | Path) -> tuple[str, int | None]:

@@ -122,9 +122,20 @@ def with_types(reader: TableReader, schema: pa.Schema | None) -> TableReader:
 
     def batches(names: list[str]) -> Iterable[pa.RecordBatch]:
         wanted = pa.schema([field for name in names for field in fields if field.name == name])
-        return (batch.cast(wanted) for batch in reader.batches(names))
+        return (_cast(batch, wanted) for batch in reader.batches(names))
 
     return TableReader(pa.schema(fields), reader.rows, batches)
+
+
+def _cast(batch: pa.RecordBatch, wanted: pa.Schema) -> pa.RecordBatch:
+    """Rows with other types; a time of a zone that was kept as text is written in UTC, without saying so."""
+    columns = []
+    for field in wanted:
+        column = batch.column(field.name)
+        if types.is_string(column.type) and types.is_timestamp(field.type) and field.type.tz:
+            column = column.cast(pa.timestamp(field.type.unit)).cast(pa.timestamp(field.type.unit, "UTC"))
+        columns.append(column.cast(field.type))
+    return pa.RecordBatch.from_arrays(columns, schema=wanted)
 
 
 def brief(error: Exception) -> str:

@@ -8,6 +8,8 @@ from pathlib import Path
 from sfumato.errors import SfumatoError, VaultError
 from sfumato.ledger.database import FILE, Database, is_url
 from sfumato.release.manifest import Manifest
+from sfumato.tables.database import DatabaseTable, is_database, without_password
+from sfumato.tables.filesystem import is_file, is_folder
 
 
 def prepare_location(location: str | Path, store: str | None) -> str:
@@ -47,17 +49,17 @@ def default_copy_path(outbox: Path | None, dataset: str, recipient: str, version
     return folder / f"{recipient}.v{version}.parquet"
 
 
-def check_replaceable(path: Path, dataset: str, recipient: str) -> None:
-    """Raise `VaultError` for an existing file that is not an earlier copy for the same recipient."""
-    if not path.exists():
+def check_replaceable(out: str | Path, dataset: str, recipient: str) -> None:
+    """Raise `VaultError` for an existing file or table that is not an earlier copy for the same recipient."""
+    if not (DatabaseTable.of(str(out)).exists() if is_database(out) else is_file(out) or is_folder(out)):
         return
     try:
-        before = Manifest.of(path)
+        before = Manifest.of(out)
         same = (before.dataset, before.recipient) == (dataset, recipient)
     except SfumatoError:
         same = False
     if not same:
         raise VaultError(
-            f"a release overwrites only an earlier copy of {dataset} for {recipient}, and {path} is another file; "
-            "choose another name, or delete it"
+            f"a release overwrites only an earlier copy of {dataset} for {recipient}, and "
+            f"{without_password(str(out))} is something else; choose another name, or delete it"
         )

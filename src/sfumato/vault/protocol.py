@@ -167,8 +167,8 @@ class VaultProtocol(Protocol):
         since: int | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
-    ) -> tuple[Path, Manifest]:
-        """Write the copy that a recipient was granted, and record the release."""
+    ) -> tuple[Any, Manifest]:
+        """Write the copy that a recipient was granted, record the release, and return its path or URL."""
 
     def audit(
         self,

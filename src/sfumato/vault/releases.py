@@ -18,9 +18,9 @@ from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.release import gate
 from sfumato.release.certificate import signed
-from sfumato.release.files import check_target, write_copy
 from sfumato.release.gate import Clearance, Issuer, accepted_risks
 from sfumato.release.manifest import Manifest
+from sfumato.release.outputs import check_output, write_copy
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.source import Source
 from sfumato.vault.approvals import require_approval
@@ -262,14 +262,14 @@ class RepeatIssuer(VaultIssuer):
 def release(
     request: CopyRequest,
     ledger: Ledger,
-    out: Path,
+    out: str | Path,
     now: Callable[[], datetime],
     progress: Callable[[int], None] | None,
     threads: int | None,
 ) -> Manifest:
     """Make a copy, record it, and let it appear."""
     with request.source() as source:
-        check_target(source, out)
+        check_output(source, out)
         cleared = request.clear(source, FileIssuer(ledger, request, now))
         return write_copy(cleared, out, threads=threads, progress=progress)
 

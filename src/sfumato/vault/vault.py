@@ -13,6 +13,7 @@ from sfumato.ledger.reader import Query
 from sfumato.levels import Level
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
+from sfumato.tables.filesystem import is_remote
 from sfumato.tables.view import View
 from sfumato.vault import tokens
 from sfumato.vault.approvals import decide
@@ -195,11 +196,13 @@ class Vault(VaultLifecycle):
         since: int | None = None,
         threads: int | None = None,
         progress: Progress | None = None,
-    ) -> tuple[Path, Manifest]:
-        """Write the copy that a recipient was granted; the release is recorded before the file appears.
+    ) -> tuple[Any, Manifest]:
+        """Write the copy that a recipient was granted; the release is recorded before the copy appears.
 
         Args:
-            out: the file to write (in the format of its suffix); by default one in the vault's folder.
+            out: the file to write (in the format of its suffix), or the URL of one in an object store or of a table in
+                a database, or a table of Delta Lake (a folder, `NAME.delta`); by default a file in the vault's
+                folder.
             level: a lower level than that of the grant; it needs `out`.
             since: an earlier version: the copy then has the rows alone that later ones appended, as the copy of all
                 rows has them; it needs `out`.
@@ -211,9 +214,10 @@ class Vault(VaultLifecycle):
             now = Dataset.of(require(reading, "dataset", dataset), self.store)
             request = CopyRequest.of(reading, now, recipient, keys, self.now(), level, since)
         outbox = self.outbox if level is None and since is None else None
-        path = Path(out) if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
-        check_replaceable(path, dataset, recipient)
-        return path, release(request, self.ledger, path, self.now, progress, threads)
+        output = out if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
+        output = output if is_remote(output) else Path(output)
+        check_replaceable(output, dataset, recipient)
+        return output, release(request, self.ledger, output, self.now, progress, threads)
 
     def log(self, query: Query = Query(last=20)) -> list[Entry]:  # noqa: B008 - frozen
         """The ledger entries that a query selects, in order; by default the last 20."""

@@ -1,0 +1,100 @@
+"""Where copies are written: a file, here or in an object store, a table in a database, or a table of Delta Lake.
+
+Wherever it is, a copy appears whole or not at all, with its manifest.
+"""
+
+from __future__ import annotations
+
+import secrets
+from pathlib import Path
+
+from sfumato.errors import ReleaseError
+from sfumato.release.copying import CopyStream, Progress
+from sfumato.release.encoders import check_written
+from sfumato.release.encoders.database import DatabaseCopy
+from sfumato.release.encoders.delta import DeltaFile
+from sfumato.release.gate import Clearance
+from sfumato.release.manifest import Manifest, sidecar
+from sfumato.tables.atomic import atomic_path, atomic_upload, remove, upload_text, write_text
+from sfumato.tables.database import DatabaseTable, is_database, read_manifest
+from sfumato.tables.filesystem import is_remote, join
+from sfumato.tables.lake import commit_file, is_delta_name
+from sfumato.tables.readers import format_of
+from sfumato.tables.source import Source
+
+
+def check_output(source: Source, output: str | Path) -> None:
+    """Refuse an output that cannot be written, or that is the source itself."""
+    if is_database(output):
+        if DatabaseTable.of(str(output)).exists() and read_manifest(str(output)) is None:
+            raise ReleaseError(
+                "a copy replaces only a copy, and the table in the database is none; choose another name"
+            )
+        return
+    if source.uri and str(output).rstrip("/") == source.uri.rstrip("/"):
+        raise ReleaseError(f"a copy must not replace its source {source.uri}; choose another name")
+    if is_delta_name(output):
+        return
+    check_written(format_of(output))
+    if is_remote(output):
+        if format_of(output) == "arrow":
+            raise ReleaseError("an Arrow file is not written in one go, as an object store needs it; choose Parquet")
+        return
+    path = Path(output)
+    if not path.parent.is_dir() or path.is_dir():
+        raise ReleaseError(f"{path} must name a file in a folder that exists; make the folder, or choose another name")
+    if source.path is not None and path.exists() and path.samefile(source.path):
+        raise ReleaseError(f"a copy must not replace its source {source.path}; choose another name")
+
+
+def write_copy(
+    clearance: Clearance[Source], output: str | Path, *, threads: int | None = None, progress: Progress | None = None
+) -> Manifest:
+    """Write a cleared copy, and its manifest inside or beside it."""
+    if is_database(output):
+        return _write_to_database(clearance, str(output), threads, progress)
+    if is_delta_name(output):
+        return _write_to_delta(clearance, str(output), threads, progress)
+    stream = CopyStream(clearance, format_of(output), threads=threads, progress=progress)
+    if is_remote(output):
+        with atomic_upload(str(output)) as file:
+            file.writelines(stream)
+            upload_text(sidecar(str(output)), stream.manifest.dumps() + "\n")
+        return stream.manifest
+    with atomic_path(Path(output)) as part:
+        manifest = stream.write(part)
+        write_text(sidecar(Path(output)), manifest.dumps() + "\n")  # first, so that a copy never lacks it
+    return manifest
+
+
+def _write_to_database(
+    clearance: Clearance[Source], uri: str, threads: int | None, progress: Progress | None
+) -> Manifest:
+    """Write a cleared copy to a table, which appears with its manifest when all is written."""
+    address = DatabaseTable.of(uri)
+    with address.cursor() as cursor:
+        stream = CopyStream(
+            clearance, lambda schema: DatabaseCopy(schema, address, cursor), threads=threads, progress=progress
+        )
+        for _ in stream:
+            pass
+    return stream.manifest
+
+
+def _write_to_delta(
+    clearance: Clearance[Source], folder: str, threads: int | None, progress: Progress | None
+) -> Manifest:
+    """Write a cleared copy as the next version of a table of Delta Lake, whose commit has the manifest."""
+    stream = CopyStream(clearance, DeltaFile, threads=threads, progress=progress)
+    name = f"part-{secrets.token_hex(16)}.parquet"
+    size = 0
+    with atomic_upload(join(folder, name)) as file:
+        for chunk in stream:
+            size += file.write(chunk)
+    manifest, schema = stream.manifest, clearance.layout.schema(clearance.table.schema)
+    try:
+        commit_file(folder, name, size, manifest.rows, DeltaFile.stored(schema), manifest.dumps())
+    except BaseException:
+        remove([join(folder, name)])
+        raise
+    return manifest
