@@ -12,7 +12,7 @@ import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
 from sfumato.cli.forecast import of_coalition, of_dataset, print_forecast, short
-from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
 from sfumato.cli.partitioned import attack_partitioned
 from sfumato.cli.vault_options import vault_options
 from sfumato.errors import AttackError
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 class _Background:
     """The options about the background knowledge of the attacker, and about the original that it is scored with."""
 
-    truth: Path | None
+    truth: Path | str | None
     perfect: bool
     samples: int | None
-    sample: Path | None
+    sample: Path | str | None
     known: float | None
     arrange: tuple[Path, Path] | None
 
@@ -43,7 +43,7 @@ class _Background:
         if self.truth is None and (self.perfect or self.known is not None):
             raise click.UsageError("--perfect and --known need the original; name it with --truth")
 
-    def original(self, copies: Sequence[Path]) -> Any:
+    def original(self, copies: Sequence[Path | str]) -> Any:
         """The original in the row order of the copies; None without --truth."""
         if self.truth is None:
             return None
@@ -55,12 +55,12 @@ class _Background:
 
 @click.command()
 @click.argument("name", required=False)
-@click.argument("copies", nargs=-1, type=click.Path(path_type=Path))
+@click.argument("copies", nargs=-1, type=TableName())
 @click.option("--list", "listed", is_flag=True, help="List all attacks.")
-@click.option("--truth", type=click.Path(path_type=Path), help="The original, to score the attack with.")
+@click.option("--truth", type=TableName(), help="The original, to score the attack with.")
 @click.option("--perfect", is_flag=True, help="The attacker knows the mean and covariance of the original exactly.")
 @click.option("--samples", type=click.IntRange(2), help="The number of records that it estimates statistics from.")
-@click.option("--sample", type=click.Path(path_type=Path), help="It has these other records of the same population.")
+@click.option("--sample", type=TableName(), help="It has these other records of the same population.")
 @click.option(
     "--known",
     type=click.FloatRange(0, min_open=True),
@@ -93,12 +93,12 @@ class _Background:
 @as_json_option
 def attack(
     name: str | None,
-    copies: tuple[Path, ...],
+    copies: tuple[Path | str, ...],
     listed: bool,
-    truth: Path | None,
+    truth: Path | str | None,
     perfect: bool,
     samples: int | None,
-    sample: Path | None,
+    sample: Path | str | None,
     known: float | None,
     arrange: tuple[Path, Path] | None,
     options: tuple[str, ...],
@@ -125,7 +125,7 @@ def attack(
         _list(as_json)
         return
     if predict:
-        files = [Path(name), *copies] if name else list(copies)
+        files = [TableName().convert(name, None, None), *copies] if name else list(copies)
         forecast = of_dataset(dataset, levels, location, key_path) if dataset else of_coalition(files, levels, domain)
         print_forecast(forecast, as_json)
         return
@@ -134,14 +134,21 @@ def attack(
     background = _Background(truth, perfect, samples, sample, known, arrange)
     background.check()
     parameters = _parsed(options)
-    if any(copy.is_dir() for copy in copies) or not engine_choice.is_local:
+    if any(map(_is_partitioned, copies)) or not engine_choice.is_local:
         usable = truth if background.has_only_truth and output is None else None
         attack_partitioned(name, copies, usable, parameters, engine_choice, as_json)
         return
     _attack(name, copies, background, parameters, epsilon, output, as_json)
 
 
-def _refuse_shuffled(copies: Sequence[Path]) -> None:
+def _is_partitioned(copy: Path | str) -> bool:
+    from sfumato.tables.filesystem import is_folder
+    from sfumato.tables.lake import is_lake
+
+    return not is_lake(copy) and is_folder(copy)
+
+
+def _refuse_shuffled(copies: Sequence[Path | str]) -> None:
     """Refuse copies in a secret row order before the attack, since its estimate could not be scored."""
     import pyarrow as pa
 
@@ -153,7 +160,7 @@ def _refuse_shuffled(copies: Sequence[Path]) -> None:
     require_aligned(pa.table({}), in_secret_order=secret)
 
 
-def _arranged(truth: Path, copies: Sequence[Path], key: Path, policy_path: Path) -> Any:
+def _arranged(truth: Path | str, copies: Sequence[Path | str], key: Path, policy_path: Path) -> Any:
     """The original in the secret row order of the copies."""
     from sfumato.audit.alignment import in_secret_order
     from sfumato.keys.key import Key
@@ -173,7 +180,7 @@ def _arranged(truth: Path, copies: Sequence[Path], key: Path, policy_path: Path)
 
 def _attack(
     name: str,
-    copies: Sequence[Path],
+    copies: Sequence[Path | str],
     background: _Background,
     parameters: dict[str, Any],
     epsilon: float,
@@ -204,7 +211,7 @@ def _attack(
     print_result(data, as_json, text, "sfumato audit, which runs all attacks")
 
 
-def _knowledge(background: _Background, copies: Sequence[Path], truth: Any) -> dict[str, Any]:
+def _knowledge(background: _Background, copies: Sequence[Path | str], truth: Any) -> dict[str, Any]:
     """The background knowledge as arguments of `sfumato.audit.attack.attack`."""
     from sfumato.audit.attack import choose_known_records
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import as_json_option, check_new_file, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown
 from sfumato.cli.vault_options import is_service, open_vault, vault_options
 from sfumato.pages.svg import figure_class
 
@@ -102,10 +102,10 @@ def verify(contains: str | None, quick: bool, location: str, key_path: Path | No
 
 @click.command()
 @click.argument("dataset")
-@click.argument("leaked", type=click.Path(path_type=Path))
+@click.argument("leaked", type=TableName())
 @vault_options
 @as_json_option
-def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_json: bool) -> None:
+def trace(dataset: str, leaked: Path | str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Find the recipients whose copy of a DATASET a LEAKED file is, or was made from."""
     from sfumato.vault.messages import trace_text
 
@@ -113,13 +113,13 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
     with progress(quiet=as_json, unit="copies") as (stage, advance):
         stage("comparing")
         found = vault.trace(dataset, leaked, progress=advance)
-    print_result(found.as_json(), as_json, trace_text(found, str(leaked)), f"sfumato log --dataset {dataset}")
+    print_result(found.as_json(), as_json, trace_text(found, shown(leaked)), f"sfumato log --dataset {dataset}")
 
 
 @click.command()
 @click.argument("subjects", nargs=-1, required=True, metavar="DATASET | COPY...")
 @click.option("--colluders", help="The recipients who combine their copies, separated by commas; by default all.")
-@click.option("--original", type=click.Path(path_type=Path), help="Audit files: the table of which they are copies.")
+@click.option("--original", type=TableName(), help="Audit files: the table of which they are copies.")
 @click.option("--attack", "attacks", multiple=True, help="Run only this attack; may be repeated. By default all.")
 @click.option(
     "--rows",
@@ -133,9 +133,7 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
 )
 @click.option("--map", "risk_utility", is_flag=True, help="Map what each level would risk and preserve, in the report.")
 @click.option("--quasi", help="Columns that a public table about the same persons has, separated by commas.")
-@click.option(
-    "--public", type=click.Path(path_type=Path), help="The public table itself: its columns are the quasi-identifiers."
-)
+@click.option("--public", type=TableName(), help="The public table itself: its columns are the quasi-identifiers.")
 @click.option(
     "--report",
     type=click.Path(path_type=Path),
@@ -149,13 +147,13 @@ def trace(dataset: str, leaked: Path, location: str, key_path: Path | None, as_j
 def audit(
     subjects: tuple[str, ...],
     colluders: str | None,
-    original: Path | None,
+    original: Path | str | None,
     attacks: tuple[str, ...],
     rows: int,
     without: tuple[str, ...],
     risk_utility: bool,
     quasi: str | None,
-    public: Path | None,
+    public: Path | str | None,
     report: Path | None,
     output: Path | None,
     location: str,
@@ -218,7 +216,7 @@ def _check_outputs(
     report: Path | None,
     output: Path | None,
     subjects: tuple[str, ...],
-    original: Path | None,
+    original: Path | str | None,
     location: str,
     *,
     risk_utility: bool,
@@ -236,7 +234,7 @@ def _check_outputs(
         figure_class()
 
 
-def _check_report(report: Path, subjects: tuple[str, ...], original: Path | None, location: str) -> None:
+def _check_report(report: Path, subjects: tuple[str, ...], original: Path | str | None, location: str) -> None:
     """Refuse a sign-off pack that cannot be made, before any work is done."""
     from sfumato.vault.sign_off import check_format, check_suffix
 
@@ -278,7 +276,7 @@ def approve(
 
 
 def _shared_columns(
-    public: Path, original: Path | None, subject: str, location: str, key_path: Path | None
+    public: Path | str, original: Path | str | None, subject: str, location: str, key_path: Path | None
 ) -> tuple[str, ...]:
     """The columns of a public table that copies of the audited table have too."""
     from sfumato.tables.source import Source
@@ -303,7 +301,9 @@ def _names(listed: str | None, option: str) -> list[str] | None:
     return names
 
 
-def _audit_files(original: Path, copies: tuple[str, ...], chosen: _Chosen, stage: Callable[[str], None]) -> AuditReport:
+def _audit_files(
+    original: Path | str, copies: tuple[str, ...], chosen: _Chosen, stage: Callable[[str], None]
+) -> AuditReport:
     from sfumato.audit.file_audit import audit_files
     from sfumato.vault.audits import ReportedAudit
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown
+from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown, table_stem
 from sfumato.cli.vault_options import connect_service
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as
 
 
 @click.command()
-@click.argument("table", type=click.Path(path_type=Path))
+@click.argument("table", type=TableName())
 @click.option(
     "--noise",
     "noises",
@@ -66,7 +66,7 @@ def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as
 @click.option("--dataset", help="A name for the dataset; by default that of the file.")
 @as_json_option
 def declare(
-    table: Path,
+    table: Path | str,
     noises: tuple[str, ...],
     covariance: Path | None,
     rotation: str | None,
@@ -79,9 +79,8 @@ def declare(
     Attacks, mining and audits then take it for a copy: `sfumato attack`, `sfumato mine`, and `sfumato audit
     --original`, which tests whether the noise is what was stated. Columns without noise are taken as unchanged.
     """
-    from sfumato.release.manifest import sidecar
+    from sfumato.release.outputs import write_beside
     from sfumato.release.stated_noise import StatedNoise, StatedRotation, read_covariance, stated_manifest
-    from sfumato.tables.atomic import write_text
 
     if not noises and covariance is None and rotation is None:
         raise click.UsageError("state some noise, as in --noise income=gaussian:sd=3, a --covariance or a --rotation")
@@ -89,17 +88,17 @@ def declare(
     matrix = None if covariance is None else read_covariance(covariance)
     mapped = None if rotation is None else StatedRotation.parse(rotation)
     manifest = stated_manifest(
-        table, stated, covariance=matrix, rotation=mapped, ids=ids, dataset=dataset or table.stem
+        table, stated, covariance=matrix, rotation=mapped, ids=ids, dataset=dataset or table_stem(table)
     )
-    write_text(sidecar(table), manifest.dumps())
-    text = "\n".join([f"Wrote {sidecar(table)}.", "", *_description(manifest)])
+    where = write_beside(table, manifest)
+    text = "\n".join([f"Wrote {where}.", "", *_description(manifest)])
     attack = "llse" if mapped is None else "known-input"
-    print_result(json.loads(manifest.dumps()), as_json, text, f"sfumato attack {attack} {table}")
+    print_result(json.loads(manifest.dumps()), as_json, text, f"sfumato attack {attack} {shown(table)}")
 
 
 @click.command()
-@click.argument("table", type=click.Path(path_type=Path))
-@click.argument("earlier", type=click.Path(path_type=Path))
+@click.argument("table", type=TableName())
+@click.argument("earlier", type=TableName())
 @click.option("-o", "--output", type=click.Path(path_type=Path), required=True, help="Write the policy here.")
 @click.option("--joined", type=click.Path(path_type=Path), required=True, help="Write the table to release from here.")
 @click.option("--id", "ids", multiple=True, help="A column that identifies records; may be repeated.")
@@ -107,8 +106,8 @@ def declare(
 @click.option("--dataset", help="A name for the dataset; by default that of the file.")
 @as_json_option
 def adopt(
-    table: Path,
-    earlier: Path,
+    table: Path | str,
+    earlier: Path | str,
     output: Path,
     joined: Path,
     ids: tuple[str, ...],
@@ -133,7 +132,7 @@ def adopt(
     sizes = {one.column: one.value for one in stated if one.column and one.kind == "gaussian"}
     if len(sizes) < len(stated):
         raise click.UsageError("earlier copies are adopted where they have normal noise: --noise income=gaussian:sd=3")
-    made = adopt(table, earlier, by=ids, sizes=sizes, dataset=dataset or table.stem)
+    made = adopt(table, earlier, by=ids, sizes=sizes, dataset=dataset or table_stem(table))
     with atomic_path(joined) as path:
         pq.write_table(made.table, path)
     write_text(output, made.policy.dumps())

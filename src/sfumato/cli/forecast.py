@@ -33,7 +33,7 @@ def of_dataset(name: str, levels: Sequence[str], location: str, key_path: Path |
     return of_models([dataset.scheme.models(dataset.schema, level) for level in chosen])
 
 
-def of_coalition(files: Sequence[Path], levels: Sequence[str], domain: int) -> Forecast:
+def of_coalition(files: Sequence[Path | str], levels: Sequence[str], domain: int) -> Forecast:
     """The disclosure risk of a coalition that holds these copies, or copies at these levels."""
     from sfumato.audit.forecast import of_copies, of_levels
     from sfumato.levels import Level

@@ -14,8 +14,8 @@ from sfumato.cli.output import print_result, progress
 
 def attack_partitioned(
     name: str,
-    copies: Sequence[Path],
-    truth: Path | None,
+    copies: Sequence[Path | str],
+    truth: Path | str | None,
     options: dict[str, Any],
     engine_choice: EngineChoice,
     as_json: bool,

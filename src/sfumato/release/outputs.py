@@ -16,7 +16,7 @@ from sfumato.release.encoders.delta import DeltaFile
 from sfumato.release.gate import Clearance
 from sfumato.release.manifest import Manifest, sidecar
 from sfumato.tables.atomic import atomic_path, atomic_upload, remove, upload_text, write_text
-from sfumato.tables.database import DatabaseTable, is_database, read_manifest
+from sfumato.tables.database import MANIFESTS, DatabaseTable, is_database, read_manifest, write_manifest
 from sfumato.tables.filesystem import is_remote, join
 from sfumato.tables.lake import commit_file, is_delta_name
 from sfumato.tables.readers import format_of
@@ -65,6 +65,17 @@ def write_copy(
         manifest = stream.write(part)
         write_text(sidecar(Path(output)), manifest.dumps() + "\n")  # first, so that a copy never lacks it
     return manifest
+
+
+def write_beside(table: str | Path, manifest: Manifest) -> str:
+    """Write a manifest beside a table that is there already, and say where."""
+    if not is_database(table):
+        upload_text(sidecar(str(table)), manifest.dumps())
+        return sidecar(str(table))
+    address = DatabaseTable.of(str(table))
+    with address.cursor() as cursor:
+        write_manifest(address, cursor, manifest.dumps())
+    return f"it into the table {MANIFESTS}"
 
 
 def _write_to_database(

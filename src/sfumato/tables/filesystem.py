@@ -58,7 +58,8 @@ def _reaching(uri: str | Path) -> Iterator[None]:
             raise
         raise SourceError(
             f"{uri} could not be reached: {str(error).splitlines()[0]}; credentials and addresses come from the "
-            "client's own configuration, such as AWS_ACCESS_KEY_ID or ~/.aws for s3://"
+            "client's own configuration, such as AWS_ACCESS_KEY_ID or ~/.aws for s3://, GOOGLE_APPLICATION_CREDENTIALS "
+            "for gs://, AZURE_STORAGE_CONNECTION_STRING for az://"
         ) from None
 
 
@@ -77,7 +78,10 @@ def is_file(uri: str | Path) -> bool:
         return Path(uri).is_file()
     files, path = filesystem_of(str(uri))
     with _reaching(uri):
-        return bool(files.isfile(path))
+        try:
+            return bool(files.info(path)["type"] == "file")  # `isfile` says no where it may not look
+        except FileNotFoundError:
+            return False
 
 
 def is_folder(uri: str | Path) -> bool:

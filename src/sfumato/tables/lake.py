@@ -90,8 +90,8 @@ def _errors(folder: str, done: str) -> Iterator[None]:
     except SfumatoError:
         raise
     except Exception as error:
-        first = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
-        raise SourceError(f"the table in {folder} could not be {done}: {first}") from None
+        causes = " ".join(str(error).split()) or type(error).__name__  # a line each, and the first says least
+        raise SourceError(f"the table in {folder} could not be {done}: {causes[:400]}") from None
 
 
 def _parts(table: str | Path) -> tuple[str, int | None]:

@@ -14,6 +14,7 @@ from sfumato.errors import ReleaseError, VaultError
 from sfumato.release import outputs
 from sfumato.release.files import read_copy, release_file
 from sfumato.release.manifest import Manifest
+from sfumato.release.scheme import TableScheme
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 
@@ -46,7 +47,7 @@ def _table(rows: int = 500) -> pa.Table:
 
 
 @pytest.fixture
-def scheme() -> sf.Scheme:
+def scheme() -> TableScheme:
     """The scheme of the table."""
     return sf.Policy.loads(POLICY).fit(_table())
 
@@ -90,7 +91,7 @@ def test_a_vault_releases_to_any_output(vault: sf.Vault, tmp_path: Path, kind: s
     assert Manifest.of(out).recipient == "far"
 
 
-def test_a_table_of_delta_lake_has_the_copies_that_were_committed(scheme: sf.Scheme, tmp_path: Path) -> None:
+def test_a_table_of_delta_lake_has_the_copies_that_were_committed(scheme: TableScheme, tmp_path: Path) -> None:
     """Each release is a version with its manifest; others read it too, and earlier versions remain."""
     from deltalake import DeltaTable
 
@@ -107,7 +108,7 @@ def test_a_table_of_delta_lake_has_the_copies_that_were_committed(scheme: sf.Sch
 
 
 def test_a_copy_that_fails_leaves_delta_lake_as_it_was(
-    scheme: sf.Scheme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    scheme: TableScheme, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A failed commit leaves neither a version nor a file."""
     folder = tmp_path / "copy.delta"
@@ -137,7 +138,7 @@ def test_types_that_delta_lake_lacks_are_refused(tmp_path: Path) -> None:
     assert not list(tmp_path.rglob("*.parquet"))
 
 
-def test_a_table_of_a_database_that_is_no_copy_is_not_replaced(scheme: sf.Scheme, tmp_path: Path) -> None:
+def test_a_table_of_a_database_that_is_no_copy_is_not_replaced(scheme: TableScheme, tmp_path: Path) -> None:
     """The original in the same database must not be overwritten by its copy."""
     import duckdb
 
