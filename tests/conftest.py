@@ -42,6 +42,29 @@ SERVERS = {"postgres", "chromium", "browser", "page", "cluster", "service", "spa
 """Fixtures that start something; a test that uses one is left out of `make unit`."""
 
 
+HEAVY = (
+    "tests/service/test_workers.py::test_a_worker_killed_during_a_download",  # tests/crash kills at every step
+    "tests/service/test_workers.py::test_sqlite_allows_only_one_worker",
+    "tests/service/test_fuzz.py::test_responses_to_owners",  # those to recipients stay
+    "tests/service/test_load.py::test_the_longest_waiting",
+    "tests/service/test_copies.py::test_the_number_of_levels",
+    "tests/statistical/test_tracing.py::test_matching_by_values_accuses_nobody[copula]",  # its siblings stay
+    "tests/statistical/test_tracing.py::test_a_margin_preserving_copy_is_traced[columns2-12000]",
+    "tests/statistical/test_coverage.py::test_moments[far]",
+    "tests/acceptance/test_mining.py::test_the_functions_are_learnt_through_full_noise[2-50000-0.75]",
+    "tests/acceptance/test_awkward_margins.py::test_drafts_of_small_tables_work_as_they_are[500]",
+    "tests/acceptance/test_imputation.py::test_a_learner_is_better_than_on_the_copy_itself[keep]",
+    "tests/unit/kernels/test_reconstruction.py::test_only_the_discriminating",
+    "tests/unit/audit/test_audit.py::test_awkward_tables_are_audited_and_released[wide]",
+    "tests/unit/audit/test_risk_utility.py::test_a_draft_within_a_limit",
+    "tests/browser/test_console.py::test_every_page_is_accessible_and_fits[desktop-light]",
+    "tests/browser/test_survey.py::test_pages_look_right_and_are_accessible[desktop]",
+    "tests/unit/vault/test_concurrency.py::test_sixteen_processes_use_one_vault[postgresql]",
+    "tests/crash/test_vault_kill.py::test_killed_at_any_moment[postgresql]",
+    "tests/crash/test_kill.py::test_killed_at_every_step[Path.replace-2-before]",
+)
+"""Tests that take long and whose siblings stay: the sweep runs them (`make sweep`)."""
+
 ONCE = (
     *("tests/unit/audit", "tests/unit/risk", "tests/unit/mechanisms", "tests/unit/release", "tests/browser"),
     *(
@@ -80,7 +103,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if SERVERS & set(getattr(item, "fixturenames", ())):
             item.add_marker(pytest.mark.server)
-        if "postgresql" in item.name and item.nodeid.startswith(ONCE):
+        if ("postgresql" in item.name and item.nodeid.startswith(ONCE)) or item.nodeid.startswith(HEAVY):
             item.add_marker(pytest.mark.slow)
 
 
