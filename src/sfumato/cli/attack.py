@@ -174,8 +174,8 @@ def _arranged(truth: Path | str, copies: Sequence[Path | str], key: Path, policy
         if manifest.key != secret.fingerprint() or manifest.policy != policy.digest():
             what = "key" if manifest.key != secret.fingerprint() else "policy"
             raise AttackError(f"--arrange needs the {what} that the copies were made with, and this is another one")
-    ids, dataset_key = tuple(policy.options("id")), secret.derive("dataset", policy.dataset)
-    return arranged(Source.of(truth), ids, dataset_key, shuffle=in_secret_order(manifests))
+    ids, own = tuple(policy.options("id")), secret.derive("dataset", policy.dataset)
+    return arranged(Source.of(truth), ids, own, shuffle=in_secret_order(manifests))
 
 
 def _attack(

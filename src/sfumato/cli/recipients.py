@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from sfumato.cli.output import as_json_option, print_result
 from sfumato.cli.vault_options import open_vault, vault_options
+
+if TYPE_CHECKING:
+    from sfumato.ledger.chain import Entry
 
 
 @click.group()
@@ -97,13 +102,17 @@ def grant(
     as_json: bool,
 ) -> None:
     """Grant a RECIPIENT a DATASET at a level."""
+    from sfumato.vault.linked_tables import tables_of
     from sfumato.vault.messages import sentence
 
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
-    entry = open_vault(location, key_path).grant(recipient, dataset, level, columns=chosen, where=where, until=until)
-    print_result(
-        entry.__dict__, as_json, sentence(entry), f"sfumato audit {dataset}, then sfumato release {recipient} {dataset}"
-    )
+    vault = open_vault(location, key_path)
+    names = tables_of(vault, dataset)
+    if names != [dataset] and (chosen or where):
+        raise click.UsageError(f"--columns and --where are about one table; name it, as in {names[0]}.")
+    entries = [vault.grant(recipient, one, level, columns=chosen, where=where, until=until) for one in names]
+    next_step = f"sfumato audit {names[0]}, then sfumato release {recipient} {dataset}"
+    print_result(_result(entries), as_json, "\n".join(map(sentence, entries)), next_step)
 
 
 @click.command()
@@ -113,7 +122,14 @@ def grant(
 @as_json_option
 def revoke(recipient: str, dataset: str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Revoke the grant of a DATASET to a RECIPIENT. Copies that were released before cannot be taken back."""
+    from sfumato.vault.linked_tables import tables_of
     from sfumato.vault.messages import sentence
 
-    entry = open_vault(location, key_path).revoke(recipient, dataset)
-    print_result(entry.__dict__, as_json, sentence(entry), f"sfumato log --recipient {recipient}")
+    vault = open_vault(location, key_path)
+    entries = [vault.revoke(recipient, one) for one in tables_of(vault, dataset)]
+    print_result(_result(entries), as_json, "\n".join(map(sentence, entries)), f"sfumato log --recipient {recipient}")
+
+
+def _result(entries: Sequence[Entry]) -> dict[str, Any]:
+    """An entry, or those of all tables of a dataset, as JSON."""
+    return entries[0].__dict__ if len(entries) == 1 else {"entries": [entry.__dict__ for entry in entries]}

@@ -110,17 +110,30 @@ def _from_vault(
     asked: dict[str, Any],
     as_json: bool,
 ) -> None:
-    rows = vault.dataset(dataset).rows
+    from sfumato.vault.linked_tables import tables_of
+
+    members, texts, results = tables_of(vault, dataset), [], []
     with progress(quiet=as_json, unit=vault.release_unit) as (stage, advance):
-        stage("releasing", rows if vault.release_unit == "rows" else None)
-        path, manifest = vault.release(recipient, dataset, out, **asked, progress=advance)
-    text = (
-        f"Wrote {shown(path)}: {manifest.rows:,} rows of {dataset} ({_versions(manifest)}) for {recipient} at fidelity "
-        f"{manifest.fidelity:.10g}{f' ({manifest.level})' if manifest.level else ''}, signed and recorded."
-    )
-    print_result(
-        {"path": shown(path), "manifest": json.loads(manifest.dumps())}, as_json, text, f"sfumato check {shown(path)}"
-    )
+        for name in members:
+            target = out if out is None or name == dataset else _in_folder(out, name.removeprefix(f"{dataset}."))
+            stage(f"releasing {name}", vault.dataset(name).rows if vault.release_unit == "rows" else None)
+            path, manifest = vault.release(recipient, name, target, **asked, progress=advance)
+            level = f" ({manifest.level})" if manifest.level else ""
+            texts.append(
+                f"Wrote {shown(path)}: {manifest.rows:,} rows of {name} ({_versions(manifest)}) for {recipient} at "
+                f"fidelity {manifest.fidelity:.10g}{level}, signed and recorded."
+            )
+            results.append({"path": shown(path), "manifest": json.loads(manifest.dumps())})
+    data = results[0] if members == [dataset] else {"copies": results}
+    print_result(data, as_json, "\n".join(texts), f"sfumato check {results[0]['path']}")
+
+
+def _in_folder(out: Path | str, table: str) -> Path | str:
+    """The file of one table of several in a folder, which is made if need be."""
+    if isinstance(out, str):
+        return f"{out.rstrip('/')}/{table}.parquet"
+    out.mkdir(parents=True, exist_ok=True)
+    return out / f"{table}.parquet"
 
 
 def _versions(manifest: Manifest) -> str:

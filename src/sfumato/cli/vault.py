@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -61,7 +62,7 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 
 
 @click.command()
-@click.argument("table", type=TableName())
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE | NAME=TABLE...")
 @click.option("--policy", "policy_path", type=_FILE, required=True, help="The policy file.")
 @click.option(
     "--trace", "traced", is_flag=True, help="Fingerprint the copies of each recipient, so that a leak can be traced."
@@ -70,7 +71,7 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 @vault_options
 @as_json_option
 def add(
-    table: Path | str,
+    tables: tuple[str, ...],
     policy_path: Path,
     traced: bool,
     accept_overlap: str | None,
@@ -78,16 +79,39 @@ def add(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Add TABLE with its policy to the vault, under the name in the policy."""
+    """Add TABLE with its policy to the vault, under the name in the policy.
+
+    With a policy of several tables, name each: sfumato add patients=patients.csv visits=visits.csv --policy clinic.toml
+    """
+    from sfumato.release.policy import Policy
+    from sfumato.vault.linked_tables import add_tables
     from sfumato.vault.messages import sentence
 
+    linked = _named_tables(tables)
+    policies = None if linked is None else Policy.load_tables(policy_path)
     vault = open_vault(location, key_path)
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting and storing")
-        entry = vault.add(policy_path, table, traced=traced, accept_overlap=accept_overlap, progress=advance)
-    level = entry.body["levels"][0][0]
-    next_step = f"sfumato recipient add NAME, then sfumato grant NAME {entry.dataset} --level {level}"
-    print_result(entry.__dict__, as_json, sentence(entry), next_step)
+        options: dict[str, Any] = {"traced": traced, "accept_overlap": accept_overlap, "progress": advance}
+        if policies is None or linked is None:
+            entries = [vault.add(policy_path, TableName().convert(tables[0], None, None), **options)]
+        else:
+            entries = add_tables(vault, policies, linked, **options)
+    level, name = entries[0].body["levels"][0][0], entries[0].dataset
+    name = name if policies is None else name.rpartition(".")[0]
+    next_step = f"sfumato recipient add NAME, then sfumato grant NAME {name} --level {level}"
+    data = entries[0].__dict__ if policies is None else {"entries": [entry.__dict__ for entry in entries]}
+    print_result(data, as_json, "\n".join(map(sentence, entries)), next_step)
+
+
+def _named_tables(tables: tuple[str, ...]) -> dict[str, Path | str] | None:
+    """The tables of a dataset of several by their names; nothing for a single table."""
+    found = [re.fullmatch(r"([\w-]+)=(.+)", table) for table in tables]
+    if len(tables) == 1 and (found[0] is None or Path(tables[0]).exists()):
+        return None
+    if not all(found):
+        raise click.UsageError("several tables are named, as in patients=patients.csv visits=visits.csv.")
+    return {match[1]: TableName().convert(match[2], None, None) for match in found if match}
 
 
 @click.command()

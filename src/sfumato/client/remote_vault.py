@@ -156,6 +156,11 @@ class RemoteVault:
             name, found["version"], found["rows"], found["traced"], dict(found["columns"]), dict(found["levels"])
         )
 
+    def tables(self, dataset: str) -> list[str]:
+        """The datasets that are the tables of a dataset of several, sorted by name."""
+        found = self._connection.request("GET", "/datasets")
+        return [one["dataset"] for one in found if one["table"] and one["dataset"] == f"{dataset}.{one['table']}"]
+
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""
         found: dict[str, Any] = self._connection.request(

@@ -14,7 +14,9 @@ class Pseudonym(Model):
 
     kind = "pseudonym"
     role: str
-    """`id` for record identifiers, `entity` for those of whom several records are."""
+    """`id` for record identifiers, `entity` for those of whom several records are, `keep` for other references."""
+    keeps_format: bool = False
+    """Whether pseudonyms look like the identifiers: what kind of character is where is that of the original."""
 
     @property
     def is_perturbed(self) -> bool:
@@ -28,8 +30,11 @@ class Pseudonym(Model):
         return ["Pseudonyms: recipients cannot join their copies by these columns, nor tell the identifiers by them."]
 
     def limits(self) -> list[Limit]:
-        same = "All rows of an entity" if self.role == "entity" else "All versions of a record"
+        same = {"entity": "All rows of an entity", "id": "All versions of a record"}.get(self.role, "Equal values")
         more = f"{same} have the same pseudonym in the copies of one recipient, until the owner's key is replaced."
+        more += (
+            " Where each has letters and digits, and all other characters, are as in the original." * self.keeps_format
+        )
         return [Limit("Replaced by pseudonyms", self.columns, more)]
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002

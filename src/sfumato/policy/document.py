@@ -32,15 +32,15 @@ from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
 from sfumato.policy.roles import DROP, PLAIN_ROLES, PSEUDONYM, all_roles, options_of
 from sfumato.policy.suggest import draft
+from sfumato.policy.tables import parsed, tables_in
 from sfumato.policy.targets import Target
-from sfumato.serialization import load_toml
 from sfumato.tables.database import is_database
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.lake import is_lake
 from sfumato.tables.row_order import KEEP, SECRET
 from sfumato.tables.source import Source
 
-_KEYS = ("dataset", "digits", "default", "order", "require_approval", "file", "levels", "columns", "audit")
+_KEYS = ("dataset", "table", "digits", "default", "order", "require_approval", "file", "levels", "columns", "audit")
 
 
 @dataclass(frozen=True)
@@ -84,10 +84,15 @@ class PolicyDocument:
     file: FileOptions = NOTHING_STATED
     """How the file of the table is to be read, where its content does not tell."""
 
+    table: str = ""
+    """The name of this table among those of a dataset of several, whose name is before that dot: see `tables`."""
+
     def __post_init__(self) -> None:
         self._check_head()
         for name, column in self.columns.items():
             _check(name, column)
+            if "references" in column.options and not self.table:
+                raise PolicyError(f"`references` of column {name!r} needs a dataset of several tables; see [tables]")
         object.__setattr__(self, "columns", MappingProxyType(dict(self.columns)))
         for role, keys in self.settings.items():
             _check_settings(role, keys, self.roles())
@@ -105,6 +110,8 @@ class PolicyDocument:
         """Refuse an invalid name, number of digits or default role."""
         if not isinstance(self.dataset, str) or not self.dataset:
             raise PolicyError(f'a policy must name its dataset, as in `dataset = "clinic"`, got {self.dataset!r}')
+        if not isinstance(self.table, str) or (self.table and not self.dataset.endswith(f".{self.table}")):
+            raise PolicyError(f"the name of a dataset ends with that of its `table`, got {self.table!r}")
         if isinstance(self.digits, bool) or not isinstance(self.digits, int) or not 1 <= self.digits <= 32:
             raise PolicyError(f"`digits` must be a whole number from 1 to 32, got {self.digits!r}")
         if self.default not in (None, PUBLIC, DROP):
@@ -123,27 +130,25 @@ class PolicyDocument:
     def __reduce__(self) -> tuple[object, ...]:
         settings = {role: dict(keys) for role, keys in self.settings.items()}
         head = (self.dataset, self.ladder, dict(self.columns), self.digits, self.default)
-        return type(self), (*head, self.targets, settings, self.order, self.require_approval, self.file)
+        rest = (self.targets, settings, self.order, self.require_approval, self.file, self.table)
+        return type(self), (*head, *rest)
 
     @classmethod
     def load(cls, path: str | Path) -> Self:
         """Read a policy file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
-            raise PolicyError(f"the policy {path} could not be read: {reason}") from None
-        return cls.loads(text)
+        return cls.loads(_read(path))
 
     @classmethod
     def loads(cls, text: str) -> Self:
         """Read a policy."""
         if not isinstance(text, str):
             raise PolicyError(f"a policy must be TOML text, got {type(text).__name__}; read a file with Policy.load")
-        try:
-            content = load_toml(text)
-        except (ValueError, RecursionError) as error:  # also for whole numbers of thousands of digits
-            raise PolicyError(f"a policy must be valid TOML: {error}") from None
+        content = parsed(text)
+        if "tables" in content:
+            raise PolicyError(
+                "this policy is of several tables, and one table is asked for; read it with Policy.load_tables, or add "
+                "all of them, as in `sfumato add patients=patients.csv visits=visits.csv --policy POLICY`"
+            )
         groups = [name for name in MECHANISMS if name in content]
         for key in content:
             if key not in (*_KEYS, *groups):
@@ -161,7 +166,13 @@ class PolicyDocument:
             order=content.get("order", SECRET),
             require_approval=content.get("require_approval", False),
             file=FileOptions.of(content.get("file", {})),
+            table=content.get("table", ""),
         )
+
+    @classmethod
+    def load_tables(cls, path: str | Path) -> dict[str, Self]:
+        """Read a policy of several tables: the policy of each, by the name of the table."""
+        return {name: cls.loads(text) for name, text in tables_in(_read(path)).items()}
 
     @classmethod
     def suggest(
@@ -222,7 +233,7 @@ class PolicyDocument:
         return {name: column.options for name, column in sorted(self.columns.items()) if column.role == role}
 
     def _content(self) -> dict[str, Any]:
-        head = {"dataset": self.dataset, "digits": self.digits}
+        head = {"dataset": self.dataset, **({"table": self.table} if self.table else {}), "digits": self.digits}
         if self.default:
             head["default"] = self.default
         if self.order != SECRET:
@@ -238,6 +249,14 @@ class PolicyDocument:
         settings = {role: dict(keys) for role, keys in sorted(self.settings.items()) if keys}
         stated = {"file": self.file.stated(), "audit": audit}
         return {**head, "levels": levels, "columns": columns} | {k: v for k, v in stated.items() if v} | settings
+
+
+def _read(path: str | Path) -> str:
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        reason = getattr(error, "strerror", None) or "it is not UTF-8 text"
+        raise PolicyError(f"the policy {path} could not be read: {reason}") from None
 
 
 def _table(content: dict[str, Any], key: str) -> dict[str, Any]:
@@ -283,6 +302,12 @@ def _check(name: str, column: Column) -> None:
             )
         if option == "publish" and not isinstance(value, bool) and value != PSEUDONYM:
             raise PolicyError(f"`publish` of column {name!r} must be true, false or {PSEUDONYM!r}, got {value!r}")
+        if option == "publish" and column.role == PUBLIC and value != PSEUDONYM:
+            raise PolicyError(f"`publish` of column {name!r} with the role keep must be {PSEUDONYM!r}, got {value!r}")
+        if option in ("keep_format", "references") and column.options.get("publish") != PSEUDONYM:
+            raise PolicyError(f"`{option}` of column {name!r} is about pseudonyms; add `publish = {PSEUDONYM!r}`")
+        if option == "keep_format" and not isinstance(value, bool):
+            raise PolicyError(f"`keep_format` of column {name!r} must be true or false, got {value!r}")
 
 
 def _check_settings(role: str, keys: Any, roles: list[str]) -> None:

@@ -11,10 +11,12 @@ DROP = "drop"
 PSEUDONYM = "pseudonym"
 """What `publish` of an identifier says for pseudonyms to be shown in its stead."""
 
+_IDENTIFYING = frozenset({"publish", "keep_format", "references"})
+
 PLAIN_ROLES = {
-    IDENTIFIER: frozenset({"publish"}),
-    ENTITY: frozenset({"publish"}),
-    PUBLIC: frozenset[str](),
+    IDENTIFIER: _IDENTIFYING,
+    ENTITY: _IDENTIFYING,
+    PUBLIC: _IDENTIFYING,
     DROP: frozenset[str](),
 }
 """The roles that perturb nothing, with their options."""

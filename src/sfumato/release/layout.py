@@ -30,6 +30,7 @@ from sfumato.policy.document import PolicyDocument
 from sfumato.policy.roles import PSEUDONYM
 from sfumato.release import statements
 from sfumato.release.manifest import METADATA, Manifest
+from sfumato.release.pseudonyms import PseudonymKind
 from sfumato.tables.dialect import PLAIN, Dialect
 from sfumato.tables.labels import labelled_like
 from sfumato.tables.row_order import KEEP, SECRET
@@ -94,9 +95,25 @@ class TableLayout:
         column = self.policy.columns.get(name)
         return column is not None and column.options.get("publish") == PSEUDONYM
 
+    def pseudonym(self, name: str) -> PseudonymKind:
+        """How the identifiers of a column are replaced."""
+        options, table = self.policy.columns[name].options, self.policy.table
+        domain = tuple(str(options.get("references", f"{table}.{name}")).split(".", 1)) if table else (name,)
+        return PseudonymKind(domain, bool(options.get("keep_format")))
+
     def dataset_key(self, key: Key) -> Key:
         """The key from which everything of this dataset is derived; of a worker's key, it is that itself."""
-        return key if isinstance(key, DatasetKey) else DatasetKey(key.derive("dataset", self.policy.dataset).expose())
+        if isinstance(key, DatasetKey):
+            return key
+        table = self.policy.table
+        return DatasetKey(
+            key.derive("dataset", self.policy.dataset.removesuffix(f".{table}" if table else "")).expose()
+        )
+
+    def table_key(self, key: Key) -> Key:
+        """The key from which the noise of this table, among several of a dataset, is drawn."""
+        shared = self.dataset_key(key)
+        return shared.derive("table", self.policy.table) if self.policy.table else shared
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, with its dialect and labels and no other metadata."""
@@ -110,7 +127,8 @@ class TableLayout:
         return dialect.in_schema(pa.schema([self._labelled(field, source) for field in shown]))
 
     def _public_type(self, field: pa.Field) -> pa.DataType:
-        return pa.string() if self.has_pseudonyms(field.name) else plain_type(field.type)
+        replaced = self.has_pseudonyms(field.name) and not self.pseudonym(field.name).keep_format
+        return pa.string() if replaced else plain_type(field.type)
 
     def _is_shown(self, name: str) -> bool:
         """Whether a copy shows a column that it could have."""
@@ -139,7 +157,9 @@ class TableLayout:
             unchanged = tuple(name for name in shown if not self.has_pseudonyms(name))
             replaced = tuple(name for name in shown if self.has_pseudonyms(name))
             found += [Unchanged(unchanged, role)] if unchanged else []
-            found += [Pseudonym(replaced, role)] if replaced else []
+            for keeps in (False, True):
+                alike = tuple(name for name in replaced if self.pseudonym(name).keep_format == keeps)
+                found += [Pseudonym(alike, role, keeps)] if alike else []
         return tuple(found)
 
     def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:
@@ -158,7 +178,7 @@ class TableLayout:
             models=models,
             promises=statements.promises(given, models),
             warnings=statements.warnings(models),
-            limits=statements.limits(models, self.view, in_order=not self.shuffles),
+            limits=statements.limits(models, self.view, in_order=not self.shuffles, table=self.policy.table),
             software=SOFTWARE,
             order=SECRET if self.shuffles else KEEP,
         )

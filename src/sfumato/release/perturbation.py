@@ -45,14 +45,14 @@ def numbered_rows(layout: TableLayout, source: Source) -> Iterator[NumberedBatch
 
 def identified_rows(layout: TableLayout, source: Source, key: Key) -> Iterator[NumberedBatch]:
     """The visible rows in batches, with their record ids."""
-    secret = layout.dataset_key(key)
+    secret = layout.table_key(key)
     for rows, batch in numbered_rows(layout, source):
         yield record_ids(batch, layout.ids, rows, secret), batch
 
 
 def all_ids(layout: TableLayout, source: Source, key: Key) -> Iterator[Words]:
     """The ids of all records of a table, in batches."""
-    secret = layout.dataset_key(key)
+    secret = layout.table_key(key)
     for batch in source.batches(list(layout.ids)):
         yield record_ids(batch, layout.ids, np.zeros(batch.num_rows, np.uint64), secret)
 
@@ -61,7 +61,7 @@ def perturb_rows(
     layout: TableLayout, rows: Words, batch: pa.RecordBatch, levels: Sequence[Level], key: Key
 ) -> list[pa.RecordBatch]:
     """The copies of some rows, which have these numbers in the table, at several levels."""
-    secret = layout.dataset_key(key)
+    shared, secret = layout.dataset_key(key), layout.table_key(key)
     ids = record_ids(batch, layout.ids, rows, secret)
     perturbed: list[dict[str, pa.Array]] = [{} for _ in levels]
     for scheme in layout.schemes:
@@ -72,7 +72,12 @@ def perturb_rows(
     unchanged = {name: without_buffers(batch.column(name)) for name in rest if not layout.has_pseudonyms(name)}
     for columns, level in zip(perturbed, levels, strict=True):
         replaced = [name for name in rest if layout.has_pseudonyms(name)]
-        columns |= {name: pseudonyms(batch, name, secret, layout.recipient, level) for name in replaced}
+        columns |= {
+            name: pseudonyms(
+                batch, name, layout.pseudonym(name), shared, layout.recipient or f"level {level.fidelity!r}"
+            )
+            for name in replaced
+        }
     copies = [unchanged | columns for columns in perturbed]
     return [pa.RecordBatch.from_arrays([copy[name] for name in schema.names], schema=schema) for copy in copies]
 
@@ -110,7 +115,7 @@ def _shuffled_copies(
 
 def sort_keys(layout: TableLayout, rows: Words, batch: pa.RecordBatch, key: Key) -> Words:
     """The numbers by which rows are sorted into the secret order of a copy."""
-    secret = layout.dataset_key(key)
+    secret = layout.table_key(key)
     return row_order.sort_keys(record_ids(batch, layout.ids, rows, secret), secret)
 
 

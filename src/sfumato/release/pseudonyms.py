@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import pyarrow as pa
 
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
-from sfumato.levels import Level
 from sfumato.policy.roles import PSEUDONYM
+from sfumato.release.kept_formats import same_format
 from sfumato.tables.record_ids import record_ids
 
 _BYTES = 10
@@ -18,22 +20,39 @@ as record ids are, with 3e-6."""
 _DIGITS = np.frombuffer("".join(f"{byte:02x}" for byte in range(256)).encode(), np.uint8).reshape(256, 2)
 
 
-def pseudonyms(batch: pa.RecordBatch, column: str, key: Key, recipient: str, level: Level) -> pa.Array:
-    """The pseudonyms of the identifiers in a column, as texts of hexadecimal digits.
+@dataclass(frozen=True)
+class PseudonymKind:
+    """How the identifiers of a column are replaced."""
+
+    domain: tuple[str, ...]
+    """What names the identifiers: columns of one domain have the same pseudonyms, in whichever table they are."""
+    keep_format: bool = False
+
+
+def pseudonyms(batch: pa.RecordBatch, column: str, kind: PseudonymKind, key: Key, owner: str) -> pa.Array:
+    """The pseudonyms of the identifiers in a column, as texts of hexadecimal digits, or in their own format.
 
     Args:
         batch: rows of the original.
-        column: the identifiers.
+        column: the identifiers; nulls stay.
+        kind: how they are replaced.
         key: the key of the dataset.
-        recipient: who gets the copy; without a name, recipients of one level share their pseudonyms.
-        level: the level of the copy.
+        owner: whose pseudonyms they are: the name of a recipient, or of a level.
 
     """
-    secret = key.derive(PSEUDONYM, column, recipient or f"level {level.fidelity!r}")
-    rows = record_ids(batch, (column,), np.zeros(batch.num_rows, np.uint64), secret)
+    secret, array = key.derive(PSEUDONYM, *kind.domain, owner), batch.column(column)
+    if kind.keep_format:
+        return same_format(array, column, secret.derive("format"))
+    name = kind.domain[-1]
+    known = pa.RecordBatch.from_arrays([array.drop_null()], [name])
+    rows = record_ids(known, (name,), np.zeros(known.num_rows, np.uint64), secret)
     stream = Stream(secret)
     words = stream.bits(PSEUDONYM, stream.addresses(rows, [np.zeros(len(rows), np.uint64)]))
     drawn = words.view(np.uint8).reshape(len(rows), 16)[:, :_BYTES]
     text = np.ascontiguousarray(_DIGITS[drawn].reshape(len(rows), 2 * _BYTES))
     ends = pa.py_buffer(np.arange(len(rows) + 1, dtype=np.int32) * (2 * _BYTES))
-    return pa.Array.from_buffers(pa.string(), len(rows), [None, ends, pa.py_buffer(text.tobytes())])
+    made = pa.Array.from_buffers(pa.string(), len(rows), [None, ends, pa.py_buffer(text.tobytes())])
+    if not array.null_count:
+        return made
+    present = np.asarray(array.is_valid())
+    return made.take(pa.array(np.cumsum(present) - 1, mask=~present))

@@ -56,7 +56,7 @@ class TableScheme(TableLayout):
 
     def arranged(self, table: Any, key: Key) -> pa.Table:
         """The original with its rows in the order that they have in a copy: what an attack is scored against."""
-        secret = self.dataset_key(key)
+        secret = self.table_key(key)
         return arranged(self.policy.source(table), self.ids, secret, shuffle=self.shuffles, view=self.view)
 
     def dumps(self) -> str:

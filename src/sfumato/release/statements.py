@@ -56,7 +56,13 @@ def warnings(models: Sequence[Model]) -> tuple[str, ...]:
     return () if all(model.is_collusion_resistant for model in models) else (_UNSAFE,)
 
 
-def limits(models: Sequence[Model], view: View, *, in_order: bool) -> tuple[str, ...]:
+_LINKED = Limit(
+    "Other tables of this dataset have noise of their own: what they show about the same person, household or thing "
+    "helps to estimate the values of this one"
+)
+
+
+def limits(models: Sequence[Model], view: View, *, in_order: bool, table: str = "") -> tuple[str, ...]:
     """What a copy does not guarantee; limits that several models share are stated once, for all their columns."""
     found = [_MEMBERSHIP, *(limit for model in models for limit in model.limits())]
     if any(model.is_perturbed for model in models):
@@ -64,6 +70,8 @@ def limits(models: Sequence[Model], view: View, *, in_order: bool) -> tuple[str,
         found += [_IN_ORDER] if in_order else _orderings(models)
     if len(models) > 1:
         found.append(_CORRELATED)
+    if table:
+        found.append(_LINKED)
     merged: dict[tuple[str, str], tuple[str, ...]] = {}
     for limit in found:
         name = (limit.text, limit.advice)

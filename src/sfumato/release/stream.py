@@ -162,7 +162,7 @@ class _Single:
     @classmethod
     def of(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> _Single | None:
         """Nothing where some column, or the id, needs the code for batches."""
-        secret, shown = layout.dataset_key(key), layout.schema(source).names
+        secret, shown = layout.table_key(key), layout.schema(source).names
         parts = [(scheme.columns, scheme.single_record(source, level, secret)) for scheme in layout.schemes]
         found = [(columns, one) for columns, one in parts if one is not None]
         identify, typed = _identifier(layout, source, secret), _types_of(layout, source)

@@ -49,6 +49,9 @@ RATIO, _FIRST_RATIO = "stretch", "first stretch"
 APPENDED = "appended digest"
 """The key of the digest of the rows that a version appended, by which a repeated command is recognised."""
 
+TABLE = "table"
+"""The key of the name of a table among those of a dataset of several."""
+
 OVERLAPS = "overlaps"
 """The key, in the entry of a version, of the datasets that share records with it, with reasons."""
 
@@ -189,6 +192,8 @@ def first_version(
         "policy": store.put_text(f"{store.folder(name)}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"{store.folder(name)}/scheme-{{}}.json", scheme.dumps()),
     }
+    if policy.table:
+        body[TABLE] = policy.table
     table = {"rows": stored.rows, "schema": encoded_schema(schema)}
     body |= stored.body() | table | store_moments(prefix, moments, store)
     return body
@@ -225,7 +230,7 @@ def next_version(
 
 def later_body(dataset: Dataset, parts: Sequence[TablePart]) -> dict[str, Any]:
     """What the entry of the next version has of the one before, and the parts of its table."""
-    constant = ("traced", "columns", "levels", "policy", "scheme", "schema", _FIRST_RATIO, OVERLAPS)
+    constant = ("traced", "columns", "levels", "policy", "scheme", "schema", _FIRST_RATIO, OVERLAPS, TABLE)
     body: dict[str, Any] = {name: dataset.body[name] for name in constant if name in dataset.body}
     for part in parts:
         body |= part.body()

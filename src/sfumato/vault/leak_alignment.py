@@ -58,7 +58,7 @@ class ReleaseGroup:
     @property
     def dataset_key(self) -> Key:
         """The key from which the noise of the dataset is drawn."""
-        return self.key.derive("dataset", self.dataset.name)
+        return self.dataset.scheme.table_key(self.key)
 
 
 class MatchMethod(StrEnum):

@@ -115,6 +115,9 @@ class VaultProtocol(Protocol):
     def dataset(self, name: str) -> DatasetInfo:
         """The latest version of a dataset."""
 
+    def tables(self, dataset: str) -> list[str]:
+        """The datasets that are the tables of a dataset of several, sorted by name."""
+
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient."""
 

@@ -19,7 +19,7 @@ from sfumato.vault import tokens
 from sfumato.vault.approvals import decide
 from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
 from sfumato.vault.dataset_versions import add, append, update
-from sfumato.vault.datasets import Dataset
+from sfumato.vault.datasets import TABLE, Dataset
 from sfumato.vault.erasure import erase_dataset, erase_recipient, erase_version
 from sfumato.vault.grants import Grant, RequestedLevel, existing, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
@@ -121,6 +121,12 @@ class Vault(VaultLifecycle):
         """The latest version of a dataset."""
         with self.ledger.reading(self.keys()) as reading:
             return Dataset.of(require(reading, "dataset", name), self.store)
+
+    def tables(self, dataset: str) -> list[str]:
+        """The datasets that are the tables of a dataset of several, sorted by name."""
+        with self.ledger.reading(self.keys()) as reading:
+            known = [(one.dataset, one.body.get(TABLE)) for one in existing(reading, "dataset")]
+        return [name for name, table in known if table and name == f"{dataset}.{table}"]
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient; registering it again changes at most its note."""

@@ -22,7 +22,7 @@ HEAD = 'dataset = "d"\n[levels]\na = 0.5\n[columns]\n'
         ('datset = "d"\n[levels]\na = 0.5\n[columns]\nx = "keep"', "no key 'datset'; did you mean 'dataset'"),
         (HEAD + 'x = "gausian"', "no known role: 'gausian'; did you mean 'gaussian'"),
         (HEAD + 'x = { role = "gaussian", clipp = [0, 1] }', "no option 'clipp'; did you mean 'clip'"),
-        (HEAD + 'x = { role = "keep", clip = [0, 1] }', "this role has none"),
+        (HEAD + 'x = { role = "drop", clip = [0, 1] }', "this role has none"),
         (HEAD + 'x = { role = "id", publish = "no" }', "must be true, false or 'pseudonym'"),
         (HEAD + "x = 3", "must have a role"),
         (HEAD + 'x = { role = "gaussian", clip = [1, 0] }', "lowest first"),

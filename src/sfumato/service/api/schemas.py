@@ -83,6 +83,8 @@ class Dataset(BaseModel):
     """A version of a dataset."""
 
     dataset: str
+    table: str = ""
+    """The name of the table among those of a dataset of several."""
     version: int
     rows: int
     traced: bool

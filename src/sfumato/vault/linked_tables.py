@@ -1,0 +1,141 @@
+"""Datasets of several tables in a vault: each table is a dataset, `clinic.patients`, and one command is for all.
+
+What refers to an identifier of another table has its pseudonyms. Noise is drawn for each table by itself, so that a
+column must not repeat one of another table: two draws of one value could be averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from sfumato.errors import PolicyError, SourceError, UnknownSubject
+from sfumato.ledger.chain import Entry
+from sfumato.policy.roles import PLAIN_ROLES
+from sfumato.release.policy import Policy
+from sfumato.tables.source import Source
+from sfumato.vault.protocol import Progress, VaultProtocol
+
+_COMPARED = 65_536
+"""The number of records of a table whose values are looked for in the tables that refer to it."""
+
+_AGREEMENT = 0.5
+"""The agreement beyond chance (Cohen's kappa) from which a column repeats another one."""
+
+
+def add_tables(
+    vault: VaultProtocol,
+    policies: Mapping[str, Policy],
+    tables: Mapping[str, Any],
+    *,
+    traced: bool = False,
+    accept_overlap: str | None = None,
+    progress: Progress | None = None,
+) -> list[Entry]:
+    """Add all tables of a dataset; adding the same again changes nothing, so that an interrupted run is finished so."""
+    if set(policies) != set(tables):
+        raise SourceError(
+            f"the policy has the tables {', '.join(sorted(policies))}, and there must be one for each, got "
+            f"{', '.join(sorted(tables)) or 'none'}"
+        )
+    check_links(policies, {name: policies[name].source(tables[name]) for name in policies})
+    options = {"traced": traced, "accept_overlap": accept_overlap, "progress": progress}
+    return [vault.add(policies[name], tables[name], **options) for name in policies]  # type: ignore[arg-type]
+
+
+def tables_of(vault: VaultProtocol, dataset: str) -> list[str]:
+    """The datasets that a name stands for: itself, or the tables of a dataset of several."""
+    try:
+        vault.dataset(dataset)
+    except UnknownSubject:
+        found = vault.tables(dataset)
+        if not found:
+            raise
+        return found
+    return [dataset]
+
+
+def check_links(policies: Mapping[str, Policy], sources: Mapping[str, Source]) -> None:
+    """Refuse references of another type than the identifiers, and columns that repeat those of another table."""
+    for name, column, other, identifier in _references(policies):
+        kinds = [_kind(sources[name], column), _kind(sources[other], identifier)]
+        if kinds[0] != kinds[1]:
+            raise SourceError(
+                f"{name}.{column} must have the type of {other}.{identifier}, to which it refers, and is {kinds[0]} "
+                f"instead of {kinds[1]}; convert one of them"
+            )
+        known = _values(policies[other], next(sources[other].batches(), None), identifier)
+        for mine, theirs, agreement in _agreements(policies[name], sources[name], column, known):
+            if agreement > _AGREEMENT:
+                raise PolicyError(
+                    f"{name}.{mine} repeats {other}.{theirs}, and two draws of noise of one value could be averaged; "
+                    "give it the role drop in one of the tables"
+                )
+
+
+def _references(policies: Mapping[str, Policy]) -> Iterator[tuple[str, str, str, str]]:
+    for name, policy in policies.items():
+        for column, stated in policy.columns.items():
+            if "references" in stated.options:
+                table, _, identifier = str(stated.options["references"]).partition(".")
+                yield name, column, table, identifier
+
+
+def _kind(source: Source, column: str) -> str:
+    if column not in source.schema.names:
+        raise SourceError(f"the table must have the column {column!r}, which another one refers to or which refers")
+    kind = source.schema.field(column).type
+    kind = kind.value_type if types.is_dictionary(kind) else kind
+    if types.is_integer(kind):
+        return "whole numbers"
+    return "texts" if types.is_string(kind) or types.is_large_string(kind) else str(kind)
+
+
+def _values(policy: Policy, batch: pa.RecordBatch | None, identifier: str) -> pa.Table:
+    """The perturbed columns of some records, with their identifiers."""
+    if batch is None:
+        return pa.table({})
+    return pa.Table.from_batches([batch.slice(0, _COMPARED)]).select([identifier, *_perturbed(policy, batch.schema)])
+
+
+def _perturbed(policy: Policy, schema: pa.Schema) -> list[str]:
+    return [name for name in schema.names if name in policy.columns and policy.columns[name].role not in PLAIN_ROLES]
+
+
+def _agreements(policy: Policy, source: Source, column: str, known: pa.Table) -> Iterator[tuple[str, str, float]]:
+    """How much each perturbed column agrees, record by record, with each of the table that it refers to."""
+    own = _perturbed(policy, source.schema)
+    if not known.num_rows or not own:
+        return
+    ids = known.column(0).combine_chunks()
+    parts = []
+    for batch in source.batches([column, *own]):
+        at = pc.index_in(batch.column(column).cast(ids.type), ids)
+        hit = pc.is_valid(at)
+        parts.append(pa.Table.from_batches([batch.filter(hit)]).append_column("sfumato.at", at.filter(hit)))
+        if sum(part.num_rows for part in parts) >= _COMPARED:
+            break
+    found = pa.concat_tables(parts) if parts else pa.table({"sfumato.at": pa.array([], pa.int32())})
+    theirs = known.take(found.column("sfumato.at"))
+    for mine in own:
+        for other in known.column_names[1:]:
+            yield mine, other, _kappa(found.column(mine), theirs.column(other))
+
+
+def _kappa(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:
+    """The agreement of two columns beyond what is due to chance; nothing for columns of different types."""
+    try:
+        pairs = pa.table({"a": first.cast(pa.string()), "b": second.cast(pa.string())}).drop_null()
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return 0.0
+    if not pairs.num_rows:
+        return 0.0
+    equal = pc.mean(pc.equal(pairs["a"], pairs["b"])).as_py()
+    counts = [{one["values"]: one["counts"] for one in pc.value_counts(pairs[name]).to_pylist()} for name in "ab"]
+    by_chance = sum(count * counts[1].get(value, 0) for value, count in counts[0].items()) / pairs.num_rows**2
+    return 0.0 if np.isclose(by_chance, 1) else float((equal - by_chance) / (1 - by_chance))

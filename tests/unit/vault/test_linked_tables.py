@@ -1,0 +1,193 @@
+"""Datasets of several tables: one policy, consistent keys, noise of each table's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import sfumato as sf
+from sfumato.cli import main
+from sfumato.errors import PolicyError, SourceError, UnknownSubject
+from sfumato.release.files import read_copy
+from sfumato.vault.linked_tables import add_tables, check_links, tables_of
+
+POLICY = """
+dataset = "clinic"
+[levels]
+internal = 0.8
+partner = 0.5
+
+[tables.patients.columns]
+patient = { role = "id", publish = "pseudonym" }
+age = "gaussian"
+ward = { role = "uniform", domain = ["a", "b", "c"] }
+
+[tables.doctors.columns]
+doctor = { role = "id", publish = "pseudonym", keep_format = true }
+experience = "gaussian"
+
+[tables.visits.columns]
+visit = { role = "id", publish = false }
+patient = { role = "entity", publish = "pseudonym", references = "patients.patient" }
+doctor = { role = "keep", publish = "pseudonym", keep_format = true, references = "doctors.doctor" }
+pressure = "gaussian"
+"""
+
+
+def _tables() -> dict[str, pa.Table]:
+    rng = np.random.default_rng(3)
+    of_visit, shared = rng.integers(0, 300, 900), rng.normal(0, 8, 300)
+    doctors = [f"D{i}" if i % 7 else None for i in rng.integers(10, 40, 900)]
+    return {
+        "patients": pa.table(
+            {
+                "patient": np.arange(300) + 5000,
+                "age": rng.normal(50, 15, 300),
+                "ward": np.array(["a", "b", "c"])[rng.integers(0, 3, 300)],
+            }
+        ),
+        "doctors": pa.table({"doctor": [f"D{i}" for i in range(10, 40)], "experience": rng.normal(15, 5, 30)}),
+        "visits": pa.table(
+            {
+                "visit": np.arange(900),
+                "patient": of_visit + 5000,
+                "doctor": pa.array(doctors, pa.string()),
+                "pressure": rng.normal(120, 10, 900) + shared[of_visit],
+            }
+        ),
+    }
+
+
+def _policies(folder: Path, text: str = POLICY) -> dict[str, sf.Policy]:
+    (folder / "clinic.toml").write_text(text)
+    return sf.Policy.load_tables(folder / "clinic.toml")
+
+
+def test_keys_are_replaced_consistently_and_for_each_recipient(tmp_path: Path) -> None:
+    """What could be joined in the original can be joined in the copies of one recipient, and of two it cannot."""
+    vault, tables = sf.Vault.create(tmp_path / "vault"), _tables()
+    add_tables(vault, _policies(tmp_path), tables)
+    assert add_tables(vault, _policies(tmp_path), tables)  # again: nothing changes
+    assert (
+        vault.tables("clinic") == tables_of(vault, "clinic") == ["clinic.doctors", "clinic.patients", "clinic.visits"]
+    )
+    copies: dict[str, dict[str, pa.Table]] = {}
+    for name in ("lab", "insurer"):
+        vault.recipient(name)
+        copies[name] = {}
+        for table in tables:
+            vault.grant(name, f"clinic.{table}", "partner")
+            path, manifest = vault.release(name, f"clinic.{table}", tmp_path / f"{name}.{table}.parquet")
+            copies[name][table] = read_copy(path)
+            assert any("Other tables of this dataset" in limit for limit in manifest.limits)
+    for key, other in (("patient", "patients"), ("doctor", "doctors")):
+        before = tables["visits"].join(tables[other], key, join_type="inner").num_rows
+        assert copies["lab"]["visits"].join(copies["lab"][other], key, join_type="inner").num_rows == before
+        crossed = copies["lab"]["visits"].join(copies["insurer"][other], key, join_type="inner").num_rows
+        assert crossed < before / 4  # of 900 possible names of a doctor some are equal by chance
+    found = copies["lab"]["visits"]["doctor"]
+    assert found.null_count == tables["visits"]["doctor"].null_count
+    assert pc.all(pc.match_substring_regex(found.drop_null(), "^[A-Z][0-9]{2}$")).as_py()
+
+
+def test_noise_is_that_of_each_table(tmp_path: Path) -> None:
+    """A record with one id in two tables must not get one draw twice: their difference would be without noise."""
+    rng = np.random.default_rng(1)
+    tables = {name: pa.table({"id": np.arange(500), "x": rng.normal(size=500)}) for name in ("a", "b")}
+    text = 'dataset = "d"\n[levels]\nl = 0.5\n' + "".join(
+        f'[tables.{name}.columns]\nid = "id"\nx = "gaussian"\n' for name in tables
+    )
+    key = sf.Key.from_bytes(bytes(range(32)))
+    noise = []
+    for name, policy in _policies(tmp_path, text).items():
+        copy = policy.fit(tables[name]).release(tables[name], "l", key).sort_by("id")
+        noise.append(np.asarray(copy["x"]) - np.asarray(tables[name]["x"]))
+    assert abs(np.corrcoef(noise)[0, 1]) < 0.25  # a correlation of 500 pairs: false alarms below 1e-7
+
+
+def test_a_column_that_repeats_another_is_refused(tmp_path: Path) -> None:
+    """Numbers and categories; what merely has the same values now and then is not."""
+    tables, policies = _tables(), _policies(tmp_path, POLICY + 'age_then = "gaussian"\n')
+    at = tables["visits"]["patient"].to_numpy() - 5000
+    tables["visits"] = tables["visits"].append_column("age_then", tables["patients"]["age"].take(pa.array(at)))
+    sources = {name: policies[name].source(table) for name, table in tables.items()}
+    with pytest.raises(PolicyError, match=r"visits\.age_then repeats patients\.age"):
+        check_links(policies, sources)
+    with pytest.raises(PolicyError, match="repeats"):
+        add_tables(sf.Vault.create(tmp_path / "vault"), policies, tables)
+    unrelated = tables["visits"].set_column(4, "age_then", tables["visits"]["pressure"])
+    check_links(policies, sources | {"visits": policies["visits"].source(unrelated)})
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        ('references = "patients.patient"', 'references = "patients.age"', "must name an identifier"),
+        ('references = "patients.patient"', 'references = "nobody.patient"', "must name an identifier"),
+        ('publish = "pseudonym" }\nage', "publish = false }\nage", "pseudonyms of one kind"),
+        (
+            'doctor = { role = "id", publish = "pseudonym", keep_format = true }',
+            'doctor = { role = "id", publish = "pseudonym" }',
+            "of one kind",
+        ),
+        ('dataset = "clinic"', 'dataset = "clinic"\naudit = {}', "in the table that it is about"),
+        ("[tables.doctors.columns]", "[tables.doctors]\nlevels = {}\n[tables.doctors.columns]", "holds for all tables"),
+    ],
+)
+def test_what_is_wrong_is_said(before: str, after: str, message: str, tmp_path: Path) -> None:
+    assert before in POLICY
+    with pytest.raises(PolicyError, match=message):
+        _policies(tmp_path, POLICY.replace(before, after))
+
+
+def test_policies_and_tables_must_fit(tmp_path: Path) -> None:
+    policies, tables = _policies(tmp_path), _tables()
+    vault = sf.Vault.create(tmp_path / "vault")
+    with pytest.raises(PolicyError, match="several tables"):
+        sf.Policy.load(tmp_path / "clinic.toml")
+    with pytest.raises(SourceError, match="one for each"):
+        add_tables(vault, policies, {"patients": tables["patients"]})
+    texts = tables["visits"].set_column(1, "patient", tables["visits"]["patient"].cast(pa.string()))
+    with pytest.raises(SourceError, match="texts instead of whole numbers"):
+        add_tables(vault, policies, tables | {"visits": texts})
+    with pytest.raises(UnknownSubject):
+        tables_of(vault, "clinic")
+    with pytest.raises(PolicyError, match="needs a dataset of several tables"):
+        sf.Policy.loads(
+            'dataset = "d"\n[levels]\nl = 0.5\n[columns]\nid = { role = "id", publish = "pseudonym", references = "a.b" }'
+        )
+
+
+def test_one_command_is_for_all_tables(tmp_path: Path) -> None:
+    """`add`, `grant`, `release` and `revoke` take the name of the dataset."""
+    (tmp_path / "clinic.toml").write_text(POLICY)
+    for name, table in _tables().items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    vault = ("--vault", str(tmp_path / "vault"))
+
+    def run(*arguments: str, code: int = 0) -> str:
+        result = CliRunner().invoke(main, [*arguments, *vault], catch_exceptions=False)
+        assert result.exit_code == code, result.output
+        return result.output
+
+    CliRunner().invoke(main, ["init", vault[1]], catch_exceptions=False)
+    named = [f"{name}={tmp_path / name}.parquet" for name in _tables()]
+    run("add", *named, "--policy", str(tmp_path / "clinic.toml"))
+    run("recipient", "add", "lab")
+    assert run("grant", "lab", "clinic", "--level", "partner").count("Granted") == 3
+    assert "about one table" in run("grant", "lab", "clinic", "--level", "partner", "--columns", "age", code=2)
+    out = tmp_path / "copies"
+    assert run("release", "lab", "clinic", "--out", str(out)).count("Wrote") == 3
+    assert sorted(path.name for path in out.glob("*.parquet")) == [
+        "doctors.parquet",
+        "patients.parquet",
+        "visits.parquet",
+    ]
+    assert run("revoke", "lab", "clinic").count("Revoked") == 3
+    assert "no dataset called 'nowhere'" in run("release", "lab", "nowhere", code=1)
