@@ -121,6 +121,13 @@ def _decided(entry: Entry, verb: str) -> str:
     return f"{verb} {entry.dataset} version {body['version']} ({body['state']}) by {body['officer']}{role}{reason}."
 
 
+def _retained(entry: Entry) -> str:
+    versions, days = entry.body["versions"], entry.body["days"]
+    what = f"earlier versions of {entry.dataset}" if entry.dataset else "records of the access log"
+    limits = [f"the last {versions} versions"] * bool(versions) + [f"for {days} days"] * bool(days)
+    return f"Keep {what}: {' and '.join(limits) or 'forever'}."
+
+
 def _audited(entry: Entry) -> str:
     verdict = entry.body.get("state") or ("passed" if entry.body["passed"] else "failed")
     return f"Audited {entry.dataset} version {entry.body['version']}: {verdict}{_from(entry)}."
@@ -161,6 +168,13 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     ),
     "approved": lambda entry: _decided(entry, "Approved"),
     "rejected": lambda entry: _decided(entry, "Rejected"),
+    "scheduled": lambda entry: (
+        f"Scheduled {entry.dataset} for {entry.recipient}, every {entry.body['every']}, to {entry.body['to']}"
+        f"{', new rows only' if entry.body['new_rows'] else ''}."
+    ),
+    "unscheduled": lambda entry: f"Ended the schedule of {entry.dataset} for {entry.recipient}.",
+    "ran": lambda entry: f"Released {entry.dataset} version {entry.body['version']} to {entry.recipient} as scheduled.",
+    "retained": _retained,
     "began": _began,
     "released": _released,
     "issued": lambda entry: f"Issued the token {entry.dataset} to {entry.recipient or 'the owner'}{_note(entry)}.",

@@ -160,7 +160,8 @@ def test_policies_and_tables_must_fit(tmp_path: Path) -> None:
         tables_of(vault, "clinic")
     with pytest.raises(PolicyError, match="needs a dataset of several tables"):
         sf.Policy.loads(
-            'dataset = "d"\n[levels]\nl = 0.5\n[columns]\nid = { role = "id", publish = "pseudonym", references = "a.b" }'
+            'dataset = "d"\n[levels]\nl = 0.5\n[columns]\n'
+            'id = { role = "id", publish = "pseudonym", references = "a.b" }'
         )
 
 
