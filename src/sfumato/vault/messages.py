@@ -174,6 +174,9 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     ),
     "unscheduled": lambda entry: f"Ended the schedule of {entry.dataset} for {entry.recipient}.",
     "ran": lambda entry: f"Released {entry.dataset} version {entry.body['version']} to {entry.recipient} as scheduled.",
+    "streamed": lambda entry: (
+        f"Processed window {entry.body['window']} of the stream of {entry.dataset}: {entry.body['rows']:,} rows."
+    ),
     "retained": _retained,
     "began": _began,
     "released": _released,
