@@ -51,6 +51,27 @@ def test_an_owner_downloads_the_copy_of_a_recipient(service: Service, tmp_path: 
     assert path.read_bytes() == service.vault.release("clinic", "ward", tmp_path / "local.parquet")[0].read_bytes()
 
 
+def test_rows_since_a_version_are_downloaded(sqlite_service: Service, tmp_path: Path) -> None:
+    """The file of a local release of the appended rows, for recipients and owners; recorded once."""
+    vault, rng = sqlite_service.vault, np.random.default_rng(8)
+    rows = [pa.table({"n": np.arange(100) + 1000 * i, "v": rng.normal(size=100)}) for i in range(3)]
+    vault.add(sf.Policy.loads('dataset = "daily"\n[levels]\na = 0.5\n[columns]\nn = "id"\nv = "gaussian"'), rows[0])
+    vault.grant("clinic", "daily", "a")
+    for more in rows[1:]:
+        vault.append("daily", more)
+    ours, expected = vault.release("clinic", "daily", tmp_path / "local.csv", since=1)
+    assert (expected.rows, expected.since, expected.version) == (200, 1, 3)
+    theirs, manifest = sqlite_service.remote("clinic").fetch("daily", tmp_path / "fetched.csv", since=1)
+    assert theirs.read_bytes() == ours.read_bytes()
+    assert manifest == expected
+    owners, _ = sqlite_service.remote("owner").release("clinic", "daily", tmp_path / "owner.parquet", since=2)
+    assert sf.Manifest.of(owners).rows == 100
+    recorded = [one.body.get("since") for one in vault.log(Query(dataset="daily")) if one.kind == "release"]
+    assert set(recorded) == {1, 2}
+    with pytest.raises(GrantError, match="an earlier one"):
+        sqlite_service.remote("clinic").fetch("daily", tmp_path / "none.csv", since=3)
+
+
 def test_content_negotiation(sqlite_service: Service) -> None:
     media = {
         "*/*": "application/vnd.apache.parquet",

@@ -20,11 +20,12 @@ if TYPE_CHECKING:
 @click.argument("dataset", required=False)
 @click.option("-o", "--out", type=click.Path(path_type=Path), help="The file to write; by default DATASET.parquet.")
 @click.option("--level", help="A lower fidelity than that of the grant.")
+@click.option("--since", type=int, help="Only the rows that were appended after this version, which you have.")
 @click.option(
     "--url", required=True, envvar="SFUMATO_VAULT", help="The service. Also SFUMATO_VAULT; with SFUMATO_TOKEN."
 )
 @as_json_option
-def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as_json: bool) -> None:
+def fetch(dataset: str | None, out: Path | None, level: str | None, since: int | None, url: str, as_json: bool) -> None:
     """Download your copy of a DATASET from a service; without a DATASET, list your grants."""
     remote = connect_service(url)
     if dataset is None:
@@ -39,7 +40,7 @@ def fetch(dataset: str | None, out: Path | None, level: str | None, url: str, as
         return
     with progress(quiet=as_json, unit="bytes") as (stage, advance):
         stage("downloading")
-        path, manifest = remote.fetch(dataset, out or f"{dataset}.parquet", level=level, progress=advance)
+        path, manifest = remote.fetch(dataset, out or f"{dataset}.parquet", level=level, since=since, progress=advance)
     text = (
         f"Wrote {path}: {manifest.rows:,} rows of {dataset} (version {manifest.version}) at {manifest.fidelity:.10g}."
     )

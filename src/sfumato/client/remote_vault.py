@@ -98,10 +98,16 @@ class RemoteVault:
         )
 
     def fetch(
-        self, dataset: str, out: str | Path, *, level: RequestedLevel = None, progress: Progress | None = None
+        self,
+        dataset: str,
+        out: str | Path,
+        *,
+        level: RequestedLevel = None,
+        since: int | None = None,
+        progress: Progress | None = None,
     ) -> tuple[Path, Manifest]:
-        """Download the recipient's copy to a file, with its manifest beside it; `progress` counts bytes."""
-        return Path(out), download(self._connection, dataset, _level(level), Path(out), progress)
+        """Download the recipient's copy, or its rows since a version, to a file; `progress` counts bytes."""
+        return Path(out), download(self._connection, dataset, _level(level) | _since(since), Path(out), progress)
 
     def read(self, dataset: str, *, level: RequestedLevel = None) -> pa.Table:
         """The recipient's copy as a table with its manifest."""
@@ -226,9 +232,7 @@ class RemoteVault:
         """Download the copy that a recipient was granted; `progress` counts bytes."""
         if out is None or is_remote(out):
             raise ServiceError("a release from a service needs an output file on this machine; name one (--out)")
-        if since is not None:
-            raise ServiceError("a service releases whole copies; use the vault itself for the rows since a version")
-        query = {**_level(level), "recipient": recipient}
+        query = {**_level(level), **_since(since), "recipient": recipient}
         return Path(out), download(self._connection, dataset, query, Path(out), progress)
 
     def token(
@@ -363,6 +367,10 @@ def _file(table: Any) -> Iterator[Path]:
             for batch in source.batches():
                 writer.write_batch(batch)
         yield path
+
+
+def _since(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"since": str(version)}
 
 
 def _level(level: RequestedLevel) -> dict[str, str]:

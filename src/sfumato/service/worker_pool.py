@@ -45,6 +45,7 @@ class CopyRequest:
     dataset: str
     level: RequestedLevel
     format: str
+    since: int | None = None
 
 
 class CopyChanged(SfumatoError):
@@ -175,7 +176,7 @@ class _CopyStreams:
             chunks.close()
 
     def _delivery(self, wanted: CopyRequest) -> Delivery:
-        key = wanted.recipient, wanted.dataset, wanted.level
+        key = wanted.recipient, wanted.dataset, wanted.level, wanted.since
         delivery = self._cache.get(key, lambda: Delivery.of(self._vault, *key))
         if delivery.request.grant.is_over(self._vault.now()):  # a grant expires without an entry in the ledger
             delivery = Delivery.of(self._vault, *key)

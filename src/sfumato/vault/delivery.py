@@ -41,8 +41,15 @@ class Delivery:
     """The rows and the digest of the copy, if it was released before."""
 
     @classmethod
-    def of(cls, vault: VaultLifecycle, recipient: str, dataset: str, level: RequestedLevel = None) -> Delivery:
-        """The copy that a recipient was granted, or a less faithful one.
+    def of(
+        cls,
+        vault: VaultLifecycle,
+        recipient: str,
+        dataset: str,
+        level: RequestedLevel = None,
+        since: int | None = None,
+    ) -> Delivery:
+        """The copy that a recipient was granted, or a less faithful one, or the rows alone since a version.
 
         A dataset that does not exist and one that was never granted get the same answer after the same work.
         """
@@ -51,9 +58,9 @@ class Delivery:
             if reading.latest("grant", dataset, recipient) is None:
                 raise NotGranted(f"there is no dataset {dataset!r} that you were granted; ask its owner")
             now = Dataset.of(require(reading, "dataset", dataset), vault.store)
-            request = CopyRequest.of(reading, now, recipient, keys, vault.now(), level)
+            request = CopyRequest.of(reading, now, recipient, keys, vault.now(), level, since)
             recorded = request.recorded(reading)
-            if not recorded and level is not None:
+            if not recorded and (level, since) != (None, None):
                 _check_level_count(reading, request)
             found = [entry.body for entry in recorded if entry.body["digest"]]
             released = (found[0]["rows"], found[0]["digest"]) if found else None
@@ -74,7 +81,7 @@ class Delivery:
 
     def chunks(self, file_format: str) -> Iterator[bytes]:
         """The bytes of the copy; recorded as begun before the first one, and as released before the last."""
-        with self.request.dataset.source() as source:
+        with self.request.source() as source:
             issuer = self._issuer()
             stream = CopyStream(self.request.clear(source, issuer), file_format, threads=1)
             issuer.record("began", self._row_count(source))
@@ -109,19 +116,23 @@ class Delivery:
             return int(before[0].body["rows"])
         view = self.request.grant.view
         if view.where is None:
-            return int(self.request.dataset.body["rows"])
+            return int(self.request.dataset.body["rows"]) - (self.request.since or (0, 0))[1]
         return sum(int(view.holds(batch).sum()) for batch in source.batches(sorted(view.needs())))
 
 
 def _check_level_count(reading: LedgerReader, request: CopyRequest) -> None:
-    """Refuse a copy at yet another level to a recipient who has received copies at many."""
-    if request.fidelity == request.grant.fidelity:
-        return
+    """Refuse a copy at yet another level, or since yet another version, to a recipient who has received many."""
     releases = reading.entries(Query(kind="release", dataset=request.dataset.name, recipient=request.grant.recipient))
-    levels = {one.body["fidelity"] for one in releases if one.body["version"] == request.dataset.version}
-    if len(levels - {request.grant.fidelity}) >= MAX_LEVELS:
+    now = [one.body for one in releases if one.body["version"] == request.dataset.version]
+    levels, versions = {one["fidelity"] for one in now}, {one["since"] for one in now if "since" in one}
+    if request.fidelity != request.grant.fidelity and len(levels - {request.grant.fidelity}) >= MAX_LEVELS:
         known = ", ".join(f"{fidelity:g}" for fidelity in sorted(levels))
         raise GrantError(
             f"a recipient may request at most {MAX_LEVELS} levels of one version of a dataset, and has received copies "
             f"at {known}; request one of these"
+        )
+    if request.since is not None and len(versions) >= MAX_LEVELS:
+        raise GrantError(
+            f"a recipient may request the rows of a version since at most {MAX_LEVELS} others, and has received those "
+            f"since {', '.join(map(str, sorted(versions)))}; request one of these, or all rows"
         )

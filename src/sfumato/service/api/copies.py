@@ -20,6 +20,7 @@ from sfumato.vault.delivery import Delivery
 router = APIRouter(prefix="/api/v1", tags=["copies"])
 
 Level = Annotated[str | None, Query(max_length=40, description="A fidelity below that of the grant.")]
+Since = Annotated[int | None, Query(ge=1, le=10**9, description="Only the rows that were appended after this version.")]
 Holder = Annotated[str | None, Query(pattern=schemas.NAME, description="For owners: the recipient of the copy.")]
 
 _COPY_RESPONSES: dict[int | str, dict[str, Any]] = {
@@ -51,23 +52,29 @@ async def download_copy(
     level: Level = None,
     format: schemas.Format | None = None,  # noqa: A002 - the name of the query parameter
     recipient: Holder = None,
+    since: Since = None,
 ) -> Response:
     """Download a copy, which is generated while it is sent. Supports ETag, If-None-Match, Range and If-Range."""
     chosen = negotiate_format(request.headers.get("accept", ""), format)
-    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, chosen)
+    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, chosen, since)
     return await CopyResponder.respond(request, context_of(request), wanted)
 
 
 @router.get("/copies/{dataset}/manifest", responses=problem_responses(404))
 async def get_manifest(
-    request: Request, dataset: schemas.Name, caller: Authenticated, level: Level = None, recipient: Holder = None
+    request: Request,
+    dataset: schemas.Name,
+    caller: Authenticated,
+    level: Level = None,
+    recipient: Holder = None,
+    since: Since = None,
 ) -> dict[str, Any]:
     """Get the manifest of a copy: its models, what it promises, and the owner's signed certificate."""
     context = context_of(request)
-    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, "parquet")
+    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, "parquet", since)
 
     def signed() -> dict[str, Any] | None:
-        delivery = Delivery.of(context.vault, wanted.recipient, dataset, level)
+        delivery = Delivery.of(context.vault, wanted.recipient, dataset, level, since)
         manifest = delivery.manifest()
         if manifest is None:
             return None
