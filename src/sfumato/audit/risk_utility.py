@@ -38,6 +38,8 @@ FIDELITIES = (0.05, 0.1, 0.2, 0.35, 0.5, 0.65, 0.8, 0.9)
 """The levels of a map."""
 ROWS = 5000
 """The most records that a map is made with."""
+FITTED = 50_000
+"""The most records that a draft is fitted to, to tell what an attacker would gain."""
 _STRONGEST = ("latent-class", "noisy-labels", "bayes", "mixture", "collusion")
 _CONTROL_ONE_IN = 5
 PRESERVED, PLAIN = "margins preserved (copula)", "plain noise"
@@ -115,7 +117,11 @@ class Trial:
         With so much confidence that other noise does not change it; by the strongest attackers, or by all of the gate.
         """
         attack = run_all_attacks if gate else _run_strongest
-        return max(_recovered(attack(*self._evidence(*self._copy(fidelity)), CONFIDENCE)))[:3]
+        return max(_recovered(attack(*self.evidence(fidelity), CONFIDENCE)))[:3]
+
+    def evidence(self, fidelity: float) -> tuple[Evidence, Records]:
+        """What an attacker has at a level, and what it is after."""
+        return self._evidence(*self._copy(fidelity))
 
     def _copy(self, fidelity: float) -> tuple[pa.Table, Manifest]:
         copy = perturb_sample(self.scheme, self.row_numbers, self.rows, [Level(fidelity)], self.key)[0]
@@ -133,6 +139,21 @@ class Trial:
         control = one_in(_CONTROL_ONE_IN, len(original))
         others = np.delete(np.arange(len(original)), control)
         return utility(original.take(others), shown.take(others), original.take(control))
+
+
+def gains(policy: Policy, table: Any, *, progress: Callable[[int], None] = lambda _: None) -> dict[str, list[float]]:
+    """The share of each column that the best attack recovers at each level of a policy, on a sample of the table."""
+    source = policy.source(table)
+    _, rows = sampled(source.numbered_batches(source.schema.names), FITTED)
+    trial, found = Trial.of("", policy, rows), {}
+    for level in policy.ladder:
+        best: dict[str, float] = {}
+        for share, columns, _, _ in _recovered(_run_strongest(*trial.evidence(level.fidelity), 0.95)):
+            for column in columns.split(" x "):
+                best[column] = min(max(best.get(column, 0.0), share), 1.0)
+        found[level] = best
+        progress(1)
+    return {column: [found[level].get(column, 0.0) for level in policy.ladder] for column in found[max(policy.ladder)]}
 
 
 def _run_strongest(evidence: Evidence, truth: Records, confidence: float) -> list[Score]:

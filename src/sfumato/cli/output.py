@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -39,6 +40,22 @@ def table_stem(table: Path | str) -> str:
     if isinstance(table, Path):
         return table.stem
     return Path(table.rpartition("table=")[2].rpartition("/")[2]).stem or "table"
+
+
+def named_tables(tables: Sequence[str]) -> dict[str, Path | str] | None:
+    """The tables of a dataset of several by their names, as in patients=patients.csv, or by those of their files.
+
+    Nothing for a single table without a name.
+    """
+    found = [re.fullmatch(r"([\w-]+)=(.+)", table) for table in tables]
+    if len(tables) == 1 and (found[0] is None or Path(tables[0]).exists()):
+        return None
+    pairs = [(match[1], match[2]) if match else ("", table) for match, table in zip(found, tables, strict=True)]
+    converted = [(name, TableName().convert(table, None, None)) for name, table in pairs]
+    named = {name or table_stem(table): table for name, table in converted}
+    if len(named) < len(tables):
+        raise click.UsageError("each table has a name of its own, as in patients=patients.csv visits=visits.csv.")
+    return named
 
 
 class Group(click.Group):

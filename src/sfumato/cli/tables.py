@@ -8,13 +8,23 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown, table_stem
+from sfumato.cli.output import (
+    TableName,
+    as_json_option,
+    check_new_file,
+    named_tables,
+    print_result,
+    progress,
+    shown,
+    table_stem,
+)
 from sfumato.errors import PolicyError
 from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
     from sfumato.audit.calibration import CalibratedLevel
     from sfumato.release.policy import Policy
+    from sfumato.tables.file_options import FileOptions
 
 
 @click.group()
@@ -43,7 +53,7 @@ def key_new(path: Path, as_json: bool) -> None:
 
 
 @click.command()
-@click.argument("table", type=TableName())
+@click.argument("tables", nargs=-1, required=True, metavar="TABLE...")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Write the draft here instead of printing it.")
 @click.option("--dataset", help="The name of the dataset; by default that of the file.")
 @click.option(
@@ -77,9 +87,10 @@ def key_new(path: Path, as_json: bool) -> None:
 @click.option(
     "--map", "map_path", type=click.Path(path_type=Path), help="Write a risk-utility map of the draft, an HTML page."
 )
+@click.option("--quick", is_flag=True, help="Attack no sample, and leave out what an attacker would gain.")
 @as_json_option
 def suggest(
-    table: Path | str,
+    tables: tuple[str, ...],
     output: Path | None,
     dataset: str | None,
     targets: tuple[str, ...],
@@ -89,15 +100,25 @@ def suggest(
     limit: float | None,
     ask: bool,
     map_path: Path | None,
+    quick: bool,
     as_json: bool,
 ) -> None:
-    """Draft a commented policy for TABLE, with levels that meet the targets or the limit, if any."""
+    """Draft a commented policy for TABLE, with levels that meet the targets or the limit, if any.
+
+    For several tables of one dataset, name each: sfumato suggest patients=patients.csv visits=visits.csv
+    """
     from sfumato.policy.suggest import draft
     from sfumato.release.policy import Policy
     from sfumato.tables.file_options import FileOptions
 
     if output is not None and output.exists():
         raise PolicyError(f"a draft never replaces a policy, and {output} exists; choose another name")
+    linked, table = named_tables(tables), TableName().convert(tables[0], None, None)
+    if linked is not None:
+        if targets or policy_path is not None or limit is not None or ask or map_path is not None:
+            raise click.UsageError("several tables are drafted as they are; leave out --target, --limit, --ask, --map.")
+        _suggest_tables(linked, dataset, output, FileOptions.parse(stated), plain_noise, quick, as_json)
+        return
     if policy_path is not None:
         if not targets or limit is not None or map_path is not None:
             raise click.UsageError("--policy is calibrated to a --target; name one, and leave out --limit and --map")
@@ -113,12 +134,61 @@ def suggest(
     levels = _levels(Policy.loads(text), table, targets, limit, as_json)
     if levels:
         text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels])
+    if not quick:
+        gained = _gains(Policy.loads(text), table, as_json)
+        text = drafted(calibrated=[(one.fidelity, one.result.target) for one in levels], gains=gained)
     if map_path is not None:
         _write_map(text, table, map_path, as_json)
     if output is None and not as_json:
         click.echo(text, nl=False)
         return
     _print_draft(table, text, output, levels, as_json)
+
+
+def _suggest_tables(
+    tables: dict[str, Path | str],
+    dataset: str | None,
+    output: Path | None,
+    file: FileOptions,
+    plain_noise: bool,
+    quick: bool,
+    as_json: bool,
+) -> None:
+    """Draft a policy for several tables."""
+    from sfumato.policy.suggest_tables import draft_tables
+    from sfumato.policy.tables import tables_in
+    from sfumato.release.policy import Policy
+    from sfumato.tables.atomic import write_text
+
+    drafted = partial(draft_tables, tables, dataset=dataset or "dataset", plain_noise=plain_noise, file=file)
+    text = drafted()
+    policies = {name: Policy.loads(own) for name, own in tables_in(text).items()}
+    if not quick:
+        text = drafted(gains={name: _gains(policies[name], table, as_json) for name, table in tables.items()})
+    if output is None and not as_json:
+        click.echo(text, nl=False)
+        return
+    if output is not None:
+        write_text(output, text)
+    roles = {name: {key: one.role for key, one in policy.columns.items()} for name, policy in policies.items()}
+    data = {"policy": text, "roles": roles, "path": str(output) if output else None}
+    named = " ".join(f"{name}={shown(table)}" for name, table in tables.items())
+    written = f"Wrote {output}: {len(tables)} tables. Read it and correct it."
+    print_result(data, as_json, written, f"sfumato add {named} --policy {output}, in a vault created with sfumato init")
+
+
+def _gains(policy: Policy, table: Path | str, as_json: bool) -> dict[str, list[float]]:
+    """What an attacker would gain of each column at each level; nothing for a table that cannot be tried."""
+    from sfumato.audit.risk_utility import gains
+    from sfumato.errors import SfumatoError
+
+    with progress(quiet=as_json, unit="levels tried") as (stage, advance):
+        stage("attacking a sample (--quick leaves it out)", len(policy.ladder.levels))
+        try:
+            return gains(policy, table, progress=advance)
+        except SfumatoError as error:
+            click.echo(f"sfumato: what an attacker would gain is not said: {error}", err=True)
+            return {}
 
 
 def _asked(text: str) -> dict[str, str]:

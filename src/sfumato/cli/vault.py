@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from sfumato.cli.output import TableName, as_json_option, print_result, progress
+from sfumato.cli.output import TableName, as_json_option, named_tables, print_result, progress
 from sfumato.cli.vault_options import (
     key_option,
     local_vault,
@@ -87,7 +86,7 @@ def add(
     from sfumato.vault.linked_tables import add_tables
     from sfumato.vault.messages import sentence
 
-    linked = _named_tables(tables)
+    linked = named_tables(tables)
     policies = None if linked is None else Policy.load_tables(policy_path)
     vault = open_vault(location, key_path)
     with progress(quiet=as_json) as (stage, advance):
@@ -102,16 +101,6 @@ def add(
     next_step = f"sfumato recipient add NAME, then sfumato grant NAME {name} --level {level}"
     data = entries[0].__dict__ if policies is None else {"entries": [entry.__dict__ for entry in entries]}
     print_result(data, as_json, "\n".join(map(sentence, entries)), next_step)
-
-
-def _named_tables(tables: tuple[str, ...]) -> dict[str, Path | str] | None:
-    """The tables of a dataset of several by their names; nothing for a single table."""
-    found = [re.fullmatch(r"([\w-]+)=(.+)", table) for table in tables]
-    if len(tables) == 1 and (found[0] is None or Path(tables[0]).exists()):
-        return None
-    if not all(found):
-        raise click.UsageError("several tables are named, as in patients=patients.csv visits=visits.csv.")
-    return {match[1]: TableName().convert(match[2], None, None) for match in found if match}
 
 
 @click.command()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
 import tomli_w
 
-from sfumato.models.unchanged import ENTITY
+from sfumato.models.unchanged import ENTITY, PUBLIC
 from sfumato.policy.personal_data import is_quasi_identifier
 from sfumato.policy.relations import dependent_groups, notes
 from sfumato.policy.roles import DROP
@@ -20,6 +21,9 @@ from sfumato.tables.dialect import PLAIN, Dialect
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.labels import label_of
 from sfumato.tables.source import Source
+
+_LEVELS = ("internal", "partner", "public")
+"""The levels of a draft."""
 
 EXAMINED = 1_000_000
 """The number of rows that are examined."""
@@ -45,9 +49,13 @@ public = {levels[2]:g}
 # Roles: id (identifies a record), entity (names a person or household with several records), keep (released
 # unchanged), drop (left out), copula (copies look like the data: same values, margins and rank correlations, other
 # people), gaussian (noise in the numbers themselves, which mining can correct for), uniform (random replacement;
-# correlated categories should share a `joint` group).
-[columns]
+# correlated categories should share a `joint` group).{gained}
 """
+
+_GAINED = (
+    "\n#\n# What an attacker recovers is a share of a number's variance, or of a category beyond guessing: the best of"
+    "\n# five attacks on a copy of a sample. One who knows some records, or more about the data, may recover more."
+)
 
 _ENTITY = (
     "several rows of one person or household have it in common, and averaging them must not remove the noise: all of "
@@ -75,6 +83,7 @@ def draft(
     plain_noise: bool | Collection[str] = False,
     file: FileOptions = NOTHING_STATED,
     roles: Mapping[str, str] = MappingProxyType({}),
+    gains: Mapping[str, Sequence[float]] = MappingProxyType({}),
 ) -> str:
     """The draft in TOML, with a comment for each choice.
 
@@ -86,31 +95,90 @@ def draft(
             `copula`; in a small table all have.
         file: how the file of the table is to be read, where its content does not tell.
         roles: the roles of columns that somebody chose; others are suggested.
+        gains: the share of columns that the best attack on a sample recovers at each level.
 
     """
-    source = Source.of(table, options=file)
-    batches, rows, size = [], 0, 0
-    for batch in source.batches():
-        batches.append(batch)
-        rows, size = rows + batch.num_rows, size + batch.nbytes
-        if rows >= EXAMINED or size >= _MAX_BYTES:
-            break
-    examined = pa.Table.from_batches(batches, schema=source.schema)
-    plain = examined.column_names if plain_noise is True or rows < _FEWEST_ROWS else plain_noise or ()
-    entities = _entities(examined, roles)
-    lines, has_id = _column_lines(examined, examined.column_names if entities else plain, {**roles, **entities})
-    share = f"{rows:,}" if source.rows in (None, rows) else f"the first {rows:,} of {source.rows:,}"
+    seen = Examined.of(table, file)
+    lines, has_id = seen.lines(plain_noise, roles, gains=gains)
     highest = min((fidelity for fidelity, _ in calibrated), default=0.8)
-    head = _HEAD.format(
-        examined=share,
-        dataset=_value(dataset),
-        ids="" if has_id else _NO_ID,
-        attacked=f"# No attack that sfumato knows breaks the targets below up to {highest:g}.\n" if calibrated else "",
-        levels=[round(highest * share, 3) for share in (1, 0.625, 0.25)],
+    first = head(
+        dataset, seen.share, has_id=has_id, highest=highest, is_calibrated=bool(calibrated), gained=bool(gains)
     )
     targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in calibrated]
     audit = ["# What no attack may achieve; else no copy is made.\n[audit]", *targets] if calibrated else []
-    return "\n".join([head, *lines, *_file(source.schema, file), *audit])
+    return "\n".join([first, "[columns]\n", *lines, *seen.file(file), *audit])
+
+
+def head(
+    dataset: str,
+    share: str = "the first",
+    *,
+    has_id: bool = True,
+    highest: float = 0.8,
+    is_calibrated: bool = False,
+    gained: bool = False,
+) -> str:
+    """What comes before the columns of a draft."""
+    return _HEAD.format(
+        examined=share,
+        dataset=_value(dataset),
+        ids="" if has_id else _NO_ID,
+        gained=_GAINED if gained else "",
+        attacked=f"# No attack that sfumato knows breaks the targets below up to {highest:g}.\n"
+        if is_calibrated
+        else "",
+        levels=[round(highest * share, 3) for share in (1, 0.625, 0.25)],
+    )
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a draft is made from: the first rows of a table."""
+
+    rows: pa.Table
+    schema: pa.Schema
+    """The columns, with the dialect of their file."""
+    total: int | None
+
+    @classmethod
+    def of(cls, table: Any, file: FileOptions) -> Examined:
+        """Read rows until there are enough."""
+        source = Source.of(table, options=file)
+        batches, rows, size = [], 0, 0
+        for batch in source.batches():
+            batches.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if rows >= EXAMINED or size >= _MAX_BYTES:
+                break
+        return cls(pa.Table.from_batches(batches, schema=source.schema), source.schema, source.rows)
+
+    @property
+    def share(self) -> str:
+        """The number of these rows, for people."""
+        rows = self.rows.num_rows
+        return f"{rows:,}" if self.total in (None, rows) else f"the first {rows:,} of {self.total:,}"
+
+    def lines(
+        self,
+        plain_noise: bool | Collection[str],
+        roles: Mapping[str, str] = MappingProxyType({}),
+        *,
+        fixed: Mapping[str, Suggestion] = MappingProxyType({}),
+        gains: Mapping[str, Sequence[float]] = MappingProxyType({}),
+    ) -> tuple[list[str], bool]:
+        """The line of each column with its comment, and whether one of them identifies records."""
+        some = () if isinstance(plain_noise, bool) else plain_noise
+        plain = self.rows.column_names if plain_noise is True or self.rows.num_rows < _FEWEST_ROWS else some
+        named = ENTITY in [role for role, _, _ in fixed.values()]
+        entities = {} if named else _entities(self.rows.drop(list(fixed)), roles)
+        chosen = {**roles, **entities, **{name: one[0] for name, one in fixed.items()}}
+        has_entity = ENTITY in chosen.values()
+        found = _suggestions(self.rows, self.rows.column_names if has_entity else plain, chosen) | dict(fixed)
+        return _column_lines(self.rows, found, gains), any(role == "id" for role, _, _ in found.values())
+
+    def file(self, stated: FileOptions) -> list[str]:
+        """How the file was read, where it is not plain, so that later versions are read alike."""
+        return _file(self.schema, stated)
 
 
 def _entities(examined: pa.Table, roles: Mapping[str, str]) -> dict[str, str]:
@@ -129,19 +197,30 @@ def _file(schema: pa.Schema, stated: FileOptions) -> list[str]:
     return [f"{seen}[file]", *(f"{key} = {_value(value)}" for key, value in options.items()), ""]
 
 
-def _column_lines(examined: pa.Table, plain: Collection[str], chosen: Mapping[str, str]) -> tuple[list[str], bool]:
-    """The line of each column with its comment, and whether one of them identifies records."""
-    found = _suggestions(examined, plain, chosen)
+def _column_lines(
+    examined: pa.Table, found: Mapping[str, Suggestion], gains: Mapping[str, Sequence[float]]
+) -> list[str]:
+    """The line of each column with its comment."""
     told, lines = notes(examined), []
     for field in examined.schema:
         role, options, why = found[field.name]
         label = f"{label_of(field)!r}: " if label_of(field) else ""
         quasi = _QUASI if role not in (DROP, "id", ENTITY) and is_quasi_identifier(field.name) else ""
         relation = f" {told[field.name]}" if role not in (DROP, "id", ENTITY) and field.name in told else ""
-        comment = re.sub(r"[\x00-\x1f\x7f]", " ", f"{label}{why}{quasi}{relation}")
+        comment = re.sub(r"[\x00-\x1f\x7f]", " ", f"{label}{why}{quasi}{relation}{_gain(field.name, role, gains)}")
         value = _value({"role": role, **options}) if options else _value(role)
         lines.append(f"# {_key(field.name)}: {comment}\n{_key(field.name)} = {value}\n")
-    return lines, any(role == "id" for role, _, _ in found.values())
+    return lines
+
+
+def _gain(column: str, role: str, gains: Mapping[str, Sequence[float]]) -> str:
+    """What an attacker would gain of a column."""
+    if not gains or role in (DROP, "id", ENTITY):
+        return ""
+    if column not in gains:
+        return " An attacker recovers all of it." if role == PUBLIC else ""
+    shares = [f"{share:.0%} at {name}" for share, name in zip(gains[column], _LEVELS, strict=False)]
+    return f" An attacker recovers {', '.join(shares)}."
 
 
 def _suggestions(examined: pa.Table, plain: Collection[str], chosen: Mapping[str, str]) -> dict[str, Suggestion]:

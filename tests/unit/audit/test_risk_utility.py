@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 from tests import wards
 
 import sfumato as sf
-from sfumato.audit.risk_utility import RiskUtilityPoint, highest_within, risk_utility_map
+from sfumato.audit.risk_utility import RiskUtilityPoint, gains, highest_within, risk_utility_map
 from sfumato.audit.risk_utility_page import page, rows
 from sfumato.cli import main
 from sfumato.errors import PolicyError
@@ -71,3 +72,24 @@ def test_a_draft_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     policy.fit("ward.parquet").release("ward.parquet", next(iter(policy.ladder)).fidelity, key)
     both = CliRunner().invoke(main, ["suggest", "ward.parquet", "--policy", "policy.toml", "--limit", "0.4"])
     assert both.exit_code == 2
+
+
+def test_a_draft_says_what_an_attacker_would_gain(tmp_path: Path) -> None:
+    """More at higher levels; of a column that others tell, more than its own noise allows; and nothing with --quick."""
+    rng = np.random.default_rng(4)
+    x = rng.normal(size=2000)
+    table = pa.table({"x": x, "twin": x + 0.01 * rng.normal(size=2000), "alone": rng.normal(size=2000)})
+    plain = sf.Policy.loads(
+        'dataset = "t"\n[levels]\na = 0.6\nb = 0.2\n[columns]\nx = "gaussian"\ntwin = "drop"\nalone = "gaussian"'
+    )
+    found = gains(plain, table)
+    assert set(found) == {"x", "alone"}
+    assert all(high > low + 0.2 for high, low in found.values())
+    assert found["alone"][0] == pytest.approx(0.6, abs=0.1)
+    told = gains(sf.Policy.loads(plain.dumps().replace('twin = "drop"', 'twin = "keep"')), table)
+    assert told["x"][1] > 0.9  # planted: a twin that is released as it is
+    path = tmp_path / "t.parquet"
+    pq.write_table(table, path)
+    drafted = CliRunner().invoke(main, ["suggest", str(path)], catch_exceptions=False).output
+    assert drafted.count("An attacker recovers") == 3
+    assert "An attacker" not in CliRunner().invoke(main, ["suggest", str(path), "--quick"]).output

@@ -192,3 +192,29 @@ def test_one_command_is_for_all_tables(tmp_path: Path) -> None:
     ]
     assert run("revoke", "lab", "clinic").count("Revoked") == 3
     assert "no dataset called 'nowhere'" in run("release", "lab", "nowhere", code=1)
+
+
+def test_a_draft_of_several_tables_can_be_added_as_it_is(tmp_path: Path) -> None:
+    """References are found by names and values, and not between columns that merely have the same name."""
+    tables = _tables()
+    tables["doctors"] = tables["doctors"].append_column("age", pa.array(np.linspace(30, 60, 30)))
+    for name, table in tables.items():
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    files = [str(tmp_path / f"{name}.parquet") for name in tables]
+    out = tmp_path / "clinic.toml"
+    made = CliRunner().invoke(main, ["suggest", *files, "--dataset", "clinic", "-o", str(out)], catch_exceptions=False)
+    assert "3 tables" in made.output
+    policies = sf.Policy.load_tables(out)
+    found = {
+        f"{name}.{column}": stated.options["references"]
+        for name, policy in policies.items()
+        for column, stated in policy.columns.items()
+        if "references" in stated.options
+    }
+    assert found == {"visits.patient": "patients.patient", "visits.doctor": "doctors.doctor"}
+    assert policies["visits"].columns["patient"].role == "entity"
+    assert out.read_text().count("An attacker recovers") >= 4
+    add_tables(sf.Vault.create(tmp_path / "vault"), policies, tables)
+    twice = CliRunner().invoke(main, ["suggest", files[0], files[0]])
+    assert twice.exit_code == 2
+    assert "a name of its own" in twice.output
