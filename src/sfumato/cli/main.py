@@ -16,6 +16,7 @@ from sfumato.cli import (
     reproduce,
     schedule,
     serve,
+    suggest,
     survey,
     tables,
     vault,
@@ -31,7 +32,7 @@ def main() -> None:
 
 for command in (
     tables.demo,
-    tables.suggest,
+    suggest.suggest,
     tables.level,
     tables.key,
     vault.init,

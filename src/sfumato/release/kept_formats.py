@@ -86,10 +86,10 @@ def _texts(characters: Bytes, column: str, key: Key) -> Bytes:
     made = characters.copy()
     for number in range(len(found)):
         chosen = np.flatnonzero(of_row == number)
-        places = np.flatnonzero(kinds[chosen[0]])
-        alphabets = [_ALPHABETS[kind - 1] for kind in kinds[chosen[0], places]]
+        slots = np.flatnonzero(kinds[chosen[0]])
+        alphabets = [_ALPHABETS[kind - 1] for kind in kinds[chosen[0], slots]]
         secret = key.derive("format", formats[chosen[0]].tobytes().hex())
-        made[np.ix_(chosen, places)] = _permuted(characters[np.ix_(chosen, places)], alphabets, column, secret)
+        made[np.ix_(chosen, slots)] = _permuted(characters[np.ix_(chosen, slots)], alphabets, column, secret)
     return made
 
 

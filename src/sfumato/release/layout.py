@@ -153,14 +153,18 @@ class TableLayout:
         narrowed = [scheme.model(level).narrowed(names) for scheme in self.schemes]
         found = [model for model in narrowed if model.columns]
         for role in (IDENTIFIER, ENTITY, PUBLIC):
-            shown = [name for name in names if self.role(name) == role]
-            unchanged = tuple(name for name in shown if not self.has_pseudonyms(name))
-            replaced = tuple(name for name in shown if self.has_pseudonyms(name))
-            found += [Unchanged(unchanged, role)] if unchanged else []
-            for keeps in (False, True):
-                alike = tuple(name for name in replaced if self.pseudonym(name).keep_format == keeps)
-                found += [Pseudonym(alike, role, keeps)] if alike else []
+            found += self._unperturbed([name for name in names if self.role(name) == role], role)
         return tuple(found)
+
+    def _unperturbed(self, names: list[str], role: str) -> list[Model]:
+        """The models of the columns of a role that are released unchanged, or as pseudonyms."""
+        unchanged = tuple(name for name in names if not self.has_pseudonyms(name))
+        found: list[Model] = [Unchanged(unchanged, role)] if unchanged else []
+        replaced = [name for name in names if self.has_pseudonyms(name)]
+        for keeps in (False, True):
+            alike = tuple(name for name in replaced if self.pseudonym(name).keep_format == keeps)
+            found += [Pseudonym(alike, role, keeps)] if alike else []
+        return found
 
     def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:
         """The manifest of a copy, still without its row count and digest."""

@@ -61,25 +61,30 @@ def perturb_rows(
     layout: TableLayout, rows: Words, batch: pa.RecordBatch, levels: Sequence[Level], key: Key
 ) -> list[pa.RecordBatch]:
     """The copies of some rows, which have these numbers in the table, at several levels."""
-    shared, secret = layout.dataset_key(key), layout.table_key(key)
+    secret = layout.table_key(key)
     ids = record_ids(batch, layout.ids, rows, secret)
     perturbed: list[dict[str, pa.Array]] = [{} for _ in levels]
     for scheme in layout.schemes:
         for columns, arrays in zip(perturbed, scheme.perturb_levels(batch, ids, levels, secret), strict=True):
             columns.update(zip(scheme.columns, arrays, strict=True))
     schema = layout.schema(batch.schema)
-    rest = [name for name in schema.names if name not in perturbed[0]]
-    unchanged = {name: without_buffers(batch.column(name)) for name in rest if not layout.has_pseudonyms(name)}
     for columns, level in zip(perturbed, levels, strict=True):
-        replaced = [name for name in rest if layout.has_pseudonyms(name)]
-        columns |= {
-            name: pseudonyms(
-                batch, name, layout.pseudonym(name), shared, layout.recipient or f"level {level.fidelity!r}"
-            )
-            for name in replaced
-        }
-    copies = [unchanged | columns for columns in perturbed]
-    return [pa.RecordBatch.from_arrays([copy[name] for name in schema.names], schema=schema) for copy in copies]
+        rest = [name for name in schema.names if name not in columns]
+        columns.update(_unperturbed(layout, batch, rest, level, key))
+    return [pa.RecordBatch.from_arrays([copy[name] for name in schema.names], schema=schema) for copy in perturbed]
+
+
+def _unperturbed(
+    layout: TableLayout, batch: pa.RecordBatch, names: Sequence[str], level: Level, key: Key
+) -> dict[str, pa.Array]:
+    """Columns that are released unchanged, or as pseudonyms of a recipient, or of a level if it has no name."""
+    shared, owner = layout.dataset_key(key), layout.recipient or f"level {level.fidelity!r}"
+    return {
+        name: pseudonyms(batch, name, layout.pseudonym(name), shared, owner)
+        if layout.has_pseudonyms(name)
+        else without_buffers(batch.column(name))
+        for name in names
+    }
 
 
 def perturb_table(

@@ -25,7 +25,7 @@ _COMPARED = 65_536
 """The number of records of a table whose values are looked for in the tables that refer to it."""
 
 _AGREEMENT = 0.5
-"""The agreement beyond chance (Cohen's kappa) from which a column repeats another one."""
+"""The agreement (Cohen's kappa, which is 0 for independent columns) from which a column repeats another one."""
 
 
 def add_tables(
@@ -128,7 +128,7 @@ def _agreements(policy: Policy, source: Source, column: str, known: pa.Table) ->
 
 
 def _kappa(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:
-    """The agreement of two columns beyond what is due to chance; nothing for columns of different types."""
+    """The agreement of two columns beyond that of independent ones; nothing for columns of different types."""
     try:
         pairs = pa.table({"a": first.cast(pa.string()), "b": second.cast(pa.string())}).drop_null()
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
@@ -137,5 +137,5 @@ def _kappa(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:
         return 0.0
     equal = pc.mean(pc.equal(pairs["a"], pairs["b"])).as_py()
     counts = [{one["values"]: one["counts"] for one in pc.value_counts(pairs[name]).to_pylist()} for name in "ab"]
-    by_chance = sum(count * counts[1].get(value, 0) for value, count in counts[0].items()) / pairs.num_rows**2
-    return 0.0 if np.isclose(by_chance, 1) else float((equal - by_chance) / (1 - by_chance))
+    expected = sum(count * counts[1].get(value, 0) for value, count in counts[0].items()) / pairs.num_rows**2
+    return 0.0 if np.isclose(expected, 1) else float((equal - expected) / (1 - expected))

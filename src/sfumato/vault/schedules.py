@@ -222,20 +222,23 @@ def _erasures(vault: Vault, rule: Entry) -> Iterator[Callable[[], str]]:
     """What erases all that a rule does not keep."""
     days = rule.body["days"]
     end = None if days is None else vault.now() - timedelta(days=days)
-    if not rule.dataset:
-        if end is not None:
-            yield lambda: "erased what is older" if vault.erase_accesses(f"{end:%Y-%m-%d}") else ""
-        return
+    if rule.dataset:
+        yield from (partial(_erase, vault, rule.dataset, number) for number in _versions_over(vault, rule, end))
+    elif end is not None:
+        yield lambda: "erased what is older" if vault.erase_accesses(f"{end:%Y-%m-%d}") else ""
+
+
+def _versions_over(vault: Vault, rule: Entry, end: datetime | None) -> list[int]:
+    """The versions that a rule does not keep, and of which no version that is kept is made."""
     with vault.ledger.reading(vault.keys()) as reading:
         entries = [one for one in reading.entries(Query(kind="dataset", dataset=rule.dataset)) if "version" in one.body]
         tombstone = reading.latest("version", rule.dataset)
     bodies = {one.body["version"]: one.body for one in entries}
     replaced = {before.body["version"]: after.at for before, after in pairwise(entries)}
-    gone = set() if tombstone is None else set(tombstone.body[VERSIONS])
-    kept = [number for number in bodies if number not in gone and not _is_over(number, replaced, rule, end)]
-    needed = {part for number in kept for part in _parts(bodies[number])}
-    for number in sorted(set(bodies) - gone - set(kept) - needed):
-        yield partial(_erase, vault, rule.dataset, number)
+    held = set(bodies) - (set() if tombstone is None else set(tombstone.body[VERSIONS]))
+    over = {number for number in held if _is_over(number, replaced, rule, end)}
+    needed = {part for number in held - over for part in _parts(bodies[number])}
+    return sorted(over - needed)
 
 
 def _is_over(number: int, replaced: dict[int, str], rule: Entry, end: datetime | None) -> bool:
@@ -252,6 +255,6 @@ def _erase(vault: Vault, dataset: str, number: int) -> str:
 
 
 def _parts(body: dict[str, Any]) -> set[int]:
-    """The versions whose files a version is made of."""
+    """The versions that the files of one are from."""
     found = {version_of(name) for name in files_in(body)}
     return {number for number in found if number is not None}

@@ -50,7 +50,7 @@ def test_no_two_get_the_same(values: list[str]) -> None:
     made = _replaced(list(values))
     assert len(set(made)) == len(values)
     assert [len(str(one)) for one in made] == [len(one) for one in values]
-    assert sum(a == b for a, b in zip(made, values, strict=True)) < 40  # about one of each length by chance
+    assert sum(a == b for a, b in zip(made, values, strict=True)) < 40  # about one of each length stays as it is
 
 
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int64(), pa.uint8(), pa.uint64()])
@@ -95,7 +95,7 @@ def test_a_copy_has_them_and_says_what_they_show() -> None:
     mine, other = (scheme.with_recipient(name).release(table, "a", KEY) for name in ("mine", "other"))
     shown = [set(copy["id"].to_pylist()) for copy in (mine, other)]
     assert all(re.fullmatch("[A-Z]-[0-9]{5}", name) for name in shown[0] | shown[1])
-    assert len(shown[0] & shown[1]) < 15  # of 2.6 million: 0.06 by chance
+    assert len(shown[0] & shown[1]) < 15  # of 2.6 million: 0.06 are expected
     manifest = sf.Manifest.of(mine)
     assert of_type(manifest.models, Pseudonym) == [Pseudonym(("id",), "id", keeps_format=True)]
     assert any("letters and digits" in limit for limit in manifest.limits)

@@ -90,7 +90,7 @@ def test_keys_are_replaced_consistently_and_for_each_recipient(tmp_path: Path) -
         before = tables["visits"].join(tables[other], key, join_type="inner").num_rows
         assert copies["lab"]["visits"].join(copies["lab"][other], key, join_type="inner").num_rows == before
         crossed = copies["lab"]["visits"].join(copies["insurer"][other], key, join_type="inner").num_rows
-        assert crossed < before / 4  # of 900 possible names of a doctor some are equal by chance
+        assert crossed < before / 4  # of 900 possible names of a doctor some are equal
     found = copies["lab"]["visits"]["doctor"]
     assert found.null_count == tables["visits"]["doctor"].null_count
     assert pc.all(pc.match_substring_regex(found.drop_null(), "^[A-Z][0-9]{2}$")).as_py()
