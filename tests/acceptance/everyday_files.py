@@ -344,6 +344,22 @@ OTHERS = [
     File("old.por", package(pyreadstat.write_por, {"AGE": [1.0, 2.5]}), {"AGE": [1.0, 2.5]}),
     File("transport.xpt", package(pyreadstat.write_xport, {"AGE": [1.0, 2.5]}), {"AGE": [1.0, 2.5]}),
     File(
+        "titled.csv",
+        text("Patients;2026\r\n\r\na;b\r\n1;x\r\n2;y\r\n"),
+        {"a": [1, 2], "b": ["x", "y"]},
+        options={"header": 3},
+        normal=True,
+    ),
+    File(
+        "one.csv", text('name\n"Doe, J"\n"Roe, R"\n"Poe, E"\n'), {"name": ["Doe, J", "Roe, R", "Poe, E"]}, normal=True
+    ),
+    File(
+        "long.jsonl",
+        text('{"n": 9007199254740993, "t": "a: 12345678901234567, b"}\n'),
+        {"n": [2**53 + 1], "t": ["a: 12345678901234567, b"]},
+        normal=True,
+    ),
+    File(
         "lines.jsonl",
         text('{"a": 1, "b": "x"}\n{"a": 2.5}\n{"b": "é", "a": null}\n'),
         {"a": [1.0, 2.5, None], "b": ["x", None, "é"]},

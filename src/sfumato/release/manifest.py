@@ -25,7 +25,6 @@ from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
 from sfumato.serialization import check_types
 from sfumato.tables import content_digest
-from sfumato.tables.atomic import read_text
 from sfumato.tables.database import is_database, read_manifest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.lake import committed_note, is_lake
@@ -146,13 +145,13 @@ class Manifest:
             if METADATA in (schema.metadata or {}):
                 return cls.of(schema)
         beside = sidecar(str(uri))
-        found = read_text(beside)
-        if found is None:
+        if not is_file(beside):
             raise ManifestError(
                 f"{uri} must carry its manifest inside or beside it, and {Path(beside).name} is not there; ask for "
                 "the copy again"
             )
-        return cls.loads(found)
+        with open_file(beside) as file:
+            return cls.loads(file.read())
 
     @classmethod
     def loads(cls, text: str | bytes) -> Manifest:

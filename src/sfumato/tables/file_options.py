@@ -35,7 +35,7 @@ class FileOptions:
     sheet: str = ""
     """The sheet of a workbook."""
     header: int = 0
-    """The row of a sheet that names the columns, counted from 1; without it, the first that is not empty."""
+    """The row of a sheet, or the line of a text, that names the columns, counted from 1; else the first not empty."""
 
     @classmethod
     def of(cls, stated: Any) -> FileOptions:

@@ -23,6 +23,14 @@ _START = 16
 _LINES = 50
 """The number of lines that are compared."""
 
+_SEPARATORS = ";\t|,"
+
+_FEWEST_BELOW = 3
+"""The fewest lines below a first line that may be taken for a title."""
+
+_ALIKE = 0.8
+"""The share of the lines below a title that have the same number of cells."""
+
 _STATED = re.compile(r"sep=(.)\r?\n")
 """A first line by which spreadsheets state the separator."""
 
@@ -34,7 +42,11 @@ def syntax(opened: Open, options: FileOptions) -> Dialect:
         head = _decoded(file.read(_CHUNK), encoding)
     stated = _STATED.match(head)
     first = head[stated.end() :] if stated else head
-    line = re.split(r"\r\n|\n|\r", first, maxsplit=1)[0]
+    if options.header:
+        first = "\n".join(_lines(first)[options.header - 1 :])
+    elif not options.separator and not stated:
+        _refuse_title(_lines(first))
+    line = _lines(first)[0] if first else ""
     quote = options.quote or ("'" if re.match(r"'[^']*'([,;\t|]|$)", line) else '"')
     separator = options.separator or (stated[1] if stated else _separator(first, quote))
     newline = "\r\n" if "\r\n" in first else "\n"
@@ -42,11 +54,33 @@ def syntax(opened: Open, options: FileOptions) -> Dialect:
     return Dialect(encoding=encoding, separator=separator, quote=quote, newline=newline, missing=missing)
 
 
+def _lines(text: str) -> list[str]:
+    return re.split(r"\r\n|\n|\r", text)
+
+
+def _refuse_title(lines: list[str]) -> None:
+    """Refuse a file whose first line has one cell where nearly all others have as many as each other."""
+    bare = [(number, re.sub('"[^"]*"', "", line)) for number, line in enumerate(lines[:-1], 1) if line.strip()]
+    (_, first), rows = (bare or [(1, "")])[0], bare[1:_LINES]
+    if len(rows) < _FEWEST_BELOW or any(sign in first for sign in _SEPARATORS):
+        return
+    for sign in _SEPARATORS:
+        counts = [line.count(sign) for _, line in rows]
+        most = max(set(counts), key=counts.count)
+        if most and counts.count(most) >= _ALIKE * len(counts):
+            at = next(number for number, line in rows if line.count(sign) == most)
+            raise SourceError(
+                f"the first line must name the columns, and seems a title: {most + 1} columns begin in line {at}; "
+                f"state that, as `header = {at}` in [file] of the policy or --file header={at}; or header=1, if the "
+                "first line names the only column"
+            )
+
+
 def _separator(text: str, quote: str) -> str:
     """The character that is as often in the first lines as in the line of names; a semicolon before a comma."""
     sign = re.escape(quote)
-    lines = re.split(r"\r\n|\n|\r", re.sub(f"{sign}[^{sign}]*{sign}", "", text))[:_LINES]
-    counts = {one: [line.count(one) for line in lines[: max(1, len(lines) - 1)] if line] for one in ";\t|,"}
+    lines = _lines(re.sub(f"{sign}[^{sign}]*{sign}", "", text))[:_LINES]
+    counts = {one: [line.count(one) for line in lines[: max(1, len(lines) - 1)] if line] for one in _SEPARATORS}
     steady = [one for one, found in counts.items() if found and found[0] and len(set(found)) == 1]
     return max(steady or counts, key=lambda one: counts[one][0] if counts[one] else 0)
 
@@ -88,13 +122,16 @@ def _encoding(opened: Open) -> str:
     return "utf-8"
 
 
-def as_utf8(opened: Open, encoding: str) -> Any:
-    """The file as UTF-8, without a line that states the separator."""
+def as_utf8(opened: Open, encoding: str, header: int = 0) -> Any:
+    """The file as UTF-8, from the line on that names the columns, without one that states the separator."""
     file = opened() if encoding in ("utf-8", "utf-8-sig") else _Recoded(opened(), encoding)
     start = file.read(_START)
     text = start.removeprefix(codecs.BOM_UTF8)
     stated = _STATED.match(text.decode("latin-1"))
-    return _Rest(text[stated.end() :] if stated else start, file)
+    rest = _Rest(text[stated.end() :] if stated else start, file)
+    for _ in range(header - 1):
+        rest.skip_line()
+    return rest
 
 
 class _Rest(io.RawIOBase):
@@ -106,6 +143,16 @@ class _Rest(io.RawIOBase):
 
     def readable(self) -> bool:
         return True
+
+    def skip_line(self) -> None:
+        """Leave out all bytes up to the next end of a line."""
+        while not (found := re.search(rb"\r\n|\n|\r(?=[^\n])", self._start)):
+            more = bytes(self._file.read(_CHUNK))
+            if not more:
+                self._start = b""
+                return
+            self._start += more
+        self._start = self._start[found.end() :]
 
     def read(self, size: int = -1) -> bytes:
         if self._start:

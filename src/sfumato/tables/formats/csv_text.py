@@ -30,26 +30,26 @@ def read_csv(opened: Open, schema: pa.Schema | None = None, options: FileOptions
     if schema is None:
         dialect, found = _detected(opened, dialect, options)
     else:
-        found = _header(opened, dialect, {field.name: _readable(field.type) for field in schema})
-    return TableReader(dialect.in_schema(found), None, partial(_rows, opened, dialect, found))
+        found = _header(opened, dialect, {field.name: _readable(field.type) for field in schema}, options)
+    return TableReader(dialect.in_schema(found), None, partial(_rows, opened, dialect, found, options.header))
 
 
-def _header(opened: Open, dialect: Dialect, known: dict[str, pa.DataType]) -> pa.Schema:
+def _header(opened: Open, dialect: Dialect, known: dict[str, pa.DataType], options: FileOptions) -> pa.Schema:
     """The columns of a file whose types are known."""
     own = {name: pa.string() if is_own_text(dialect, name, kind) else kind for name, kind in known.items()}
-    with _parsed(as_utf8(opened, dialect.encoding), dialect, own) as reader:
+    with _parsed(as_utf8(opened, dialect.encoding, options.header), dialect, own) as reader:
         return pa.schema([field.with_type(known.get(field.name, field.type)) for field in reader.schema])
 
 
 def _detected(opened: Open, dialect: Dialect, options: FileOptions) -> tuple[Dialect, pa.Schema]:
     """The dialect and the types of a file, from all of its cells."""
-    with _parsed(as_utf8(opened, dialect.encoding), dialect, {}) as reader:
+    with _parsed(as_utf8(opened, dialect.encoding, options.header), dialect, {}) as reader:
         names = reader.schema.names
     _check_names(names, options)
     if len(set(names)) < len(names):  # refused later
         return dialect, pa.schema([(name, pa.string()) for name in names])
     columns = [ColumnShapes(name) for name in names]
-    checked = QuoteCheck(as_utf8(opened, dialect.encoding), dialect.separator, dialect.quote)
+    checked = QuoteCheck(as_utf8(opened, dialect.encoding, options.header), dialect.separator, dialect.quote)
     with _parsed(checked, dialect, dict.fromkeys(names, pa.string())) as reader:
         for batch in reader:
             for column in columns:
@@ -89,12 +89,12 @@ def _parsed(file: Any, dialect: Dialect, known: dict[str, pa.DataType], names: l
     return pyarrow.csv.open_csv(file, parse_options=parse, convert_options=convert)
 
 
-def _rows(opened: Open, dialect: Dialect, schema: pa.Schema, names: list[str]) -> Iterator[pa.RecordBatch]:
+def _rows(opened: Open, dialect: Dialect, schema: pa.Schema, header: int, names: list[str]) -> Iterator[pa.RecordBatch]:
     """Some columns of a file."""
     kinds = {field.name: field.type for field in schema}
     own = {name for name, kind in kinds.items() if is_own_text(dialect, name, kind)}
     parsed = {name: pa.string() if name in own else kind for name, kind in kinds.items()}
-    checked = QuoteCheck(as_utf8(opened, dialect.encoding), dialect.separator, dialect.quote)
+    checked = QuoteCheck(as_utf8(opened, dialect.encoding, header), dialect.separator, dialect.quote)
     wanted = pa.schema([schema.field(name) for name in names])
     with _parsed(checked, dialect, parsed, names) as reader:
         for batch in reader:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -13,6 +14,9 @@ from pyarrow import types
 from sfumato.errors import SourceError
 from sfumato.tables.formats import Open, TableReader
 from sfumato.tables.formats.csv_detection import ColumnShapes, iso_type
+
+_LONG = re.compile(rb'"((?:[^"\\\\]|\\\\.)*)"\s*:\s*-?[0-9]{16,}\s*[,}]')
+"""A whole number of more digits than a float has, after the name of its column."""
 
 _BLOCK = 1 << 22
 """Bytes that are parsed at a time."""
@@ -48,14 +52,21 @@ def _in_json(kind: pa.DataType) -> pa.DataType:
 
 def _schema(opened: Open) -> pa.Schema:
     """The types of all columns that any line has; texts that are dates or times throughout are such."""
-    found = pa.schema([])
+    found, long = pa.schema([]), set()
     for block in _blocks(opened):
+        long |= {name.decode() for name in _LONG.findall(block)}
         own = pa.schema([field.with_type(_in_json(field.type)) for field in _parsed(block).schema])
         try:
             joined = pa.unify_schemas([found, own], promote_options="permissive")
         except (pa.ArrowTypeError, pa.ArrowInvalid) as error:
             raise SourceError(f"a column must hold one type in all lines: {str(error).splitlines()[0]}") from None
         found = joined
+    for field in found:
+        if field.name in long and types.is_floating(field.type):
+            raise SourceError(
+                f"whole numbers of {field.name!r} have more than 15 digits, of which the last would be lost, since "
+                "others are decimals or longer still; write them as texts, in quotes"
+            )
     texts = [ColumnShapes(field.name) for field in found if field.type == pa.string()]
     for block in _blocks(opened) if texts else ():
         whole = _parsed(block, found)
