@@ -8,6 +8,7 @@ whichever rows are read first.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Self
 
@@ -110,8 +111,8 @@ class EntityRows(Summary):
 
     @property
     def most_rows(self) -> float:
-        """The largest number of rows of an entity, rounded up to a power of two: it is published, and one person's."""
-        return float(1 << (int(self.rows.max(initial=1)) - 1).bit_length())
+        """The largest number of rows of an entity, rounded up."""
+        return rounded_up(int(self.rows.max(initial=1)))
 
     @property
     def repeated(self) -> npt.NDArray[np.bool_]:
@@ -140,6 +141,21 @@ class EntityRows(Summary):
         between = ((outer - products) / (count * (count - 1))[:, None]).mean(axis=0)
         within = (products - outer / count[:, None]).sum(axis=0) / (count - 1).sum()
         return _whole(between, width), _whole(within, width)
+
+
+def most_rows(batches: Iterable[pa.RecordBatch], column: str) -> int:
+    """The largest number of rows of an entity, of a sample where there are very many."""
+    found: EntityRows | None = None
+    for batch in batches:
+        nothing = np.zeros((batch.num_rows, 0))
+        here = EntityRows.of(entity_hashes(batch, column), nothing.astype(np.int64), nothing)
+        found = here if found is None else found.merge(here)
+    return 1 if found is None else int(found.rows.max(initial=1))
+
+
+def rounded_up(rows: int) -> float:
+    """A power of two that is at least a number of rows: it is published, and one person's."""
+    return float(1 << (rows - 1).bit_length())
 
 
 def entity_hashes(batch: pa.RecordBatch, column: str) -> Words:

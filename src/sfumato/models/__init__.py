@@ -85,6 +85,10 @@ class Model(abc.ABC):
     def promises(self, level: Level) -> list[str]:
         """What a copy at this level guarantees about these columns, in sentences."""
 
+    def with_entity_rows(self, rows: float) -> Self:  # noqa: ARG002 - most models know no entities
+        """This model where an entity has up to so many rows."""
+        return self
+
     @abc.abstractmethod
     def limits(self) -> list[Limit]:
         """What a copy does not guarantee about these columns."""

@@ -165,6 +165,9 @@ class GaussianNoise(Model):
         columns = tuple(self.columns[i] for i in kept)
         return dataclasses.replace(self, columns=columns, covariance=triangle, between=shared, **parts)
 
+    def with_entity_rows(self, rows: float) -> Self:
+        return dataclasses.replace(self, entity_rows=max(self.entity_rows, rows)) if self.entity else self
+
     def validate(self) -> None:
         lines = list(range(1, len(self.columns) + 1))
         if _lengths(self.covariance) != lines or _lengths(self.between) not in ([], lines):

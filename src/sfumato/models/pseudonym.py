@@ -15,8 +15,8 @@ class Pseudonym(Model):
     kind = "pseudonym"
     role: str
     """`id` for record identifiers, `entity` for those of whom several records are, `keep` for other references."""
-    keeps_format: bool = False
-    """Whether pseudonyms look like the identifiers: what kind of character is where is that of the original."""
+    format: str = ""
+    """The format that all identifiers and pseudonyms have, if the owner states one."""
 
     @property
     def is_perturbed(self) -> bool:
@@ -32,9 +32,7 @@ class Pseudonym(Model):
     def limits(self) -> list[Limit]:
         same = {"entity": "All rows of an entity", "id": "All versions of a record"}.get(self.role, "Equal values")
         more = f"{same} have the same pseudonym in the copies of one recipient, until the owner's key is replaced."
-        more += (
-            " Where each has letters and digits, and all other characters, are as in the original." * self.keeps_format
-        )
+        more += f" All have the format {self.format}." if self.format else ""
         return [Limit("Replaced by pseudonyms", self.columns, more)]
 
     def describe(self, column: str, amount: Amount) -> str:  # noqa: ARG002

@@ -72,6 +72,9 @@ class UniformReplacement(Model):
         columns, domains = tuple(self.columns[i] for i in kept), tuple(self.domains[i] for i in kept)
         return dataclasses.replace(self, columns=columns, domains=domains)
 
+    def with_entity_rows(self, rows: float) -> Self:
+        return dataclasses.replace(self, entity_rows=max(self.entity_rows, rows)) if self.entity else self
+
     def validate(self) -> None:
         if len(self.domains) != len(self.columns) or not all(isinstance(one.get("count"), int) for one in self.domains):
             raise TypeError("each column has a domain, and a domain has a count")

@@ -30,6 +30,7 @@ from sfumato.errors import LevelError, PolicyError, nearest
 from sfumato.levels import Ladder, Level
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
+from sfumato.policy.formats import Format
 from sfumato.policy.roles import DROP, PLAIN_ROLES, PSEUDONYM, all_roles, options_of
 from sfumato.policy.suggest import draft
 from sfumato.policy.tables import parsed, tables_in
@@ -304,10 +305,10 @@ def _check(name: str, column: Column) -> None:
             raise PolicyError(f"`publish` of column {name!r} must be true, false or {PSEUDONYM!r}, got {value!r}")
         if option == "publish" and column.role == PUBLIC and value != PSEUDONYM:
             raise PolicyError(f"`publish` of column {name!r} with the role keep must be {PSEUDONYM!r}, got {value!r}")
-        if option in ("keep_format", "references") and column.options.get("publish") != PSEUDONYM:
+        if option in ("format", "references") and column.options.get("publish") != PSEUDONYM:
             raise PolicyError(f"`{option}` of column {name!r} is about pseudonyms; add `publish = {PSEUDONYM!r}`")
-        if option == "keep_format" and not isinstance(value, bool):
-            raise PolicyError(f"`keep_format` of column {name!r} must be true or false, got {value!r}")
+        if option == "format":
+            Format.of(value)
 
 
 def _check_settings(role: str, keys: Any, roles: list[str]) -> None:

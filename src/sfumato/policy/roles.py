@@ -11,7 +11,7 @@ DROP = "drop"
 PSEUDONYM = "pseudonym"
 """What `publish` of an identifier says for pseudonyms to be shown in its stead."""
 
-_IDENTIFYING = frozenset({"publish", "keep_format", "references"})
+_IDENTIFYING = frozenset({"publish", "format", "references"})
 
 PLAIN_ROLES = {
     IDENTIFIER: _IDENTIFYING,

@@ -20,6 +20,7 @@ all of them. Columns that refer to an identifier have its pseudonyms, so that a 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -45,9 +46,14 @@ def parsed(text: str) -> dict[str, Any]:
 def tables_in(text: str) -> dict[str, str]:
     """The policies of the tables, in TOML, by their names."""
     content = parsed(text)
+    if not isinstance(content.get("dataset"), str) or not content["dataset"]:
+        raise PolicyError(f'a policy must name its dataset, as in `dataset = "clinic"`, got {content.get("dataset")!r}')
     tables = content.pop("tables", None)
     if not isinstance(tables, dict) or not tables or not all(isinstance(one, dict) for one in tables.values()):
         raise PolicyError("a policy of several tables must have a table [tables.NAME.columns] for each; add them")
+    for name in tables:
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", name):
+            raise PolicyError(f"the name of a table has letters, digits, dashes and underscores, got {name!r}")
     for key in content:
         if key not in _SHARED:
             more = nearest(key, (*_SHARED, "tables"))
@@ -82,9 +88,9 @@ def _check_reference(tables: Mapping[str, Mapping[str, Any]], own: str, stated: 
             f"`references` of {own} must name an identifier of a table that refers to no other, as in "
             f'"patients.patient", got {stated["references"]!r}'
         )
-    kinds = [(one.get("publish"), bool(one.get("keep_format"))) for one in (found, stated)]
+    kinds = [(one.get("publish"), one.get("format")) for one in (found, stated)]
     if kinds[0] != kinds[1] or kinds[0][0] != PSEUDONYM:
         raise PolicyError(
             f"{own} and {stated['references']} must have pseudonyms of one kind; give both `publish = "
-            f"{PSEUDONYM!r}`, and `keep_format` to both or none"
+            f"{PSEUDONYM!r}`, and one `format` to both or none"
         )

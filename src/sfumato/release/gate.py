@@ -25,6 +25,7 @@ from sfumato.mechanisms import Scheme
 from sfumato.models import of_type
 from sfumato.models.rotation import Rotation
 from sfumato.release.evidence import copy_evidence, original_before_map, original_records, pooled_evidence
+from sfumato.release.kept_formats import check_format
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import all_ids, numbered_rows, perturb_sample
@@ -244,4 +245,9 @@ def _check_thresholds(
 def check_table(layout: TableLayout, source: Source, key: Key) -> None:
     """Refuse a table that does not fit the policy, or that has a repeated record id."""
     layout.check_schema(source.schema, key)
+    forms = {name: layout.pseudonym(name).form for name in source.schema.names if layout.has_pseudonyms(name)}
+    stated = {name: form for name, form in forms.items() if form is not None}
+    for batch in source.batches(list(stated)) if stated else ():
+        for name, form in stated.items():
+            check_format(batch.column(name), name, form)
     check_ids(layout, source, key)

@@ -27,6 +27,7 @@ from sfumato.models.pseudonym import Pseudonym
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC, Unchanged
 from sfumato.policy.columns import check_columns, fields_by_source, plain_type
 from sfumato.policy.document import PolicyDocument
+from sfumato.policy.formats import Format
 from sfumato.policy.roles import PSEUDONYM
 from sfumato.release import statements
 from sfumato.release.manifest import METADATA, Manifest
@@ -51,12 +52,18 @@ class TableLayout:
     """The part of the table that a copy shows; copies of all views lie on the same path."""
     order: str = SECRET
     """The order of a copy's rows. A scheme that was fitted before orders were secret keeps that of the table."""
+    entity_rows: float = 1.0
+    """The largest number of rows of an entity, rounded up, where entities have grown since the scheme was fitted."""
     recipient: str = ""
     """Who gets the copy, if that is known: pseudonyms differ between recipients."""
 
     def with_view(self, view: View) -> Self:
         """The same layout, for copies that show a part of the table."""
         return replace(self, view=view)
+
+    def with_entity_rows(self, rows: float) -> Self:
+        """The same layout, for a version in which an entity has up to so many rows."""
+        return replace(self, entity_rows=rows)
 
     def with_recipient(self, name: str) -> Self:
         """The same layout, for copies of one recipient."""
@@ -95,11 +102,15 @@ class TableLayout:
         column = self.policy.columns.get(name)
         return column is not None and column.options.get("publish") == PSEUDONYM
 
+    def refers(self, name: str) -> bool:
+        """Whether a column refers to an identifier of another table."""
+        return name in self.policy.columns and "references" in self.policy.columns[name].options
+
     def pseudonym(self, name: str) -> PseudonymKind:
         """How the identifiers of a column are replaced."""
         options, table = self.policy.columns[name].options, self.policy.table
         domain = tuple(str(options.get("references", f"{table}.{name}")).split(".", 1)) if table else (name,)
-        return PseudonymKind(domain, bool(options.get("keep_format")))
+        return PseudonymKind(domain, Format.of(options["format"]) if "format" in options else None)
 
     def dataset_key(self, key: Key) -> Key:
         """The key from which everything of this dataset is derived; of a worker's key, it is that itself."""
@@ -127,7 +138,7 @@ class TableLayout:
         return dialect.in_schema(pa.schema([self._labelled(field, source) for field in shown]))
 
     def _public_type(self, field: pa.Field) -> pa.DataType:
-        replaced = self.has_pseudonyms(field.name) and not self.pseudonym(field.name).keep_format
+        replaced = self.has_pseudonyms(field.name) and self.pseudonym(field.name).form is None
         return pa.string() if replaced else plain_type(field.type)
 
     def _is_shown(self, name: str) -> bool:
@@ -150,7 +161,7 @@ class TableLayout:
     def models(self, source: pa.Schema, level: Level) -> tuple[Model, ...]:
         """The public models of a copy's columns."""
         names = self.schema(source).names
-        narrowed = [scheme.model(level).narrowed(names) for scheme in self.schemes]
+        narrowed = [scheme.model(level).narrowed(names).with_entity_rows(self.entity_rows) for scheme in self.schemes]
         found = [model for model in narrowed if model.columns]
         for role in (IDENTIFIER, ENTITY, PUBLIC):
             found += self._unperturbed([name for name in names if self.role(name) == role], role)
@@ -160,10 +171,10 @@ class TableLayout:
         """The models of the columns of a role that are released unchanged, or as pseudonyms."""
         unchanged = tuple(name for name in names if not self.has_pseudonyms(name))
         found: list[Model] = [Unchanged(unchanged, role)] if unchanged else []
-        replaced = [name for name in names if self.has_pseudonyms(name)]
-        for keeps in (False, True):
-            alike = tuple(name for name in replaced if self.pseudonym(name).keep_format == keeps)
-            found += [Pseudonym(alike, role, keeps)] if alike else []
+        forms = {name: self.pseudonym(name).form for name in names if self.has_pseudonyms(name)}
+        for form in dict.fromkeys(forms.values()):
+            alike = tuple(name for name, one in forms.items() if one == form)
+            found.append(Pseudonym(alike, role, "" if form is None else form.text))
         return found
 
     def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:

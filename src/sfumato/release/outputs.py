@@ -18,7 +18,7 @@ from sfumato.release.manifest import Manifest, sidecar
 from sfumato.tables.atomic import atomic_path, atomic_upload, remove, upload_text, write_text
 from sfumato.tables.database import MANIFESTS, DatabaseTable, is_database, read_manifest, write_manifest
 from sfumato.tables.filesystem import is_remote, join
-from sfumato.tables.lake import commit_file, is_delta_name
+from sfumato.tables.lake import commit_file, committed_note, is_delta_name, is_lake
 from sfumato.tables.readers import format_of
 from sfumato.tables.source import Source
 
@@ -34,6 +34,8 @@ def check_output(source: Source, output: str | Path) -> None:
     if source.uri and str(output).rstrip("/") == source.uri.rstrip("/"):
         raise ReleaseError(f"a copy must not replace its source {source.uri}; choose another name")
     if is_delta_name(output):
+        if is_lake(output) and committed_note(output) is None:
+            raise ReleaseError(f"a copy replaces only a copy, and the table in {output} is none; choose another name")
         return
     check_written(format_of(output))
     if is_remote(output):

@@ -9,6 +9,7 @@ import pyarrow as pa
 
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
+from sfumato.policy.formats import Format
 from sfumato.policy.roles import PSEUDONYM
 from sfumato.release.kept_formats import same_format
 from sfumato.tables.record_ids import record_ids
@@ -26,7 +27,8 @@ class PseudonymKind:
 
     domain: tuple[str, ...]
     """What names the identifiers: columns of one domain have the same pseudonyms, in whichever table they are."""
-    keep_format: bool = False
+    form: Format | None = None
+    """The format that they have, if one is stated."""
 
 
 def pseudonyms(batch: pa.RecordBatch, column: str, kind: PseudonymKind, key: Key, owner: str) -> pa.Array:
@@ -41,8 +43,8 @@ def pseudonyms(batch: pa.RecordBatch, column: str, kind: PseudonymKind, key: Key
 
     """
     secret, array = key.derive(PSEUDONYM, *kind.domain, owner), batch.column(column)
-    if kind.keep_format:
-        return same_format(array, column, secret.derive("format"))
+    if kind.form is not None:
+        return same_format(array, column, kind.form, secret.derive("format", kind.form.text))
     name = kind.domain[-1]
     known = pa.RecordBatch.from_arrays([array.drop_null()], [name])
     rows = record_ids(known, (name,), np.zeros(known.num_rows, np.uint64), secret)

@@ -69,8 +69,8 @@ def committed_note(table: str | Path) -> str | None:
 
         opened = DeltaTable(folder)  # the history of an earlier version would be that of this one, misnumbered
         asked = opened.version() if version is None else version
-        commits = [one for one in opened.history() if one["version"] == asked]
-        return str(commits[0][_NOTE]) if commits and _NOTE in commits[0] else None
+        noted = [one for one in opened.history() if one["version"] <= asked and _NOTE in one]
+        return str(noted[0][_NOTE]) if noted else None  # the latest first; maintenance makes versions without one
 
 
 def read_lake(table: str | Path) -> TableReader:

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from sfumato.mechanisms._entity_rows import most_rows
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
-from sfumato.vault.datasets import PUBLIC_KEY, RATIO, Dataset, check_rows, later_body, measured_ratio
+from sfumato.vault.datasets import ENTITY_ROWS, PUBLIC_KEY, RATIO, Dataset, check_rows, later_body, measured_ratio
 from sfumato.vault.known_ids import ensure_new
 from sfumato.vault.record_changes import Changes
 from sfumato.vault.running_moments import RunningMoments
@@ -50,8 +51,20 @@ def appended_version(
             ratio = measured_ratio(scheme, whole, None)
     else:
         ratio = measured_ratio(scheme, new, moments)
+    body |= _entity_rows(dataset, new)
     found = Changes(appended=rows, deleted=0, unchanged=dataset.rows, redrawn=0, changed=0)
     return body | store_moments(prefix, moments, store) | {"changes": asdict(found), RATIO: ratio}
+
+
+def _entity_rows(dataset: Dataset, new: Source) -> dict[str, Any]:
+    """The most rows that an entity may have: as many as before, and as many as one has of the new ones."""
+    policy = dataset.scheme.policy
+    column = policy.entity
+    if column is None:
+        return {}
+    models = dataset.scheme.models(dataset.schema, min(policy.ladder))
+    before = dataset.body.get(ENTITY_ROWS) or int(max(getattr(model, "entity_rows", 1.0) for model in models))
+    return {ENTITY_ROWS: before + most_rows(new.batches([column]), column)}
 
 
 def _moments(dataset: Dataset, new: Source) -> RunningMoments | None:

@@ -10,11 +10,12 @@ from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
+from sfumato.ledger.reader import LedgerReader
 from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
 from sfumato.tables.source import Source
 from sfumato.vault.appending import appended_version
-from sfumato.vault.datasets import APPENDED, Dataset, first_version, next_version
+from sfumato.vault.datasets import APPENDED, TABLE, Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.encryption import discard_files
 from sfumato.vault.grants import existing, require
@@ -44,6 +45,8 @@ def add(
     """
     with ledger.reading(keys) as reading:
         before = reading.latest("dataset", policy.dataset)
+        if before is None:
+            _check_name(reading, policy)
     if before is not None and before.action == ERASED:
         raise VaultError(
             f"the dataset {policy.dataset} was erased, and copies of it still count under that name; choose another one"
@@ -66,6 +69,18 @@ def add(
             else f"there is already a dataset called {policy.dataset!r}, with another table or policy; add a later "
             f"version of its table with `sfumato update {policy.dataset} FILE` (the same records under another name "
             "would get independent noise, which can be averaged out)"
+        )
+
+
+def _check_name(reading: LedgerReader, policy: Policy) -> None:
+    """Refuse one name for a dataset and for one of several tables: commands would mean only one of them."""
+    known = {entry.dataset: entry.body.get(TABLE) for entry in existing(reading, "dataset")}
+    group = policy.dataset.removesuffix(f".{policy.table}") if policy.table else policy.dataset
+    tables = [name for name, table in known.items() if table and name == f"{group}.{table}"]
+    if (policy.table and group in known) or (not policy.table and tables):
+        raise VaultError(
+            f"{group!r} must be the name of one dataset, or of one of several tables, and there is the other already; "
+            "choose another name"
         )
 
 

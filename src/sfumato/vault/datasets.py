@@ -17,6 +17,7 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.levels import Level
 from sfumato.mechanisms import MECHANISMS
+from sfumato.mechanisms._entity_rows import most_rows, rounded_up
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
@@ -51,6 +52,9 @@ APPENDED = "appended digest"
 
 TABLE = "table"
 """The key of the name of a table among those of a dataset of several."""
+
+ENTITY_ROWS = "entity rows"
+"""The key, in the entry of a later version, of the largest number of rows that an entity has, or may have."""
 
 OVERLAPS = "overlaps"
 """The key, in the entry of a version, of the datasets that share records with it, with reasons."""
@@ -115,7 +119,8 @@ class Dataset:
     @cached_property
     def scheme(self) -> TableScheme:
         """The scheme that was fitted to the first version; all versions use it."""
-        return TableScheme.loads(self.store.read_text(self.body["scheme"]), self.body["scheme"]["name"])
+        scheme = TableScheme.loads(self.store.read_text(self.body["scheme"]), self.body["scheme"]["name"])
+        return scheme.with_entity_rows(rounded_up(self.body[ENTITY_ROWS])) if ENTITY_ROWS in self.body else scheme
 
     def later_source(self, table: Any) -> Source:
         """A table that has the columns of this version, and may follow it."""
@@ -225,6 +230,8 @@ def next_version(
         return None
     moments = RunningMoments.of(scheme, source) if are_running(scheme) else None
     measured = {"changes": asdict(found), RATIO: measured_ratio(scheme, source, moments)}
+    if scheme.policy.entity is not None:
+        measured[ENTITY_ROWS] = most_rows(source.batches([scheme.policy.entity]), scheme.policy.entity)
     return later_body(dataset, [stored]) | store_moments(prefix, moments, store) | measured
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.errors import PolicyError, SourceError, UnknownSubject
+from sfumato.errors import PolicyError, SfumatoError, SourceError, UnknownSubject
 from sfumato.ledger.chain import Entry
 from sfumato.policy.roles import PLAIN_ROLES
 from sfumato.release.policy import Policy
@@ -23,6 +23,12 @@ from sfumato.vault.protocol import Progress, VaultProtocol
 
 _COMPARED = 65_536
 """The number of records of a table whose values are looked for in the tables that refer to it."""
+
+_FEWEST = 20
+"""The fewest records by which two columns are compared."""
+
+_RELATED = 0.9
+"""The rank correlation from which a column of numbers repeats another one, rounded, rescaled or nearly so."""
 
 _AGREEMENT = 0.5
 """The agreement (Cohen's kappa, which is 0 for independent columns) from which a column repeats another one."""
@@ -44,8 +50,15 @@ def add_tables(
             f"{', '.join(sorted(tables)) or 'none'}"
         )
     check_links(policies, {name: policies[name].source(tables[name]) for name in policies})
-    options = {"traced": traced, "accept_overlap": accept_overlap, "progress": progress}
-    return [vault.add(policies[name], tables[name], **options) for name in policies]  # type: ignore[arg-type]
+    options: dict[str, Any] = {"traced": traced, "accept_overlap": accept_overlap, "progress": progress}
+    entries: list[Entry] = []
+    for name in policies:
+        try:
+            entries.append(vault.add(policies[name], tables[name], **options))
+        except SfumatoError as error:
+            done = ", ".join(entry.dataset for entry in entries) or "nothing"
+            raise type(error)(f"{name}: {error} ({done} was added; correct this, and run the same command)") from None
+    return entries
 
 
 def tables_of(vault: VaultProtocol, dataset: str) -> list[str]:
@@ -112,10 +125,10 @@ def _agreements(policy: Policy, source: Source, column: str, known: pa.Table) ->
     own = _perturbed(policy, source.schema)
     if not known.num_rows or not own:
         return
-    ids = known.column(0).combine_chunks()
+    ids = known.column(0).cast(pa.string()).combine_chunks()
     parts = []
     for batch in source.batches([column, *own]):
-        at = pc.index_in(batch.column(column).cast(ids.type), ids)
+        at = pc.index_in(batch.column(column).cast(pa.string()), value_set=ids)
         hit = pc.is_valid(at)
         parts.append(pa.Table.from_batches([batch.filter(hit)]).append_column("sfumato.at", at.filter(hit)))
         if sum(part.num_rows for part in parts) >= _COMPARED:
@@ -124,7 +137,20 @@ def _agreements(policy: Policy, source: Source, column: str, known: pa.Table) ->
     theirs = known.take(found.column("sfumato.at"))
     for mine in own:
         for other in known.column_names[1:]:
-            yield mine, other, _kappa(found.column(mine), theirs.column(other))
+            yield mine, other, _agreement(found.column(mine), theirs.column(other))
+
+
+def _agreement(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:
+    """The rank correlation of two columns of numbers or times, however these are written; else their agreement."""
+    if all(types.is_temporal(one.type) or types.is_primitive(one.type) for one in (first, second)):
+        pairs = pa.table({"a": first, "b": second}).drop_null()
+        if pairs.num_rows < _FEWEST:
+            return 0.0
+        ranks = [pc.rank(pairs[name].combine_chunks(), tiebreaker="dense").to_numpy() for name in "ab"]
+        varies = all(one.std() > 0 for one in ranks)
+        related = abs(float(np.corrcoef(ranks)[0, 1])) if varies else 0.0
+        return 1.0 if related > _RELATED else _kappa(first, second)
+    return _kappa(first, second)
 
 
 def _kappa(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 EVERY = ("version", "day", "week", "month")
 """When a release is due, if there is a version that was not released: at once, or once in each such period."""
 
+_MOST = 100_000
+"""The most versions or days that a rule may state."""
+
 _FIELDS = ("dataset", "recipient", "version", "date")
 """What the name of an output may hold in braces."""
 
@@ -108,10 +111,11 @@ def _check_terms(every: str, to: str, *, new_rows: bool) -> None:
     if every not in EVERY:
         raise VaultError(f"a release is due every {', '.join(EVERY)}, got {every!r}")
     try:
-        fields = [name for _, name, _, _ in string.Formatter().parse(to) if name is not None]
+        parsed = [part[1:] for part in string.Formatter().parse(to) if part[1] is not None]
     except ValueError:
-        fields = ["?"]
-    if any(name not in _FIELDS for name in fields):
+        parsed = [("?", "", None)]
+    fields = [name for name, _, _ in parsed]
+    if any(name not in _FIELDS or spec or conversion for name, spec, conversion in parsed):
         known = ", ".join(f"{{{name}}}" for name in _FIELDS)
         raise VaultError(f"an output may have {known} in its name, got {to!r}")
     if new_rows and "version" not in fields:
@@ -144,8 +148,8 @@ def retain(
     """
     if forever == (versions is not None or days is not None) or (versions is not None and not dataset):
         raise VaultError("state how many versions or days are kept, or that all are forever; the access log has days")
-    if any(number is not None and number < 1 for number in (versions, days)):
-        raise VaultError(f"at least 1 version or day is kept, got {versions or days}")
+    if any(number is not None and not 1 <= number <= _MOST for number in (versions, days)):
+        raise VaultError(f"1 to {_MOST:,} versions or days are kept, got {days if versions is None else versions}")
     with vault.ledger.writing(vault.keys()) as writing:
         if dataset:
             require(writing, "dataset", dataset)
@@ -193,6 +197,8 @@ def _outcome(what: str, act: Callable[[], str]) -> Outcome:
         return Outcome(what, act())
     except SfumatoError as error:
         return Outcome(what, str(error), failed=True)
+    except Exception as error:  # of a driver or a store: one schedule must not stop the others
+        return Outcome(what, f"{type(error).__name__}: the output could not be written", failed=True)
 
 
 def _release(vault: Vault, one: Schedule, version: int) -> str:

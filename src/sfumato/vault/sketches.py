@@ -113,7 +113,7 @@ def _units(
     layout: TableLayout, batch: pa.RecordBatch, ids: Words, key: Key
 ) -> Iterator[tuple[str, Words, list[Words]]]:
     """The sets that a batch adds to: the lane, the id or 0 of each row, and the words of its values."""
-    names = sorted(set(batch.schema.names) - set(layout.ids))
+    names = sorted(name for name in set(batch.schema.names) - set(layout.ids) if not layout.refers(name))
     if not names:
         return
     nobody = np.zeros(batch.num_rows, np.uint64)

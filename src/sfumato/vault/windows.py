@@ -6,13 +6,16 @@ what was appended or released before is recognised, so that the ledger and the c
 
 from __future__ import annotations
 
+import string
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from sfumato.errors import VaultError
+from sfumato.errors import SourceError, VaultError
+from sfumato.ledger.reader import Query
+from sfumato.tables import content_digest
 from sfumato.tables.source import Source
 
 if TYPE_CHECKING:
@@ -31,18 +34,17 @@ class Windows:
         vault: the vault.
         dataset: the dataset, which has a first version already, to which the noise was fitted, and an id column.
         outputs: for each recipient, the output of its copies, with `{window}` in its name.
+        offset: is added to the numbers of windows, where a stream begins anew and counts them from 0 again.
 
     """
 
-    def __init__(self, vault: Vault, dataset: str, outputs: Mapping[str, str | Path], *, query: str = "stream") -> None:
+    def __init__(self, vault: Vault, dataset: str, outputs: Mapping[str, str | Path], *, offset: int = 0) -> None:
         for recipient, output in outputs.items():
-            if "{window}" not in str(output):
+            if _fields(str(output)) != ["window"]:
                 raise VaultError(f"each window needs an output of its own; write {{window}} in that of {recipient}")
         if not vault.dataset(dataset).scheme.ids:
-            raise VaultError(
-                f"a stream needs records with ids, by which a repetition is recognised; {dataset} has none"
-            )
-        self._vault, self._dataset, self._query = vault, dataset, query
+            raise VaultError(f"a stream needs records with ids, by which repetitions are found; {dataset} has none")
+        self._vault, self._dataset, self._offset = vault, dataset, offset
         self._outputs = {recipient: str(output) for recipient, output in outputs.items()}
 
     def __call__(self, frame: Any, number: int) -> None:
@@ -57,29 +59,54 @@ class Windows:
             number: the number of the window, one after the other.
 
         """
-        if number <= self._last():
-            return
+        number += self._offset
         rows = self._sorted(table)
+        digest = content_digest.of_batches(content_digest.of_batch(one) for one in rows.combine_chunks().to_batches())
+        if self._is_processed(number, digest):
+            return
         if rows.num_rows:
             entry = self._vault.append(self._dataset, rows)
             for recipient, output in self._outputs.items():
                 path = output.format(window=number)
                 self._vault.release(recipient, self._dataset, path, since=entry.body["version"] - 1)
         with self._vault.ledger.writing(self._vault.keys()) as writing:
-            body = {"window": number, "rows": rows.num_rows}
+            body = {"window": number, "rows": rows.num_rows, "digest": digest}
             writing.append("streamed", _KIND, body, dataset=self._dataset)
 
     def _sorted(self, table: Any) -> pa.Table:
         """The records in the order of their ids: Spark may repeat a window in another one."""
         current = self._vault.dataset(self._dataset)
-        wanted = current.schema.remove_metadata()
-        batches = [batch.cast(wanted) for batch in Source.of(table).batches(wanted.names)]
-        return pa.Table.from_batches(batches, schema=wanted).sort_by(
-            [(name, "ascending") for name in current.scheme.ids]
-        )
+        source, wanted = Source.of(table), current.schema.remove_metadata()
+        for field in wanted:
+            if field.name not in source.schema.names:
+                raise SourceError(f"each window must have the column {field.name!r}, and this one has not")
+        try:
+            batches = [batch.cast(wanted) for batch in source.batches(wanted.names)]
+        except pa.ArrowException:  # whose text shows values
+            raise SourceError(
+                f"the columns of each window must have the types of {self._dataset}, and this one has others"
+            ) from None
+        order = [(name, "ascending") for name in current.scheme.ids]
+        return pa.Table.from_batches(batches, schema=wanted).sort_by(order)
 
-    def _last(self) -> int:
-        """The number of the last window that was processed."""
+    def _is_processed(self, number: int, digest: str) -> bool:
+        """Whether this window was processed; refused if another one of its number, or a later one, was."""
         with self._vault.ledger.reading(self._vault.keys()) as reading:
             latest = reading.latest(_KIND, self._dataset)
-        return -1 if latest is None else int(latest.body["window"])
+            if latest is None or number > latest.body["window"]:
+                return False
+            known = [one.body for one in reading.entries(Query(kind=_KIND, dataset=self._dataset))]
+        if any((one["window"], one["digest"]) == (number, digest) for one in known):
+            return True
+        raise VaultError(
+            f"window {number} of {self._dataset} was processed with other rows; if the stream counts from 0 again, "
+            f"state `offset={latest.body['window'] + 1}`"
+        )
+
+
+def _fields(output: str) -> list[str]:
+    """The fields in braces of an output's name."""
+    try:
+        return [name + (spec or "") for _, name, spec, _ in string.Formatter().parse(output) if name is not None]
+    except ValueError:
+        return []

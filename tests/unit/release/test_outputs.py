@@ -149,3 +149,28 @@ def test_a_table_of_a_database_that_is_no_copy_is_not_replaced(scheme: TableSche
         release_file(scheme, _table(), out, "a", KEY)
     with duckdb.connect(str(tmp_path / "copies.duckdb")) as database:
         assert database.execute("select * from copy").fetchall() == [(1,)]
+
+
+def test_a_table_of_delta_lake_that_is_no_copy_is_not_replaced(scheme: TableScheme, tmp_path: Path) -> None:
+    """Neither the source itself nor another table: its history would stay readable in the folder of the copy."""
+    from deltalake import DeltaTable, write_deltalake
+
+    source = tmp_path / "original.delta"
+    write_deltalake(source, _table().drop_columns(["small"]))
+    for target in (source, f"{tmp_path}/./original.delta"):
+        with pytest.raises(ReleaseError, match="replaces only a copy"):
+            release_file(scheme, _table(), target, "a", KEY)
+    assert DeltaTable(source).version() == 0
+
+
+def test_a_copy_is_known_after_maintenance(scheme: TableScheme, tmp_path: Path) -> None:
+    """A compacted table has a version without a manifest of its own."""
+    from deltalake import DeltaTable
+
+    folder = tmp_path / "copy.delta"
+    manifest = release_file(scheme, _table(), folder, "a", KEY)
+    DeltaTable(folder).alter.set_table_properties({"delta.logRetentionDuration": "interval 30 days"})
+    assert DeltaTable(folder).version() == 1
+    assert Manifest.of(folder) == manifest
+    manifest.verify(folder)
+    release_file(scheme, _table(), folder, "b", KEY)

@@ -244,3 +244,29 @@ def test_an_older_version_without_moments_and_filters_is_appended_to(vault: sf.V
     vault.append("ward", more(1))
     assert len(parts_of(vault.dataset("ward").body)) == 2
     assert vault.dataset("ward").variance_ratio == pytest.approx(1, abs=0.2)
+
+
+def test_entities_that_grow_are_known_to_mining(site: Site, tmp_path: Path) -> None:
+    """A manifest states the most rows that an entity may have now, so that intervals are not too narrow."""
+    visits, _ = longitudinal.patients(np.random.default_rng(3), np.full(200, 3))
+    vault = site.create()
+    vault.add(longitudinal.policy(), visits)
+    vault.recipient("lab")
+    vault.grant("lab", "visits", "partner")
+
+    def rows(name: str) -> float:
+        return max(
+            model.entity_rows
+            for model in vault.release("lab", "visits", tmp_path / name)[1].models
+            if hasattr(model, "entity_rows")
+        )
+
+    assert rows("1.parquet") == 4
+    one = visits.slice(0, 1).to_pylist()[0]
+    grown = pa.Table.from_pylist(
+        [{**one, "visit": 10_000 + i, "pressure": 120.0 + i} for i in range(40)], visits.schema
+    )
+    vault.append("visits", grown)
+    assert rows("2.parquet") == 64  # 4 and 40, rounded up
+    vault.update("visits", pa.concat_tables([visits, grown.slice(0, 12)]))
+    assert rows("3.parquet") == 16  # counted: 3 and 12

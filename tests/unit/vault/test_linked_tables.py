@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import sfumato as sf
 from sfumato.cli import main
-from sfumato.errors import PolicyError, SourceError, UnknownSubject
+from sfumato.errors import PolicyError, SourceError, UnknownSubject, VaultError
 from sfumato.release.files import read_copy
 from sfumato.vault.linked_tables import add_tables, check_links, tables_of
 
@@ -29,13 +29,13 @@ age = "gaussian"
 ward = { role = "uniform", domain = ["a", "b", "c"] }
 
 [tables.doctors.columns]
-doctor = { role = "id", publish = "pseudonym", keep_format = true }
+doctor = { role = "id", publish = "pseudonym", format = "A99" }
 experience = "gaussian"
 
 [tables.visits.columns]
 visit = { role = "id", publish = false }
 patient = { role = "entity", publish = "pseudonym", references = "patients.patient" }
-doctor = { role = "keep", publish = "pseudonym", keep_format = true, references = "doctors.doctor" }
+doctor = { role = "keep", publish = "pseudonym", format = "A99", references = "doctors.doctor" }
 pressure = "gaussian"
 """
 
@@ -132,11 +132,13 @@ def test_a_column_that_repeats_another_is_refused(tmp_path: Path) -> None:
         ('references = "patients.patient"', 'references = "nobody.patient"', "must name an identifier"),
         ('publish = "pseudonym" }\nage', "publish = false }\nage", "pseudonyms of one kind"),
         (
-            'doctor = { role = "id", publish = "pseudonym", keep_format = true }',
+            'doctor = { role = "id", publish = "pseudonym", format = "A99" }',
             'doctor = { role = "id", publish = "pseudonym" }',
             "of one kind",
         ),
         ('dataset = "clinic"', 'dataset = "clinic"\naudit = {}', "in the table that it is about"),
+        ('dataset = "clinic"', "", "must name its dataset"),
+        ("[tables.patients.columns]", '[tables."a/b".columns]', "the name of a table"),
         ("[tables.doctors.columns]", "[tables.doctors]\nlevels = {}\n[tables.doctors.columns]", "holds for all tables"),
     ],
 )
@@ -218,3 +220,63 @@ def test_a_draft_of_several_tables_can_be_added_as_it_is(tmp_path: Path) -> None
     twice = CliRunner().invoke(main, ["suggest", files[0], files[0]])
     assert twice.exit_code == 2
     assert "a name of its own" in twice.output
+
+
+@pytest.mark.parametrize("change", ["exact", "shifted", "rounded", "reversed"])
+def test_a_repeated_number_is_found_however_it_is_written(tmp_path: Path, change: str) -> None:
+    """Two draws of nearly one value would be averaged as well as two of the same."""
+    tables, policies = _tables(), _policies(tmp_path, POLICY + 'age_then = "gaussian"\n')
+    age = tables["patients"]["age"].to_numpy()[tables["visits"]["patient"].to_numpy() - 5000]
+    written = {"exact": age, "shifted": age + 0.01, "rounded": np.round(age), "reversed": 2026 - age}[change]
+    tables["visits"] = tables["visits"].append_column("age_then", pa.array(written))
+    with pytest.raises(PolicyError, match=r"visits\.age_then repeats patients\.age"):
+        check_links(policies, {name: policies[name].source(table) for name, table in tables.items()})
+
+
+def test_sibling_tables_with_a_row_for_each_patient_are_no_overlap(tmp_path: Path) -> None:
+    """Both refer to the patients, and are about other things."""
+    rng = np.random.default_rng(6)
+    key = np.arange(600) + 5000
+    tables = {
+        "patients": pa.table({"patient": key, "age": rng.normal(50, 15, 600)}),
+        "labs": pa.table({"lab": np.arange(600), "patient": rng.permutation(key), "iron": rng.normal(size=600)}),
+        "scans": pa.table({"scan": np.arange(600), "patient": rng.permutation(key), "dose": rng.normal(size=600)}),
+    }
+    text = 'dataset = "clinic"\n[levels]\npartner = 0.5\n[tables.patients.columns]\nage = "gaussian"\n'
+    text += 'patient = { role = "id", publish = "pseudonym" }\n'
+    for name, own, value in (("labs", "lab", "iron"), ("scans", "scan", "dose")):
+        text += f'[tables.{name}.columns]\n{own} = {{ role = "id", publish = false }}\n{value} = "gaussian"\n'
+        text += 'patient = { role = "keep", publish = "pseudonym", references = "patients.patient" }\n'
+    vault = sf.Vault.create(tmp_path / "vault")
+    assert len(add_tables(vault, _policies(tmp_path, text), tables)) == 3
+    single = sf.Policy.loads('dataset = "clinic"\n[levels]\na = 0.5\n[columns]\nx = "gaussian"')
+    with pytest.raises(VaultError, match="the name of one dataset"):
+        vault.add(single, pa.table({"x": rng.normal(size=700)}))
+
+
+def test_references_have_the_pseudonyms_of_other_widths_and_encodings(tmp_path: Path) -> None:
+    """Whole numbers of 32 and 64 bits, and dictionaries, that are the same identifiers."""
+    rng = np.random.default_rng(2)
+    of = rng.integers(0, 300, 900)
+    text = """
+dataset = "d"
+[levels]
+l = 0.5
+[tables.a.columns]
+n = { role = "id", publish = "pseudonym", format = "99999" }
+x = "gaussian"
+[tables.b.columns]
+id = { role = "id", publish = false }
+n = { role = "keep", publish = "pseudonym", format = "99999", references = "a.n" }
+y = "gaussian"
+"""
+    policies = _policies(tmp_path, text)
+    a = pa.table({"n": pa.array(np.arange(300) + 10_000, pa.int32()), "x": rng.normal(size=300)})
+    b = pa.table({"id": np.arange(900), "n": pa.array(of + 10_000, pa.int64()), "y": rng.normal(size=900)})
+    check_links(policies, {"a": policies["a"].source(a), "b": policies["b"].source(b)})
+    key = sf.Key.from_bytes(bytes(range(32)))
+    copies = [policies[name].fit(t).release(t, "l", key) for name, t in (("a", a), ("b", b))]
+    assert set(copies[1]["n"].to_pylist()) <= set(copies[0]["n"].to_pylist())
+    assert copies[0].schema.field("n").type == pa.int32()
+    far = b.set_column(1, "n", pa.array(of + 10_000_000, pa.int64()))
+    check_links(policies, {"a": policies["a"].source(a), "b": policies["b"].source(far)})

@@ -142,6 +142,9 @@ def test_what_fails_is_said_and_the_rest_is_done(site: _Site) -> None:
         ("day", "{who}.parquet", False, "may have"),
         ("day", "{", False, "may have"),
         ("day", "{dataset.__class__}.parquet", False, "may have"),
+        ("day", "{date:%Y}.parquet", False, "may have"),
+        ("day", "{version!r}.parquet", False, "may have"),
+        ("day", "{version:>99999999}.parquet", False, "may have"),
         ("day", "x.parquet", True, "of their own"),
         ("day", "postgresql://me:secret@host/db?table=t", False, "must not hold a password"),
     ],
@@ -206,7 +209,7 @@ def test_the_access_log_is_kept_for_so_many_days(site: _Site) -> None:
     assert len(site.run()) == 1
     assert len(site.vault.accesses()) == 1
     assert site.run() == []
-    for wrong in ({}, {"versions": 2}, {"days": 0}, {"days": 3, "forever": True}):
+    for wrong in ({}, {"versions": 2}, {"days": 0}, {"days": 10**9}, {"days": 3, "forever": True}):
         with pytest.raises(VaultError):
             retain(site.vault, **wrong)  # type: ignore[arg-type]
 
@@ -231,3 +234,13 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     site.vault.append("t", _rows(500))
     assert "FAILED t for lab" in run("run", code=1)
     assert "Ended the schedule" in run("remove", "lab", "t")
+
+
+def test_an_unexpected_error_stops_no_other_schedule(site: _Site) -> None:
+    (site.folder / "file").write_text("x")
+    site.vault.recipient("early")
+    site.vault.grant("early", "t", "a")
+    schedule(site.vault, "early", "t", "version", f"file://{site.folder}/file/{{version}}.parquet")
+    schedule(site.vault, "lab", "t", "version", site.out)
+    assert [one.split()[0] for one in site.run()] == ["True", "False"]
+    assert site.released() == [(1, 200)]

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pytest
 
 import sfumato as sf
-from sfumato.errors import SfumatoError, VaultError
+from sfumato.errors import SfumatoError, SourceError, VaultError
 from sfumato.release.files import read_copy
 from sfumato.vault.windows import Windows
 
@@ -100,8 +100,32 @@ def test_what_is_wrong_is_said(tmp_path: Path) -> None:
     vault = _vault(tmp_path / "a")
     with pytest.raises(VaultError, match="an output of its own"):
         Windows(vault, "t", {"lab": "one.parquet"})
+    with pytest.raises(VaultError, match="an output of its own"):
+        Windows(vault, "t", {"lab": "{window}-{dataset}.parquet"})
     vault.add(sf.Policy.loads('dataset = "n"\n[levels]\na = 0.5\n[columns]\nx = "gaussian"\nid = "drop"'), _rows(7000))
     with pytest.raises(VaultError, match="with ids"):
         Windows(vault, "n", {})
     with pytest.raises(SfumatoError):  # records of an earlier window under another number
         _windows(tmp_path / "a", vault).add(_rows(0), 0)
+
+
+def test_a_window_with_other_rows_is_not_taken_for_a_repetition(tmp_path: Path) -> None:
+    """A stream that begins anew counts from 0 again: nothing of it may be lost without a word."""
+    vault = _vault(tmp_path / "a")
+    windows = _windows(tmp_path / "a", vault)
+    windows.add(_rows(1000), 0)
+    windows.add(_rows(1300), 1)
+    with pytest.raises(VaultError, match="offset=2"):
+        windows.add(_rows(1600), 0)
+    Windows(vault, "t", {"lab": tmp_path / "a" / "w{window}.parquet"}, offset=2).add(_rows(1600), 0)
+    assert vault.dataset("t").rows == 800
+    assert (tmp_path / "a" / "w2.parquet").exists()
+
+
+def test_errors_show_no_value(tmp_path: Path) -> None:
+    windows = _windows(tmp_path / "a", _vault(tmp_path / "a"))
+    with pytest.raises(SourceError, match="must have the types") as error:
+        windows.add(pa.table({"id": ["secretname"], "x": [1.0]}), 0)
+    assert "secretname" not in str(error.value)
+    with pytest.raises(SourceError, match="the column 'x'"):
+        windows.add(pa.table({"id": [1]}), 0)
