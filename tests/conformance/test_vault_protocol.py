@@ -45,6 +45,7 @@ def test_the_protocol_has_the_operations_of_a_vault() -> None:
             "update",
             "append",
             "dataset",
+            "tables",
             "recipient",
             "recipients",
             "disable",

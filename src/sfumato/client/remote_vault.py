@@ -228,7 +228,7 @@ class RemoteVault:
         since: int | None = None,
         threads: int | None = None,  # noqa: ARG002 - the service decides
         progress: Progress | None = None,
-    ) -> tuple[Path, Manifest]:
+    ) -> tuple[Any, Manifest]:
         """Download the copy that a recipient was granted; `progress` counts bytes."""
         if out is None or is_remote(out):
             raise ServiceError("a release from a service needs an output file on this machine; name one (--out)")

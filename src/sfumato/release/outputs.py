@@ -24,25 +24,28 @@ from sfumato.tables.source import Source
 
 
 def check_output(source: Source, output: str | Path) -> None:
-    """Refuse an output that cannot be written, or that is the source itself."""
-    if is_database(output):
-        if DatabaseTable.of(str(output)).exists() and read_manifest(str(output)) is None:
-            raise ReleaseError(
-                "a copy replaces only a copy, and the table in the database is none; choose another name"
-            )
+    """Refuse an output that cannot be written, that is the source itself, or a table that is no copy."""
+    if is_database(output) or is_delta_name(output):
+        if _is_other_table(output):
+            raise ReleaseError("a copy replaces only a copy, and the table of that name is none; choose another name")
         return
-    if source.uri and str(output).rstrip("/") == source.uri.rstrip("/"):
+    if source.uri and str(output) == source.uri:
         raise ReleaseError(f"a copy must not replace its source {source.uri}; choose another name")
-    if is_delta_name(output):
-        if is_lake(output) and committed_note(output) is None:
-            raise ReleaseError(f"a copy replaces only a copy, and the table in {output} is none; choose another name")
-        return
     check_written(format_of(output))
-    if is_remote(output):
-        if format_of(output) == "arrow":
-            raise ReleaseError("an Arrow file is not written in one go, as an object store needs it; choose Parquet")
-        return
-    path = Path(output)
+    if not is_remote(output):
+        _check_file(source, Path(output))
+    elif format_of(output) == "arrow":
+        raise ReleaseError("an Arrow file is not written in one go, as an object store needs it; choose Parquet")
+
+
+def _is_other_table(output: str | Path) -> bool:
+    """Whether a table of this name is there that is no copy."""
+    if is_database(output):
+        return DatabaseTable.of(str(output)).exists() and read_manifest(str(output)) is None
+    return is_lake(output) and committed_note(output) is None
+
+
+def _check_file(source: Source, path: Path) -> None:
     if not path.parent.is_dir() or path.is_dir():
         raise ReleaseError(f"{path} must name a file in a folder that exists; make the folder, or choose another name")
     if source.path is not None and path.exists() and path.samefile(source.path):

@@ -255,11 +255,8 @@ def test_entities_that_grow_are_known_to_mining(site: Site, tmp_path: Path) -> N
     vault.grant("lab", "visits", "partner")
 
     def rows(name: str) -> float:
-        return max(
-            model.entity_rows
-            for model in vault.release("lab", "visits", tmp_path / name)[1].models
-            if hasattr(model, "entity_rows")
-        )
+        _, manifest = vault.release("lab", "visits", tmp_path / name)
+        return max(float(getattr(model, "entity_rows", 1)) for model in manifest.models)
 
     assert rows("1.parquet") == 4
     one = visits.slice(0, 1).to_pylist()[0]
