@@ -38,6 +38,12 @@ from sfumato.pages.svg import figure_class
     show_default=True,
     help="Correct for the noise, or impute plausible originals; auto imputes where no correction is narrow enough.",
 )
+@click.option(
+    "--plan",
+    "precision",
+    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    help="Instead of the answer: at which level it would be known to this share, such as 0.05.",
+)
 @engine_options
 @as_json_option
 def mine(
@@ -48,6 +54,7 @@ def mine(
     confidence: float,
     tables: tuple[str, ...],
     method: str,
+    precision: float | None,
     engine_choice: EngineChoice,
     as_json: bool,
 ) -> None:
@@ -65,6 +72,9 @@ def mine(
         raise click.UsageError("give either a QUESTION or --describe and -o, not both")
     if output is not None:
         check_new_file(output, (".html",), replaceable=TITLE)
+    if precision is not None:
+        _plan(copy, question, precision, tables, confidence, as_json)
+        return
     with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
         stage("checking the copy")
         Manifest.of(copy).verify(copy, engine)
@@ -92,6 +102,35 @@ def mine(
     )
 
 
+def _plan(
+    copy: Path | str,
+    question: str | None,
+    precision: float,
+    tables: tuple[str, ...],
+    confidence: float,
+    as_json: bool,
+) -> None:
+    """Say at which level a question could be answered."""
+    from sfumato.mining import plan
+    from sfumato.mining.sql.plan import FIDELITIES
+    from sfumato.release.manifest import Manifest
+
+    if question is None:
+        raise click.UsageError("--plan is about a QUESTION; give one")
+    with progress(quiet=as_json, unit="levels tried") as (stage, advance):
+        stage("simulating copies", len(FIDELITIES))
+        Manifest.of(copy).verify(copy)
+        others = _others(tables)
+        found = plan(copy, question, precision=precision, tables=others, confidence=confidence, progress=advance)
+    lines = [
+        f"  {fidelity:<6g}{'not known' if width == float('inf') else f'± {width:.1%}'}"
+        for fidelity, width in found.half_widths.items()
+    ]
+    text = "\n".join([found.sentence(), "", "fidelity, and what would be known (by simulation):", *lines])
+    data = {"precision": precision, "fidelity": found.fidelity, "half widths": dict(found.half_widths)}
+    print_result(data, as_json, text, "ask the owner for a copy of that level")
+
+
 def _others(stated: tuple[str, ...]) -> dict[str, Any]:
     """The tables that a question joins, by their names."""
     import pyarrow as pa
@@ -103,7 +142,7 @@ def _others(stated: tuple[str, ...]) -> dict[str, Any]:
         name, equals, file = text.partition("=")
         if not equals or not name or not file:
             raise click.UsageError(f"--table takes NAME=FILE, as in regions=regions.csv, got {text!r}")
-        source = Source.of(Path(file))
+        source = Source.of(TableName().convert(file, None, None))
         found[name] = pa.Table.from_batches(source.batches(), schema=source.schema)
     return found
 

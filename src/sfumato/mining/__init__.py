@@ -46,6 +46,7 @@ _FUNCTIONS = {
     "combine": "copies.imputation",
     "count": "sql.expressions",
     "impute": "copies.imputation",
+    "plan": "sql.plan",
     "profile": "report.profile",
     "with_engine": "copies.copy",
 }
