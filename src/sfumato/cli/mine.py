@@ -88,18 +88,13 @@ def mine(
                 output,
                 stage,
             )
+    next_step = f"open {output}" if output else f"sfumato mine {shown(copy)} --describe -o profile.html"
     if question is not None:
-        print_result(
-            {"answer": answer.to_pylist(), "method": _method(answer)},
-            as_json,
-            f"{_table(answer)}\n{_how(_method(answer))}",
-            f"sfumato mine {shown(copy)} --describe -o profile.html",
-        )
+        data = {"answer": answer.to_pylist(), "method": _method(answer)}
+        print_result(data, as_json, f"{_table(answer)}\n{_how(_method(answer))}", next_step)
         return
     text, data = description
-    print_result(
-        data, as_json, text, f"open {output}" if output else f"sfumato mine {shown(copy)} --describe -o profile.html"
-    )
+    print_result(data, as_json, text, next_step)
 
 
 def _plan(

@@ -53,9 +53,7 @@ def table() -> pa.Table:
             "age": age,
             "income": np.exp(10 + 0.01 * age + 0.4 * rng.normal(size=rows)),
             "seen": pa.array(rng.integers(15_000, 20_000, rows).astype("datetime64[D]")),
-            "ward": pa.array(
-                np.array(["a", "b", "c"])[rng.choice(3, rows, p=[0.6, 0.3, 0.1])], mask=rng.random(rows) < 0.05
-            ),
+            "ward": pa.array(wards, mask=rng.random(rows) < 0.05),
             "region": np.array(["n", "s"])[rng.integers(0, 2, rows)],
         }
     )
