@@ -16,7 +16,7 @@ from sfumato.release.encoders.delta import DeltaFile
 from sfumato.release.gate import Clearance
 from sfumato.release.manifest import Manifest, sidecar
 from sfumato.tables.atomic import atomic_path, atomic_upload, remove, upload_text, write_text
-from sfumato.tables.database import MANIFESTS, DatabaseTable, is_database, read_manifest, write_manifest
+from sfumato.tables.database import MANIFESTS, ROW, DatabaseTable, is_database, read_manifest, write_manifest
 from sfumato.tables.filesystem import is_remote, join
 from sfumato.tables.lake import commit_file, committed_note, is_delta_name, is_lake
 from sfumato.tables.readers import format_of
@@ -41,7 +41,8 @@ def check_output(source: Source, output: str | Path) -> None:
 def _is_other_table(output: str | Path) -> bool:
     """Whether a table of this name is there that is no copy."""
     if is_database(output):
-        return DatabaseTable.of(str(output)).exists() and read_manifest(str(output)) is None
+        columns = DatabaseTable.of(str(output)).columns()  # a manifest may be of a copy that was there before
+        return bool(columns) and (ROW not in columns or read_manifest(str(output)) is None)
     return is_lake(output) and committed_note(output) is None
 
 

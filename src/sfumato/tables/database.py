@@ -61,12 +61,16 @@ class DatabaseTable:
         """The name for SQL: each part of `schema.table` in quotes."""
         return ".".join('"' + part.replace('"', '""') + '"' for part in self.name.split("."))
 
-    def exists(self) -> bool:
-        """Whether there is such a table."""
+    def columns(self) -> list[str]:
+        """The names of its columns; none if there is no such table."""
         with contextlib.suppress(SourceError), self.cursor() as cursor:
-            cursor.execute(f"SELECT * FROM {self.quoted} WHERE 1 = 0")  # noqa: S608 - the name is quoted
-            return True
-        return False
+            return self.columns_by(cursor)
+        return []
+
+    def columns_by(self, cursor: Any) -> list[str]:
+        """The names of its columns, by a cursor."""
+        cursor.execute(f"SELECT * FROM {self.quoted} WHERE 1 = 0")  # noqa: S608 - the name is quoted
+        return list(cursor.fetch_record_batch().schema.names)
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[Any]:
@@ -146,9 +150,7 @@ def _kept(address: DatabaseTable, spill: Spill) -> tuple[pa.Schema, int]:
 
 def _selected(address: DatabaseTable, cursor: Any) -> Any:
     """All rows by one statement; those of a copy in their order."""
-    cursor.execute(f"SELECT * FROM {address.quoted} WHERE 1 = 0")  # noqa: S608 - the name is quoted
-    names = cursor.fetch_record_batch().schema.names
-    order = f' ORDER BY "{ROW}"' if ROW in names else ""
+    order = f' ORDER BY "{ROW}"' if ROW in address.columns_by(cursor) else ""
     cursor.execute(f"SELECT * FROM {address.quoted}{order}")  # noqa: S608
     return cursor.fetch_record_batch()
 

@@ -51,7 +51,7 @@ def default_copy_path(outbox: Path | None, dataset: str, recipient: str, version
 
 def check_replaceable(out: str | Path, dataset: str, recipient: str) -> None:
     """Raise `VaultError` for an existing file or table that is not an earlier copy for the same recipient."""
-    if not (DatabaseTable.of(str(out)).exists() if is_database(out) else is_file(out) or is_folder(out)):
+    if not (DatabaseTable.of(str(out)).columns() if is_database(out) else is_file(out) or is_folder(out)):
         return
     try:
         before = Manifest.of(out)

@@ -149,6 +149,12 @@ def test_a_table_of_a_database_that_is_no_copy_is_not_replaced(scheme: TableSche
         release_file(scheme, _table(), out, "a", KEY)
     with duckdb.connect(str(tmp_path / "copies.duckdb")) as database:
         assert database.execute("select * from copy").fetchall() == [(1,)]
+        database.execute("drop table copy")
+    release_file(scheme, _table(), out, "a", KEY)
+    with duckdb.connect(str(tmp_path / "copies.duckdb")) as database:  # the manifest of the copy is still there
+        database.execute("drop table copy; create table copy as select 2 as two")
+    with pytest.raises(ReleaseError, match="replaces only a copy"):
+        release_file(scheme, _table(), out, "a", KEY)
 
 
 def test_a_table_of_delta_lake_that_is_no_copy_is_not_replaced(scheme: TableScheme, tmp_path: Path) -> None:
