@@ -59,6 +59,11 @@ REFUSED = [
     File("damaged.xlsx", lambda path: path.write_bytes(b"PK\x03\x04 damaged"), refused="save it again as .xlsx"),
     File("damaged.sav", lambda path: path.write_bytes(b"$FL2 damaged"), refused="could not be read as spss"),
     File("long-beside.jsonl", text('{"n": 9007199254740993}\n{"n": 2.5}\n'), refused="'n' have more than 15 digits"),
+    File(
+        "escaped.jsonl",
+        text('{"n\\u00fc": 9007199254740993}\n{"n\\u00fc": 2.5}\n'),
+        refused="'nü' have more than 15 digits",
+    ),
     File("longer.jsonl", text('{"n": 123456789012345678901}\n'), refused="'n' have more than 15 digits"),
     File("lists.jsonl", text('{"a": [1, 2]}\n'), refused="one value in each cell"),
     File("changing.jsonl", text('{"a": 1}\n{"a": "x"}\n'), refused="could not be read|one type in all lines"),

@@ -61,13 +61,16 @@ def test_rows_since_a_version_are_downloaded(sqlite_service: Service, tmp_path: 
         vault.append("daily", more)
     ours, expected = vault.release("clinic", "daily", tmp_path / "local.csv", since=1)
     assert (expected.rows, expected.since, expected.version) == (200, 1, 3)
+    assert "which rows came when" in expected.limits[-1]
     theirs, manifest = sqlite_service.remote("clinic").fetch("daily", tmp_path / "fetched.csv", since=1)
     assert theirs.read_bytes() == ours.read_bytes()
     assert manifest == expected
-    owners, _ = sqlite_service.remote("owner").release("clinic", "daily", tmp_path / "owner.parquet", since=2)
-    assert sf.Manifest.of(owners).rows == 100
+    with pytest.raises(GrantError, match="you received no copy of it"):  # it would tell which rows came last
+        sqlite_service.remote("clinic").fetch("daily", tmp_path / "last.csv", since=2)
     recorded = [one.body.get("since") for one in vault.log(Query(dataset="daily")) if one.kind == "release"]
-    assert set(recorded) == {1, 2}
+    assert set(recorded) == {1}
+    delivered = [one.body.get("since") for one in vault.accesses(Query(dataset="daily"))]
+    assert 1 in delivered
     with pytest.raises(GrantError, match="an earlier one"):
         sqlite_service.remote("clinic").fetch("daily", tmp_path / "none.csv", since=3)
 

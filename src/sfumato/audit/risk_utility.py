@@ -40,6 +40,8 @@ ROWS = 5000
 """The most records that a map is made with."""
 FITTED = 50_000
 """The most records that a draft is fitted to, to tell what an attacker would gain."""
+_FEWEST = 20
+"""The fewest records that say what an attacker would gain."""
 _STRONGEST = ("latent-class", "noisy-labels", "bayes", "mixture", "collusion")
 _CONTROL_ONE_IN = 5
 PRESERVED, PLAIN = "margins preserved (copula)", "plain noise"
@@ -145,6 +147,8 @@ def gains(policy: Policy, table: Any, *, progress: Callable[[int], None] = lambd
     """The share of each column that the best attack recovers at each level of a policy, on a sample of the table."""
     source = policy.source(table)
     _, rows = sampled(source.numbered_batches(source.schema.names), FITTED)
+    if rows.num_rows < _FEWEST:
+        raise PolicyError(f"attacks are tried on at least {_FEWEST} records, and the table has {rows.num_rows}")
     trial, found = Trial.of("", policy, rows), {}
     for level in policy.ladder:
         best: dict[str, float] = {}

@@ -8,7 +8,7 @@ from __future__ import annotations
 import secrets
 from pathlib import Path
 
-from sfumato.errors import ReleaseError
+from sfumato.errors import ReleaseError, SfumatoError
 from sfumato.release.copying import CopyStream, Progress
 from sfumato.release.encoders import check_written
 from sfumato.release.encoders.database import DatabaseCopy
@@ -51,6 +51,18 @@ def _check_file(source: Source, path: Path) -> None:
         raise ReleaseError(f"{path} must name a file in a folder that exists; make the folder, or choose another name")
     if source.path is not None and path.exists() and path.samefile(source.path):
         raise ReleaseError(f"a copy must not replace its source {source.path}; choose another name")
+    if source.path is not None and source.path.is_dir() and path.resolve().is_relative_to(source.path.resolve()):
+        raise ReleaseError(f"a copy must not be written into its source {source.path}; choose another folder")
+    if path.exists() and not _is_copy(path):
+        raise ReleaseError(f"a copy replaces only a copy, and {path} is none; choose another name, or delete it")
+
+
+def _is_copy(path: Path) -> bool:
+    try:
+        Manifest.of(path)
+    except SfumatoError:
+        return False
+    return True
 
 
 def write_copy(

@@ -26,6 +26,9 @@ _VERSION = re.compile(r"(?P<folder>.+)\?version=(?P<version>\d+)")
 _NOTE = "sfumato.manifest"
 """The key of the manifest of a copy, in the commit that made its version."""
 
+_MAINTENANCE = ("OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES")
+"""Commits that leave the rows of a version what they are."""
+
 _METADATA = re.compile(r"(?P<number>\d+)-.*\.metadata\.json|v(?P<old>\d+)\.metadata\.json")
 
 
@@ -69,8 +72,11 @@ def committed_note(table: str | Path) -> str | None:
 
         opened = DeltaTable(folder)  # the history of an earlier version would be that of this one, misnumbered
         asked = opened.version() if version is None else version
-        noted = [one for one in opened.history() if one["version"] <= asked and _NOTE in one]
-        return str(noted[0][_NOTE]) if noted else None  # the latest first; maintenance makes versions without one
+        for commit in opened.history():  # the latest first
+            if commit["version"] > asked or (_NOTE not in commit and commit.get("operation") in _MAINTENANCE):
+                continue
+            return str(commit[_NOTE]) if _NOTE in commit else None
+        return None
 
 
 def read_lake(table: str | Path) -> TableReader:

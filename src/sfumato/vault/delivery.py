@@ -60,6 +60,8 @@ class Delivery:
             now = Dataset.of(require(reading, "dataset", dataset), vault.store)
             request = CopyRequest.of(reading, now, recipient, keys, vault.now(), level, since)
             recorded = request.recorded(reading)
+            if since is not None and not recorded:
+                _require_received(reading, request, since)
             if not recorded and (level, since) != (None, None):
                 _check_level_count(reading, request)
             found = [entry.body for entry in recorded if entry.body["digest"]]
@@ -118,6 +120,16 @@ class Delivery:
         if view.where is None:
             return int(self.request.dataset.body["rows"]) - (self.request.since or (0, 0))[1]
         return sum(int(view.holds(batch).sum()) for batch in source.batches(sorted(view.needs())))
+
+
+def _require_received(reading: LedgerReader, request: CopyRequest, version: int) -> None:
+    """Refuse the rows since a version to a recipient without it: they would tell which rows came when."""
+    releases = reading.entries(Query(kind="release", dataset=request.dataset.name, recipient=request.grant.recipient))
+    if not any(one.body["version"] == version for one in releases):
+        raise GrantError(
+            f"the rows since version {version} are for recipients who have that version, and you received no copy of "
+            "it; request the whole copy"
+        )
 
 
 def _check_level_count(reading: LedgerReader, request: CopyRequest) -> None:

@@ -7,6 +7,7 @@ column must not repeat one of another table: two draws of one value could be ave
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from sfumato.errors import PolicyError, SfumatoError, SourceError, UnknownSubject
+from sfumato.kernels import Floats
 from sfumato.ledger.chain import Entry
 from sfumato.policy.roles import PLAIN_ROLES
 from sfumato.release.policy import Policy
@@ -82,13 +84,23 @@ def check_links(policies: Mapping[str, Policy], sources: Mapping[str, Source]) -
                 f"{name}.{column} must have the type of {other}.{identifier}, to which it refers, and is {kinds[0]} "
                 f"instead of {kinds[1]}; convert one of them"
             )
-        known = _values(policies[other], next(sources[other].batches(), None), identifier)
-        for mine, theirs, agreement in _agreements(policies[name], sources[name], column, known):
-            if agreement > _AGREEMENT:
-                raise PolicyError(
-                    f"{name}.{mine} repeats {other}.{theirs}, and two draws of noise of one value could be averaged; "
-                    "give it the role drop in one of the tables"
-                )
+        _refuse_repeats(policies, sources, (name, column), (other, identifier))
+    for (name, column, *target), (other, key, *same) in combinations(_references(policies), 2):
+        if target == same and name != other:
+            _refuse_repeats(policies, sources, (name, column), (other, key))
+
+
+def _refuse_repeats(
+    policies: Mapping[str, Policy], sources: Mapping[str, Source], one: tuple[str, str], other: tuple[str, str]
+) -> None:
+    """Refuse a column of a table that repeats one of another, whose records are found by the same identifiers."""
+    known = _values(policies[other[0]], next(sources[other[0]].batches(), None), other[1])
+    for mine, theirs, agreement in _agreements(policies[one[0]], sources[one[0]], one[1], known):
+        if agreement > _AGREEMENT:
+            raise PolicyError(
+                f"{one[0]}.{mine} repeats {other[0]}.{theirs}, and two draws of noise of one value could be averaged; "
+                "give it the role drop in one of the tables"
+            )
 
 
 def _references(policies: Mapping[str, Policy]) -> Iterator[tuple[str, str, str, str]]:
@@ -142,15 +154,28 @@ def _agreements(policy: Policy, source: Source, column: str, known: pa.Table) ->
 
 def _agreement(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:
     """The rank correlation of two columns of numbers or times, however these are written; else their agreement."""
-    if all(types.is_temporal(one.type) or types.is_primitive(one.type) for one in (first, second)):
-        pairs = pa.table({"a": first, "b": second}).drop_null()
-        if pairs.num_rows < _FEWEST:
-            return 0.0
-        ranks = [pc.rank(pairs[name].combine_chunks(), tiebreaker="dense").to_numpy() for name in "ab"]
-        varies = all(one.std() > 0 for one in ranks)
-        related = abs(float(np.corrcoef(ranks)[0, 1])) if varies else 0.0
-        return 1.0 if related > _RELATED else _kappa(first, second)
+    values = [_numbers(one) for one in (first, second)]
+    if values[0] is not None and values[1] is not None:
+        both = np.isfinite(values[0]) & np.isfinite(values[1])
+        ranks = [np.unique(one[both], return_inverse=True)[1] for one in values if one is not None]
+        if both.sum() >= _FEWEST and all(one.std() > 0 for one in ranks):
+            related: Floats = np.atleast_2d(np.corrcoef(ranks))
+            if abs(related[0, -1]) > _RELATED:
+                return 1.0
     return _kappa(first, second)
+
+
+def _numbers(column: pa.ChunkedArray) -> Floats | None:
+    """A column of numbers, of times, or of texts that are numbers; nothing for others."""
+    plain = column.combine_chunks()
+    plain = plain.dictionary_decode() if types.is_dictionary(plain.type) else plain
+    try:
+        if types.is_temporal(plain.type):
+            plain = plain.cast(pa.int64() if plain.type.bit_width == 64 else pa.int32())
+        found: Floats = plain.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
+        return None
+    return found
 
 
 def _kappa(first: pa.ChunkedArray, second: pa.ChunkedArray) -> float:

@@ -30,6 +30,8 @@ from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import HeldCopy, exposure
 from sfumato.vault.table_parts import parts_of
 
+_ARRIVAL = "These rows were appended after version {}: with other copies they show which rows came when."
+
 
 @dataclass(frozen=True)
 class CopyRequest:
@@ -106,7 +108,8 @@ class CopyRequest:
     def access(self, file_format: str) -> dict[str, Any]:
         """What the access log says about a delivery of the whole copy."""
         terms = {"version": self.dataset.version, "level": self.level, "fidelity": self.fidelity}
-        return {**terms, "format": file_format, "bytes": None}
+        since = {} if self.since is None else {"since": self.since[0]}
+        return {**terms, **since, "format": file_format, "bytes": None}
 
     def recorded(self, reading: LedgerReader) -> list[Entry]:
         """The entries that record that this very copy was released, or that its release began."""
@@ -163,6 +166,7 @@ class VaultIssuer(Issuer):
             recipient=request.grant.recipient,
             version=request.dataset.version,
             since=0 if request.since is None else request.since[0],
+            limits=draft.limits if request.since is None else (*draft.limits, _ARRIVAL.format(request.since[0])),
             signer=public_key(request.key),
         )
 

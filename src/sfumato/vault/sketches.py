@@ -113,7 +113,7 @@ def _units(
     layout: TableLayout, batch: pa.RecordBatch, ids: Words, key: Key
 ) -> Iterator[tuple[str, Words, list[Words]]]:
     """The sets that a batch adds to: the lane, the id or 0 of each row, and the words of its values."""
-    names = sorted(name for name in set(batch.schema.names) - set(layout.ids) if not layout.refers(name))
+    names = sorted(set(batch.schema.names) - set(layout.ids))
     if not names:
         return
     nobody = np.zeros(batch.num_rows, np.uint64)
@@ -122,6 +122,8 @@ def _units(
     yield f"record{every}", nobody, list(words)
     yield f"id-record{every}", ids, list(words)
     for name, values, null in zip(names, words, missing, strict=True):
+        if layout.refers(name):  # sibling tables have the same references, and other records
+            continue
         yield f"value/{name}", nobody[~null], [values[~null]]
         if layout.ids:
             yield f"id/{name}", ids[~null], [values[~null]]

@@ -67,8 +67,13 @@ class Windows:
         if rows.num_rows:
             entry = self._vault.append(self._dataset, rows)
             for recipient, output in self._outputs.items():
-                path = output.format(window=number)
-                self._vault.release(recipient, self._dataset, path, since=entry.body["version"] - 1)
+                path, version = output.format(window=number), entry.body["version"]
+                if self._vault.dataset(self._dataset).version != version:
+                    raise VaultError(
+                        f"somebody else added a version of {self._dataset} while window {number} was processed, and "
+                        "its rows would be released with it; let the stream alone append to the dataset"
+                    )
+                self._vault.release(recipient, self._dataset, path, since=version - 1)
         with self._vault.ledger.writing(self._vault.keys()) as writing:
             body = {"window": number, "rows": rows.num_rows, "digest": digest}
             writing.append("streamed", _KIND, body, dataset=self._dataset)

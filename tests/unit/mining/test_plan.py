@@ -106,6 +106,16 @@ def test_what_cannot_be_planned_is_refused(table: pa.Table, scheme: sf.TableSche
         plan(other, QUESTIONS[0])
 
 
+def test_what_nobody_knows_is_not_precise(table: pa.Table, scheme: sf.TableScheme) -> None:
+    """An average of no records, and groups that do not exist."""
+    copy = scheme.release(table, "high", KEY)
+    for question in (
+        "select avg(income) from copy where region = 'nowhere'",
+        "select region, avg(income) from copy where region = 'nowhere' group by region",
+    ):
+        assert plan(copy, question).fidelity is None
+
+
 def test_on_the_command_line(table: pa.Table, scheme: sf.TableScheme, tmp_path: Path) -> None:
     path = str(tmp_path / "copy.parquet")
     pq.write_table(scheme.release(table, "high", KEY), path)

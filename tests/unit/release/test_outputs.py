@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 import sfumato as sf
-from sfumato.errors import ReleaseError, VaultError
+from sfumato.errors import ManifestError, ReleaseError, VaultError
 from sfumato.release import outputs
 from sfumato.release.files import read_copy, release_file
 from sfumato.release.manifest import Manifest
@@ -180,3 +181,28 @@ def test_a_copy_is_known_after_maintenance(scheme: TableScheme, tmp_path: Path) 
     assert Manifest.of(folder) == manifest
     manifest.verify(folder)
     release_file(scheme, _table(), folder, "b", KEY)
+
+
+def test_a_version_that_somebody_else_wrote_is_no_copy(scheme: TableScheme, tmp_path: Path) -> None:
+    """The manifest of an earlier version is not that of what was written over it."""
+    from deltalake import write_deltalake
+
+    folder = tmp_path / "copy.delta"
+    release_file(scheme, _table(), folder, "a", KEY)
+    write_deltalake(folder, _table(9).drop_columns(["small"]), mode="overwrite", schema_mode="overwrite")
+    with pytest.raises(ManifestError, match="in its commit"):
+        Manifest.of(folder)
+    with pytest.raises(ReleaseError, match="replaces only a copy"):
+        release_file(scheme, _table(), folder, "a", KEY)
+
+
+def test_a_file_that_is_no_copy_is_not_replaced(scheme: TableScheme, tmp_path: Path) -> None:
+    """Neither another file, nor one of the source's folder."""
+    pq.write_table(_table(20), tmp_path / "mine.parquet")
+    with pytest.raises(ReleaseError, match="replaces only a copy"):
+        release_file(scheme, _table(), tmp_path / "mine.parquet", "a", KEY)
+    (tmp_path / "folder").mkdir()
+    pq.write_table(_table(), tmp_path / "folder" / "part.parquet")
+    with pytest.raises(ReleaseError, match="into its source"):
+        release_file(scheme, tmp_path / "folder", tmp_path / "folder" / "copy.parquet", "a", KEY)
+    assert pq.read_table(tmp_path / "mine.parquet").num_rows == 20

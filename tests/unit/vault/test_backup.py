@@ -86,7 +86,7 @@ def test_a_damaged_backup_restores_nothing(site: Site, tmp_path: Path, part: str
     def spoil(name: str, data: bytes) -> bytes | None:
         if part not in name:
             return data
-        return None if how == "missing" else data.replace(b'"', b"'", 1) if b'"' in data else data[:-1] + b"!"
+        return None if how == "missing" else data[:-1] + bytes([data[-1] ^ 1])
 
     bad = _without(tmp_path / "good.tar", tmp_path / "bad.tar", spoil)
     location, store = site.new()

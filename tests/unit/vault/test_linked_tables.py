@@ -280,3 +280,39 @@ y = "gaussian"
     assert copies[0].schema.field("n").type == pa.int32()
     far = b.set_column(1, "n", pa.array(of + 10_000_000, pa.int64()))
     check_links(policies, {"a": policies["a"].source(a), "b": policies["b"].source(far)})
+
+
+def test_siblings_that_repeat_each_other_are_refused(tmp_path: Path) -> None:
+    """As a column of another rounding and type, and as a whole table."""
+    rng = np.random.default_rng(6)
+    key, weight = np.arange(600) + 5000, rng.normal(70, 10, 600).round()
+    order = rng.permutation(600)
+    text = 'dataset = "clinic"\n[levels]\npartner = 0.5\n[tables.patients.columns]\nage = "gaussian"\n'
+    text += 'patient = { role = "id", publish = "pseudonym" }\n'
+    for name in ("first", "second"):
+        text += f'[tables.{name}.columns]\nn = {{ role = "id", publish = false }}\nweight = "gaussian"\n'
+        text += 'patient = { role = "keep", publish = "pseudonym", references = "patients.patient" }\n'
+    tables = {
+        "patients": pa.table({"patient": key, "age": rng.normal(50, 15, 600)}),
+        "first": pa.table({"n": np.arange(600), "patient": key, "weight": weight}),
+        "second": pa.table({"n": np.arange(600), "patient": key[order], "weight": weight[order]}),
+    }
+    policies = _policies(tmp_path, text)
+    with pytest.raises(PolicyError, match=r"first\.weight repeats second\.weight"):
+        add_tables(sf.Vault.create(tmp_path / "vault"), policies, tables)
+    vault = sf.Vault.create(tmp_path / "other")  # each by itself: the overlap of whole tables is seen
+    vault.add(policies["first"], tables["first"])
+    with pytest.raises(VaultError, match="must not be in another dataset"):
+        vault.add(policies["second"], tables["second"])
+
+
+@pytest.mark.parametrize("kind", [pa.decimal128(8, 2), pa.string(), pa.float16()])
+def test_repeated_numbers_are_found_in_other_types(tmp_path: Path, kind: pa.DataType) -> None:
+    tables, policies = _tables(), _policies(tmp_path, POLICY.replace('"entity"', '"keep"') + 'age_then = "copula"\n')
+    age = tables["patients"]["age"].to_numpy().round(1)[tables["visits"]["patient"].to_numpy() - 5000]
+    column = (
+        pa.array(age.astype(np.float16)) if kind == pa.float16() else pa.array(age).cast(pa.decimal128(8, 2)).cast(kind)
+    )
+    tables["visits"] = tables["visits"].append_column("age_then", column)
+    with pytest.raises(PolicyError, match=r"visits\.age_then repeats patients\.age"):
+        check_links(policies, {name: policies[name].source(table) for name, table in tables.items()})

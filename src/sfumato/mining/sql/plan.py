@@ -54,8 +54,8 @@ class Plan:
     def sentence(self) -> str:
         """The plan for people."""
         if self.fidelity is None:
-            best = min(self.half_widths.values())
-            most = f"; the best is ± {best:.0%}, at {max(self.half_widths):g}" if np.isfinite(best) else ""
+            at, best = min(self.half_widths.items(), key=lambda item: item[1])
+            most = f"; the best is ± {best:.0%}, at {at:g}" if np.isfinite(best) else ""
             return f"No level answers this to ± {self.precision:.0%}{most}. Ask about more records at a time."
         return f"This is answered to ± {self.precision:.0%} from about fidelity {self.fidelity:g} on."
 
@@ -169,14 +169,17 @@ def _half_width(answered: Callable[[], pa.Table]) -> float:
         answer = answered()
     except MiningError:
         return float("inf")
-    widest = 0.0
+    widest = 0.0 if answer.num_rows else float("inf")
     for name in answer.column_names:
         if f"{name}_low" in answer.column_names:
-            estimate, low, high = (answer.column(f"{name}{end}").to_numpy() for end in ("", "_low", "_high"))
+            estimate, low, high = (_floats(answer, f"{name}{end}") for end in ("", "_low", "_high"))
             with np.errstate(divide="ignore", invalid="ignore"):
-                shares = (high - low) / 2 / np.abs(estimate)
-            widest = max(
-                widest,
-                float(np.where(high > low, np.nan_to_num(shares, nan=np.inf, posinf=np.inf), 0.0).max(initial=0.0)),
-            )
+                shares = np.where(high == low, 0.0, (high - low) / 2 / np.abs(estimate))
+            widest = max(widest, float(np.where(np.isnan(shares), np.inf, shares).max(initial=0.0)))
     return widest
+
+
+def _floats(answer: pa.Table, name: str) -> Floats:
+    """A column of an answer; NaN where nothing is known."""
+    values: Floats = answer.column(name).cast(pa.float64()).to_numpy()
+    return values

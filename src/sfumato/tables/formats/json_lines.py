@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -15,7 +16,7 @@ from sfumato.errors import SourceError
 from sfumato.tables.formats import Open, TableReader
 from sfumato.tables.formats.csv_detection import ColumnShapes, iso_type
 
-_LONG = re.compile(rb'"((?:[^"\\\\]|\\\\.)*)"\s*:\s*-?[0-9]{16,}\s*[,}]')
+_LONG = re.compile(rb'("(?:[^"\\]|\\.)*")\s*:\s*-?[0-9]{16,}\s*[,}]')
 """A whole number of more digits than a float has, after the name of its column."""
 
 _BLOCK = 1 << 22
@@ -54,7 +55,7 @@ def _schema(opened: Open) -> pa.Schema:
     """The types of all columns that any line has; texts that are dates or times throughout are such."""
     found, long = pa.schema([]), set()
     for block in _blocks(opened):
-        long |= {name.decode() for name in _LONG.findall(block)}
+        long |= {str(json.loads(name)) for name in _LONG.findall(block)}
         own = pa.schema([field.with_type(_in_json(field.type)) for field in _parsed(block).schema])
         try:
             joined = pa.unify_schemas([found, own], promote_options="permissive")
