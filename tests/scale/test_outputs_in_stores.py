@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import fsspec
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -81,6 +82,7 @@ def test_without_credentials_a_sentence_says_what_is_missing(url: str, monkeypat
     for name in [name for name in os.environ if name.startswith(("AWS_", "AZURE_", "STORAGE_", "GOOGLE_"))]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+    fsspec.get_filesystem_class(url.partition(":")[0]).clear_instance_cache()  # of the servers above
     monkeypatch.setenv("NO_GCE_CHECK", "true")
     with pytest.raises(SourceError, match=r"credential|account_name|connection_string"):
         wards.policy().fit(url)
