@@ -81,6 +81,10 @@ class GrantError(VaultError):
         """The message without the advice to the owner, which is not for recipients."""
 
 
+class NotAppended(GrantError):
+    """A request for the rows since a version after which others were not only appended."""
+
+
 class NotGranted(GrantError):
     """A dataset that a recipient may not know of."""
 

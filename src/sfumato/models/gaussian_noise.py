@@ -60,7 +60,7 @@ class GaussianNoise(Model):
     between: tuple[tuple[float, ...], ...] = ()
     """Where records are of entities, the covariance of the part of the noise that all rows of one share, as above."""
     entity_rows: float = 1.0
-    """The largest number of rows of an entity, when the scheme was fitted."""
+    """The largest number of rows that an entity has, or may have after rows were appended."""
     entity: str = ""
     """The column of the original that names the entities."""
 

@@ -27,7 +27,7 @@ class UniformReplacement(Model):
     collusion_resistant: bool
     """Whether copies with the same scheme and key lie on one Markov path; else they are independent."""
     entity_rows: float = 1.0
-    """Where records are of entities, the largest number of rows of one, when the scheme was fitted: those of its rows
+    """Where records are of entities, the largest number of rows that one has, or may have: those of its rows
     that have the same category share one draw."""
     entity: str = ""
     """The column of the original that names the entities."""

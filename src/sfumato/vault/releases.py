@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import GrantError, TamperedError
+from sfumato.errors import GrantError, NotAppended, TamperedError
 from sfumato.keys.key import Key
 from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
@@ -289,7 +289,7 @@ def _appended_since(reading: LedgerReader, dataset: Dataset, version: int) -> in
         )
     for later in range(version + 1, dataset.version + 1):
         if APPENDED not in bodies[later]:
-            raise GrantError(
+            raise NotAppended(
                 f"rows since a version need later ones that were appended, and version {later} of {dataset.name} was "
                 "an update, which may have changed any row; release the whole copy"
             )

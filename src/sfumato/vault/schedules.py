@@ -15,7 +15,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from sfumato.errors import GrantError, SfumatoError, VaultError
+from sfumato.errors import NotAppended, SfumatoError, VaultError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.tables.database import without_password
@@ -207,21 +207,21 @@ def _release(vault: Vault, one: Schedule, version: int) -> str:
     path, manifest = _released(vault, one, one.output(version, now))
     with vault.ledger.writing(vault.keys()) as writing:
         latest = writing.latest("schedule", one.dataset, one.recipient)
-        if latest is not None and Schedule.of(latest) == one:  # else it was changed, or has run, meanwhile
-            body = {**latest.body, "version": version, "ran": now.isoformat()}
+        is_same = latest is not None and latest.action != "unscheduled" and Schedule.of(latest) == one
+        if latest is not None and is_same:  # else it was changed, ended, or has run meanwhile
+            body = {**latest.body, "version": manifest.version, "ran": now.isoformat()}
             writing.append("ran", "schedule", body, dataset=one.dataset, recipient=one.recipient)
     part = f", appended since version {manifest.since}" if manifest.since else ""
-    return f"{manifest.rows:,} rows of version {version}{part} in {path}"
+    return f"{manifest.rows:,} rows of version {manifest.version}{part} in {path}"
 
 
 def _released(vault: Vault, one: Schedule, output: str) -> tuple[Any, Any]:
     if one.new_rows and one.version is not None:
         try:
             return vault.release(one.recipient, one.dataset, output, since=one.version)
-        except GrantError as error:
-            if "appended" not in str(error):
-                raise
-    return vault.release(one.recipient, one.dataset, output)  # an update may have changed any row
+        except NotAppended:  # an update may have changed any row
+            pass
+    return vault.release(one.recipient, one.dataset, output)
 
 
 def _erasures(vault: Vault, rule: Entry) -> Iterator[Callable[[], str]]:

@@ -244,3 +244,16 @@ def test_an_unexpected_error_stops_no_other_schedule(site: _Site) -> None:
     schedule(site.vault, "lab", "t", "version", site.out)
     assert [one.split()[0] for one in site.run()] == ["True", "False"]
     assert site.released() == [(1, 200)]
+
+
+def test_a_schedule_that_is_removed_while_it_runs_stays_removed(site: _Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    schedule(site.vault, "lab", "t", "version", site.out)
+    real = schedules._released
+
+    def removed(*arguments: object) -> object:
+        unschedule(site.vault, "lab", "t")
+        return real(*arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(schedules, "_released", removed)
+    site.run()
+    assert [entry.action for entry in site.vault.log() if entry.kind == "schedule"] == ["scheduled", "unscheduled"]
