@@ -97,9 +97,9 @@ def test_keys_are_replaced_consistently_and_for_each_recipient(tmp_path: Path) -
 
 
 def test_noise_is_that_of_each_table(tmp_path: Path) -> None:
-    """A record with one id in two tables must not get one draw twice: their difference would be without noise."""
-    rng = np.random.default_rng(1)
-    tables = {name: pa.table({"id": np.arange(500), "x": rng.normal(size=500)}) for name in ("a", "b")}
+    """Of equal ids and values too: one draw in two sizes could be solved for."""
+    values = np.random.default_rng(1).normal(size=500)
+    tables = {name: pa.table({"id": np.arange(500), "x": values}) for name in ("a", "b")}
     text = 'dataset = "d"\n[levels]\nl = 0.5\n' + "".join(
         f'[tables.{name}.columns]\nid = "id"\nx = "gaussian"\n' for name in tables
     )
