@@ -31,6 +31,7 @@ COMMANDS = {
     "release s3://bucket/in.parquet out.parquet --policy p.toml --key-file k --level 0.5": ("fsspec", "remote"),
     "release in.parquet out.xlsx --policy p.toml --key-file k --level 0.5": ("python_calamine", "files"),
     "release in.parquet out.sav --policy p.toml --key-file k --level 0.5": ("pyreadstat", "files"),
+    "release in.parquet out.delta --policy p.toml --key-file k --level 0.5": ("deltalake", "lakes"),
     "suggest book.xlsx": ("python-calamine", "files"),
     "suggest survey.dta": ("pyreadstat", "files"),
     "suggest delta": ("deltalake", "lakes"),

@@ -66,7 +66,7 @@ def keep(
     key_path: Path | None,
     as_json: bool,
 ) -> None:
-    """Say how long earlier versions of a DATASET are kept or, without one, the records of the access log.
+    """Set the retention of earlier versions of a DATASET or, without one, of the records of the access log.
 
     Without a version that was erased nobody can trace a leak of its copies. What later versions are made of is kept.
     """

@@ -18,7 +18,7 @@ from sfumato.release.manifest import Manifest, sidecar
 from sfumato.tables.atomic import atomic_path, atomic_upload, remove, upload_text, write_text
 from sfumato.tables.database import MANIFESTS, ROW, DatabaseTable, is_database, read_manifest, write_manifest
 from sfumato.tables.filesystem import is_remote, join
-from sfumato.tables.lake import commit_file, committed_note, is_delta_name, is_lake
+from sfumato.tables.lake import commit_file, committed_note, is_delta_name, is_lake, require_delta
 from sfumato.tables.readers import format_of
 from sfumato.tables.source import Source
 
@@ -26,6 +26,8 @@ from sfumato.tables.source import Source
 def check_output(source: Source, output: str | Path) -> None:
     """Refuse an output that cannot be written, that is the source itself, or a table that is no copy."""
     if is_database(output) or is_delta_name(output):
+        if not is_database(output):
+            require_delta()
         if _is_other_table(output):
             raise ReleaseError("a copy replaces only a copy, and the table of that name is none; choose another name")
         return

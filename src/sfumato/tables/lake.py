@@ -46,6 +46,12 @@ def is_delta_name(output: str | Path) -> bool:
     return name.endswith(".delta") or is_folder(join(name, "_delta_log"))
 
 
+def require_delta() -> None:
+    """Refuse an output of Delta Lake before any work, where its library is missing."""
+    with _errors("", "written"):
+        import deltalake  # noqa: F401, PLC0415 - an extra
+
+
 def commit_file(folder: str, name: str, size: int, rows: int, schema: pa.Schema, note: str) -> None:
     """Let a Parquet file in the folder be the whole of the table's next version, with a note in its commit."""
     with _errors(folder, "written"):
