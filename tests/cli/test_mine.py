@@ -101,6 +101,20 @@ def test_refusals(folder: Path, arguments: list[str], code: int, reason: str) ->
     assert reason in done.output
 
 
+def test_predicting_a_column(folder: Path) -> None:
+    """On the original, by a model that is learned from the copy; its score, its interval and the baseline."""
+    table = offices.table(600)
+    sf.release_file(offices.policy().fit(table), table, "few.parquet", "close", offices.key())
+    done = run("mine", "few.parquet", "--predict", "smokes")
+    assert done.exit_code == 0, done.output
+    assert re.search(r"accuracy\): 0\.\d+ \(0\.\d+ to [01]\.\d+\), without learning 0\.\d+", done.stdout)
+    assert "ImputedClassifier().fit('few.parquet', 'smokes')" in done.stdout
+    found = json.loads(run("mine", "few.parquet", "--predict", "income", "--json").stdout)["r2"]
+    assert found["low"] <= found["estimate"] <= found["high"] <= 1
+    assert "no column 'smoke'" in run("mine", "few.parquet", "--predict", "smoke").output
+    assert run("mine", "few.parquet", "select 1", "--predict", "smokes").exit_code == 2
+
+
 def test_a_low_trust_level_says_what_it_does_not_support(folder: Path) -> None:
     done = run("mine", "low.csv")
     assert done.exit_code == 0, done.output

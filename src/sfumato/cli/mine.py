@@ -44,6 +44,12 @@ from sfumato.pages.svg import figure_class
     type=click.FloatRange(0, 1, min_open=True, max_open=True),
     help="Instead of the answer: at which level it would be known to this share, such as 0.05.",
 )
+@click.option(
+    "--predict",
+    "target",
+    metavar="COLUMN",
+    help="Instead of a description: how well the other columns predict this one, on the original.",
+)
 @engine_options
 @as_json_option
 def mine(
@@ -55,6 +61,7 @@ def mine(
     tables: tuple[str, ...],
     method: str,
     precision: float | None,
+    target: str | None,
     engine_choice: EngineChoice,
     as_json: bool,
 ) -> None:
@@ -64,37 +71,39 @@ def mine(
 
         sfumato mine copy.parquet "select region, count(*) from copy where ward = 'A' group by region"
     """
-    from sfumato.mining import ask, with_engine
-    from sfumato.mining.report.page import TITLE
+    if question is not None and (describe or output is not None or target is not None):
+        raise click.UsageError("give a QUESTION, or --predict, or --describe and -o, not both")
+    if target is not None:
+        _predict(copy, target, confidence, as_json)
+    elif precision is not None:
+        _plan(copy, question, precision, tables, confidence, as_json)
+    elif question is not None:
+        _answer(copy, question, tables, confidence, method, engine_choice, as_json)
+    else:
+        _describe(copy, confidence, output, engine_choice, as_json)
+
+
+def _answer(
+    copy: Path | str,
+    question: str,
+    tables: tuple[str, ...],
+    confidence: float,
+    method: str,
+    engine_choice: EngineChoice,
+    as_json: bool,
+) -> None:
+    """Answer a question in SQL."""
+    from sfumato.mining import ask
     from sfumato.release.manifest import Manifest
 
-    if question is not None and (describe or output is not None):
-        raise click.UsageError("give either a QUESTION or --describe and -o, not both")
-    if output is not None:
-        check_new_file(output, (".html",), replaceable=TITLE)
-    if precision is not None:
-        _plan(copy, question, precision, tables, confidence, as_json)
-        return
     with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
         stage("checking the copy")
         Manifest.of(copy).verify(copy, engine)
-        if question is not None:
-            stage("answering")
-            answer = ask(copy, question, tables=_others(tables), confidence=confidence, method=method)
-        else:
-            description = _describe(
-                with_engine(engine, copy) if isinstance(copy, Path) and copy.is_dir() else copy,
-                confidence,
-                output,
-                stage,
-            )
-    next_step = f"open {output}" if output else f"sfumato mine {shown(copy)} --describe -o profile.html"
-    if question is not None:
-        data = {"answer": answer.to_pylist(), "method": _method(answer)}
-        print_result(data, as_json, f"{_table(answer)}\n{_how(_method(answer))}", next_step)
-        return
-    text, data = description
-    print_result(data, as_json, text, next_step)
+        stage("answering")
+        answer = ask(copy, question, tables=_others(tables), confidence=confidence, method=method)
+    data = {"answer": answer.to_pylist(), "method": _method(answer)}
+    next_step = f"sfumato mine {shown(copy)} --describe -o profile.html"
+    print_result(data, as_json, f"{_table(answer)}\n{_how(_method(answer))}", next_step)
 
 
 def _plan(
@@ -124,6 +133,34 @@ def _plan(
     text = "\n".join([found.sentence(), "", "fidelity, and what would be known (by simulation):", *lines])
     data = {"precision": precision, "fidelity": found.fidelity, "half widths": dict(found.half_widths)}
     print_result(data, as_json, text, "ask the owner for a copy of that level")
+
+
+def _predict(copy: Path | str, target: str, confidence: float, as_json: bool) -> None:
+    """Say how well a column can be predicted by a model that is learned from the copy."""
+    from sfumato.mining import performance
+    from sfumato.mining.features.performance import FOLDS, usual_model
+    from sfumato.release.manifest import Manifest
+
+    with progress(quiet=as_json, unit="folds") as (stage, advance):
+        stage("learning from the copy", FOLDS)
+        Manifest.of(copy).verify(copy)
+        model = usual_model(copy, target)
+        found = performance(model, copy, target, confidence=confidence, progress=advance)
+    lines = [
+        f"  {_METRICS[name]}: {one.estimate:.3f} ({one.low:.3f} to {one.high:.3f}), without learning {one.baseline:.3f}"
+        for name, one in found.items()
+    ]
+    heading = f"How well a model that is learned from this copy predicts {target} for unperturbed records:"
+    text = "\n".join([heading, *lines])
+    data = {name: vars(one) for name, one in found.items()}
+    print_result(data, as_json, text, f"in Python: {type(model).__name__}().fit({str(copy)!r}, {target!r})")
+
+
+_METRICS = {
+    "accuracy": "share of records whose class is right (accuracy)",
+    "roc_auc": "how often a record of the one class ranks above one of the other (area under the curve)",
+    "r2": "share of the variance that is explained (R²)",
+}
 
 
 def _others(stated: tuple[str, ...]) -> dict[str, Any]:
@@ -158,18 +195,28 @@ def _how(method: str) -> str:
     }[method]
 
 
-def _describe(copy: Any, confidence: float, output: Path | None, stage: Any) -> tuple[str, dict[str, Any]]:
-    from sfumato.mining import profile
-    from sfumato.mining.report.page import page, text
+def _describe(
+    copy: Path | str, confidence: float, output: Path | None, engine_choice: EngineChoice, as_json: bool
+) -> None:
+    """Describe the original as far as the copy allows, with figures if a report is asked for."""
+    from sfumato.mining import profile, with_engine
+    from sfumato.mining.report.page import TITLE, page, text
+    from sfumato.release.manifest import Manifest
     from sfumato.tables.atomic import write_text
 
     if output is not None:
+        check_new_file(output, (".html",), replaceable=TITLE)
         figure_class()  # refused before the work, not after it
-    found = profile(copy, confidence=confidence, densities=output is not None, stage=stage)
-    if output is not None:
-        stage("writing the report")
-        write_text(output, page(found))
-    return text(found), found.as_dict()
+    with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
+        stage("checking the copy")
+        Manifest.of(copy).verify(copy, engine)
+        opened = with_engine(engine, copy) if isinstance(copy, Path) and copy.is_dir() else copy
+        found = profile(opened, confidence=confidence, densities=output is not None, stage=stage)
+        if output is not None:
+            stage("writing the report")
+            write_text(output, page(found))
+    next_step = f"open {output}" if output else f"sfumato mine {shown(copy)} --describe -o profile.html"
+    print_result(found.as_dict(), as_json, text(found), next_step)
 
 
 def _table(answer: Any) -> str:

@@ -46,6 +46,7 @@ _FUNCTIONS = {
     "combine": "copies.imputation",
     "count": "sql.expressions",
     "impute": "copies.imputation",
+    "performance": "features.performance",
     "plan": "sql.plan",
     "profile": "report.profile",
     "with_engine": "copies.copy",
