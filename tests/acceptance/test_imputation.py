@@ -23,7 +23,8 @@ from sfumato.kernels import Floats
 from sfumato.kernels.joint_model import JointModel
 from sfumato.kernels.latent_class import Observed
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.imputation import Imputation, combine, impute, readable
+from sfumato.mining.copies.imputation import combine, impute
+from sfumato.mining.copies.plausible_originals import PlausibleOriginals
 from sfumato.mining.imputed_classifier import ImputedClassifier
 from sfumato.mining.imputed_regressor import ImputedRegressor
 from sfumato.mining.moments import Moments
@@ -171,8 +172,8 @@ x = {{ role = "gaussian", special = {[[value, 0.08] for value in special]} }}"""
     values = np.asarray(impute(copy, 2)[0].column("x"))
     assert min(int((values == one).sum()) for one in special) > 20
     opened = Copy.of(copy)
-    imputation = Imputation.of(opened, readable(opened, ["x"]))
-    returned = imputation._number("x", np.resize(np.nextafter(special, 2.0), 2200))
+    originals = PlausibleOriginals.of(opened, ["x"])
+    returned = originals._number(copy, "x", np.resize(np.nextafter(special, 2.0), 2200))
     assert set(returned.to_pylist()) == set(special)
 
 

@@ -28,6 +28,8 @@ _SMALL_PSEUDO_COUNT = 0.2
 """The same where classes shall have no bias."""
 _ROUNDS = 4
 """How often the shares of several columns are made to fit in turn."""
+_LEAST_SPREAD = 0.05
+"""The least variance of whole numbers in a class, in squares of the least distance between two of them."""
 _CONVERGED = 1e-6
 """Iteration ends when the mean log-likelihood rises by less in `_EVERY` iterations."""
 
@@ -222,5 +224,25 @@ def _shares(counts: Floats, channel: Channel, old: LatentClasses, drawn_to: Sequ
         retained = shown * kept
         replaced = (shown - retained).sum(axis=1, keepdims=True)
         table = retained + replaced * old.shares[i] + drawn_to[i]
+        values = channel.values[i] if channel.values else None
+        if values is not None:
+            table = _bell_shaped(table, values, drawn_to[i][0])
         found.append(table / table.sum(axis=1, keepdims=True))
+    return found
+
+
+def _bell_shaped(counts: Floats, values: Floats, overall: Floats) -> Floats:
+    """Counts of numbers in each class that follow a normal density, times what makes them add up to all records.
+
+    Free counts would fit the noise: no count is negative, so that each class would have some records of every number,
+    and relations would be weaker than they are.
+    """
+    weights = counts.sum(axis=1)
+    mean = counts @ values / weights
+    spread = counts @ values**2 / weights - mean**2
+    spread = np.maximum(spread, _LEAST_SPREAD * np.diff(values).min() ** 2)
+    found: Floats = np.exp(-((values - mean[:, None]) ** 2) / (2 * spread[:, None])) + 1e-12
+    for _ in range(_ROUNDS):
+        found *= (weights / found.sum(axis=1))[:, None]
+        found *= overall * (weights.sum() / overall.sum()) / found.sum(axis=0)
     return found

@@ -52,6 +52,8 @@ class Channel:
     """The probability with which each attribute was retained."""
     sizes: tuple[int, ...]
     """The number of categories of each attribute."""
+    values: tuple[Floats | None, ...] = ()
+    """The categories of each attribute where they are numbers."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +155,6 @@ def posterior_gain(covariance: Floats, noise: Floats, present: Rows) -> Floats:
     return np.asarray(gain.T, np.float64)
 
 
-def draw_codes(weights: Floats, rng: np.random.Generator) -> Rows:
-    """One index for each row of weights, with probabilities proportional to them."""
-    cumulative = np.cumsum(weights, axis=1)
-    drawn: Rows = (rng.random((len(weights), 1)) * cumulative[:, -1:] > cumulative[:, :-1]).sum(axis=1)
-    return drawn
-
-
 def missing_patterns(numbers: Floats) -> list[tuple[Rows, Rows]]:
     """The columns that are present and the rows in which exactly these are, for each pattern of missing values."""
     missing = np.isnan(numbers)
@@ -172,9 +167,9 @@ def missing_patterns(numbers: Floats) -> list[tuple[Rows, Rows]]:
 
 def without_rare_patterns(numbers: Floats) -> Floats:
     """Numbers whose missing values are replaced by means where there are too many patterns of them."""
-    if len(np.unique(np.isnan(numbers), axis=0)) <= _MOST_PATTERNS:
-        return numbers
     present = ~np.isnan(numbers)
+    if present.all() or len(np.unique(present, axis=0)) <= _MOST_PATTERNS:
+        return numbers
     means = np.where(present, numbers, 0.0).sum(axis=0) / np.maximum(present.sum(axis=0), 1)
     filled: Floats = np.where(present, numbers, means)
     return filled

@@ -12,7 +12,8 @@ import numpy as np
 from scipy.special import ndtr
 
 from sfumato.kernels import Floats
-from sfumato.kernels.latent_class import NumberPosterior, draw_codes
+from sfumato.kernels.category_draws import draw_codes
+from sfumato.kernels.latent_class import NumberPosterior
 
 _FINEST = 6
 """Points of the grid per noise standard deviation, unless the column has a coarser lattice of its own."""
@@ -70,7 +71,7 @@ class Atoms:
         for start in range(0, len(means), _CHUNK):
             some = slice(start, start + _CHUNK)
             logs = weights - 0.5 * (self.points - means[some, None]) ** 2 / (variance + self.width)
-            drawn[some] = self.points[draw_codes(np.exp(logs - logs.max(axis=1, keepdims=True)), rng)]
+            drawn[some] = self.points[draw_codes(np.exp(logs - logs.max(axis=1, keepdims=True)), rng.random(len(logs)))]
         within = spacing * (rng.random(len(means)) - 0.5)
         return drawn + within if self.width else drawn
 

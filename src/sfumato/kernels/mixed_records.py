@@ -50,8 +50,12 @@ class MixedRecords:
         attributes: Sequence[tuple[float, int]],
         public: Floats,
         special: Sequence[SpecialValues] = (),
+        categories: Sequence[Floats | None] = (),
     ) -> MixedRecords:
-        """The reading of records with noise of some covariance, and attributes of some retention and size."""
+        """The reading of records with noise of some covariance, and attributes of some retention and size.
+
+        The categories of an attribute are given where they are numbers.
+        """
         few, many = _public_kinds(public)
         values = np.hstack([numbers, public[:, many]])
         units, own, gaps = column_units(values), numbers.shape[1], _gaps(values)
@@ -65,7 +69,8 @@ class MixedRecords:
             None if values is None else tuple((value / unit, share) for value, share in values)
             for values, unit in zip(_most_shared(special), units, strict=False)
         )
-        return cls(units, many, few, gaps, Channel(scaled, retentions, sizes), steps / units[:own], shared)
+        channel = Channel(scaled, retentions, sizes, (*categories, *[None] * (len(sizes) - len(categories))))
+        return cls(units, many, few, gaps, channel, steps / units[:own], shared)
 
     def observed(self, numbers: Floats, codes: Sequence[Rows], public: Floats) -> Observed:
         """Some records as they are shown."""

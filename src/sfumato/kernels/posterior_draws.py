@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, draw_codes, missing_patterns, posterior_gain
+from sfumato.kernels.category_draws import draw_categories, draw_codes
+from sfumato.kernels.latent_class import Channel, LatentClasses, Observed, missing_patterns, posterior_gain
 from sfumato.kernels.marginal_atoms import Atoms
 
 
@@ -18,21 +19,19 @@ def draw_records(
 
     What a record does not show is drawn, too, except that a category which is missing stays so.
     """
-    classes = draw_codes(model.responsibilities(observed, channel)[0], rng)
+    classes = draw_codes(model.responsibilities(observed, channel)[0], rng.random(len(observed)))
     numbers = np.empty_like(observed.numbers)
     for present, rows in missing_patterns(observed.numbers) if numbers.shape[1] else ():
-        for k in np.unique(classes[rows]):
-            some = rows[classes[rows] == k]
+        ordered = rows[np.argsort(classes[rows], kind="stable")]
+        found, starts = np.unique(classes[ordered], return_index=True)
+        for k, some in zip(found, np.split(ordered, starts[1:]), strict=True):
             values = observed.numbers[some][:, present]
             numbers[some] = _draw_numbers(model.means[k], model.covariances[k], values, present, channel, atoms, rng)
     codes = []
     for table, shown, retention, size in zip(
         model.shares, observed.codes, channel.retentions, channel.sizes, strict=True
     ):
-        likely = table[classes] * ((1 - retention) / size)
-        there = np.flatnonzero(shown >= 0)
-        likely[there, shown[there]] += retention * table[classes[there], shown[there]]
-        codes.append(np.where(shown >= 0, draw_codes(likely, rng), -1))
+        codes.append(draw_categories(table, classes, shown, retention, (1 - retention) / size, rng.random(len(shown))))
     return Observed(numbers, tuple(codes))
 
 

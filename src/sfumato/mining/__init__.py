@@ -45,6 +45,7 @@ _FUNCTIONS = {
     "column": "sql.expressions",
     "combine": "copies.imputation",
     "count": "sql.expressions",
+    "estimate": "copies.estimation",
     "impute": "copies.imputation",
     "performance": "features.performance",
     "plan": "sql.plan",

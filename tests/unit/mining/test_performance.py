@@ -18,6 +18,8 @@ from tests.statistical.awkward_tables import policy, table
 import sfumato as sf
 from sfumato.errors import MiningError
 from sfumato.mining import ImputedClassifier, LinearRegression, NaiveBayes, performance
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.imputation import Combined, combine
 from sfumato.mining.features import performance as module
 
 KEY = sf.Key.from_bytes(bytes([5] * 32))
@@ -63,7 +65,11 @@ def test_scores_on_the_copy_itself_are_noticed(monkeypatch: pytest.MonkeyPatch) 
     """A planted fault: plausible originals that are the copy."""
     original = table("zeros")
     copy = policy(original).fit(original).release(original, 0.5, KEY)
-    monkeypatch.setattr(module, "_originals", lambda data, *_: [data.table] * 2)
+
+    def on_copy(shown: Copy, scores: Any, **_: Any) -> Combined:
+        return combine([scores(pa.Table.from_batches(shown.source.batches()))] * 2)
+
+    monkeypatch.setattr(module, "estimate", on_copy)
     found = performance(TREE, copy, "ill", ["accuracy"], folds=FOLDS)["accuracy"]
     assert not found.low <= truth(TREE, copy, original, "ill", "accuracy") <= found.high
 

@@ -15,8 +15,8 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import MiningError
 from sfumato.mining import ask, plan
-from sfumato.mining.sql import plan as planning
-from sfumato.mining.sql.plan import Plan, _half_width
+from sfumato.mining.copies import perturbed_again
+from sfumato.mining.sql.plan import FIDELITIES, Plan, _half_width
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 
@@ -79,7 +79,7 @@ def test_noise_of_another_size_would_be_seen(
     table: pa.Table, scheme: sf.TableScheme, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Planted: levels that are simulated with the noise of the copy itself."""
-    monkeypatch.setattr(planning, "_scaled", lambda *_: {})
+    monkeypatch.setattr(perturbed_again, "_scaled", lambda *_: {})
     found = plan(scheme.release(table, "low", KEY), QUESTIONS[0])
     copy = scheme.release(table, 0.95, KEY)
     assert found.half_widths[0.95] > 1.5 * _half_width(lambda: ask(copy, QUESTIONS[0]))
@@ -122,5 +122,5 @@ def test_on_the_command_line(table: pa.Table, scheme: sf.TableScheme, tmp_path: 
     text = CliRunner().invoke(main, ["mine", path, QUESTIONS[1], "--plan", "0.1"], catch_exceptions=False).output
     assert "from about fidelity" in text
     found = CliRunner().invoke(main, ["mine", path, QUESTIONS[1], "--plan", "0.1", "--json"], catch_exceptions=False)
-    assert json.loads(found.output)["fidelity"] in planning.FIDELITIES
+    assert json.loads(found.output)["fidelity"] in FIDELITIES
     assert CliRunner().invoke(main, ["mine", path, "--plan", "0.1"]).exit_code == 2

@@ -14,11 +14,13 @@ from sklearn.utils.validation import _check_sample_weight, check_is_fitted
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining import Miner
-from sfumato.mining.copies.imputation import Imputation, check_imputable
+from sfumato.mining.copies.copy import Copy
+from sfumato.mining.copies.plausible_originals import PlausibleOriginals
 from sfumato.mining.features.features import Features, Records
 from sfumato.mining.features.reconstruction import one_hot
 from sfumato.release.manifest import Manifest
 from sfumato.tables.columns import numbers_of
+from sfumato.tables.source import Source
 
 
 @dataclass(frozen=True)
@@ -45,10 +47,9 @@ class Imputed:
             names.append(str(data.target))
         else:
             known = labels[:, None]
-        for name in names:
-            check_imputable(data.copy, name)
         table = data.table.select(names).filter(pa.array(complete))
-        drawn = Imputation.of(data.copy, table, known).likely_tables(m, random_state)
+        copy = Copy(data.copy.manifest, Source.of(table))
+        drawn = PlausibleOriginals.of(copy, names, known).likely_tables(m, random_state)
         targets = [numbers_of(one, [str(data.target)])[:, 0] for one in drawn] if is_noisy else []
         return cls(data.features, [data.features.read(miner, one) for one in drawn], targets)
 

@@ -19,7 +19,8 @@ from sklearn.metrics import get_scorer, get_scorer_names
 from sfumato.errors import MiningError, nearest
 from sfumato.kernels import Floats, Rows
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.imputation import combine, impute
+from sfumato.mining.copies.estimation import estimate
+from sfumato.mining.copies.imputation import Combined, combine
 from sfumato.mining.features.features import Records, open_records
 from sfumato.mining.imputed_classifier import ImputedClassifier
 from sfumato.mining.imputed_regressor import ImputedRegressor
@@ -86,17 +87,23 @@ def performance(
         fitted.append(clone(model).fit(_without(data, part), target))
         progress(1)
     named = _metrics(model, fitted[0], metrics)
-    originals = _originals(data, target, m, random_state)
-    found: Floats = np.array([[_scores(one, fitted, parts, target, name) for name in named] for one in originals])
-    if not np.isfinite(found).all():
+
+    def scores(original: pa.Table) -> Floats:
+        return np.array([_scores(original, fitted, parts, target, name) for name in named])
+
+    return _performances(named, _estimated(data, target, scores, m, confidence, random_state))
+
+
+def _performances(metrics: Sequence[str], found: Combined) -> dict[str, Performance]:
+    """The scores of a model and of its baseline, within what a score can be."""
+    if not np.isfinite(found.estimate).all():
         raise MiningError(
             "every fold must have records of every class, and some plausible original has none; use fewer folds, or "
             "merge rare classes"
         )
-    ours = combine(found[:, :, 0], confidence=confidence)
-    lowest, highest = np.array([_bounds(name) for name in named]).T
-    ends = [np.clip(end, lowest, highest) for end in (ours.estimate, ours.low, ours.high)]
-    columns = zip(named, *(end.tolist() for end in (*ends, found[:, :, 1].mean(axis=0))), strict=True)
+    lowest, highest = np.array([_bounds(name) for name in metrics]).T
+    ends = [np.clip(end[:, 0], lowest, highest) for end in (found.estimate, found.low, found.high)]
+    columns = zip(metrics, *(end.tolist() for end in (*ends, found.estimate[:, 1])), strict=True)
     return {name: Performance(name, *numbers) for name, *numbers in columns}
 
 
@@ -129,13 +136,15 @@ def _without(data: Records, part: Rows) -> Copy:
     return Copy(data.copy.manifest, Source.of(data.table.take(pa.array(others))))
 
 
-def _originals(data: Records, target: str, m: int, random_state: int) -> list[pa.Table]:
-    """Plausible originals of the features and the target; the table itself, twice, if it was not perturbed."""
+def _estimated(
+    data: Records, target: str, scores: Callable[[pa.Table], Floats], m: int, confidence: float, random_state: int
+) -> Combined:
+    """Scores on the original: from plausible ones or, if nothing was perturbed, from the records themselves."""
     names = [*(column.name for column in data.features.columns), target]
     whole = Copy(data.copy.manifest, Source.of(data.table.select(names)))
     if not any(whole.model(name).is_perturbed for name in names):
-        return [data.table.select(names)] * 2
-    return impute(whole, m, random_state=random_state)
+        return combine([scores(data.table.select(names))] * 2, confidence=confidence)
+    return estimate(whole, scores, m=m, confidence=confidence, random_state=random_state)
 
 
 def _metrics(model: Any, fitted: Any, metrics: Sequence[str] | None) -> list[str]:

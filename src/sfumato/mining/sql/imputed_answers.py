@@ -6,7 +6,8 @@ The estimand is the answer for the original table itself, so that the tables dif
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,9 @@ import pyarrow as pa
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
 from sfumato.mining.copies.copy import Copy
-from sfumato.mining.copies.imputation import Imputation, combine, readable
+from sfumato.mining.copies.estimation import REHEARSED, Rehearsal, rehearsed
+from sfumato.mining.copies.imputation import Combined, combine
+from sfumato.mining.copies.plausible_originals import Original, PlausibleOriginals
 from sfumato.mining.sql.syntax import new_session, run
 from sfumato.mining.sql.whole_query import COUNTS, WholeQuery
 
@@ -53,11 +56,11 @@ def imputed_answer(
         _refuse_unstated(copy, query)
     if all(name in copy.public_columns for name in query.columns):
         some = list(query.columns) or copy.column_names[:1]
-        answers, method = [_run(query, pa.concat_tables(copy.tables(some)), tables)] * 2, "exact"
+        found, method = _Answers([_run(query, pa.concat_tables(copy.tables(some)), tables)] * 2), "exact"
     else:
-        imputation = Imputation.of(copy, readable(copy, query.columns))
-        answers, method = imputation.each(IMPUTATIONS, random_state, lambda one: _run(query, one, tables)), "imputation"
-    answer = _combined(query, answers, copy.rows, confidence)
+        originals = PlausibleOriginals.of(copy, query.columns)
+        found, method = _Answers.of(originals, random_state, lambda one: _run(query, one, tables)), "imputation"
+    answer = _combined(query, found, copy.rows, confidence)
     if query.ordering is not None:
         session = new_session()
         session.register("answer", answer)
@@ -83,7 +86,7 @@ def _refuse_unstated(copy: Copy, query: WholeQuery) -> None:
             )
 
 
-def _run(query: WholeQuery, table: pa.Table, tables: Mapping[str, pa.Table]) -> pa.Table:
+def _run(query: WholeQuery, table: Original, tables: Mapping[str, pa.Table]) -> pa.Table:
     session = new_session()
     for name, other in tables.items():
         session.register(name, other)
@@ -91,17 +94,55 @@ def _run(query: WholeQuery, table: pa.Table, tables: Mapping[str, pa.Table]) -> 
     return run(session, query.sql)
 
 
-def _combined(query: WholeQuery, answers: list[pa.Table], rows: int, confidence: float) -> pa.Table:
+@dataclass(frozen=True)
+class _Answers:
+    """The answers of plausible originals, and of rehearsals."""
+
+    found: list[pa.Table]
+    rehearsals: list[Rehearsal[pa.Table]] = field(default_factory=list)
+    scale: float = 1.0
+    """How many times as many records the copy has as a rehearsal."""
+
+    @classmethod
+    def of(cls, originals: PlausibleOriginals, random_state: int, work: Callable[[Any], pa.Table]) -> _Answers:
+        scale = max(originals.copy.rows / REHEARSED, 1.0)
+        return cls(*rehearsed(originals, IMPUTATIONS, random_state, work, REHEARSED), scale)
+
+    def biases(self, query: WholeQuery, name: str, groups: list[_Group], estimates: Floats, empty: float) -> Floats:
+        """By how much the rehearsals were off for each group, as for as many records as the copy has."""
+        off, truths = [], []
+        for one in self.rehearsals:
+            tables = [one.truth, *one.answers]
+            values = _found(tables, [_groups(query, table) for table in tables], groups, name, empty)
+            off.append(values[1:].mean(axis=0) - values[0])
+            truths.append(values[0])
+        known = np.where(np.isnan(off), np.nan_to_num(_mean_of_known(np.array(off))), off)
+        truth = _mean_of_known(np.array(truths))
+        grows = np.abs(truth * self.scale - estimates) < np.abs(truth - estimates)  # as counts do with the records
+        return np.asarray(known * np.where(grows, self.scale, 1.0), np.float64)
+
+
+def _mean_of_known(values: Floats) -> Floats:
+    """The mean of each column without what is not known; NaN where nothing is."""
+    known = ~np.isnan(values)
+    with np.errstate(invalid="ignore"):
+        means: Floats = np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0)
+    return means
+
+
+def _combined(query: WholeQuery, answers: _Answers, rows: int, confidence: float) -> pa.Table:
     """The groups that most answers have, and every estimate with its interval."""
-    keys = [_groups(query, answer) for answer in answers]
-    groups = _usual_groups(query, keys)
+    keys = [_groups(query, answer) for answer in answers.found]
+    groups, schema = _usual_groups(query, keys), answers.found[0].schema
     columns: dict[str, Any] = {}
     for i, name in enumerate(query.keys):
-        columns[name] = pa.array([group[i] for group in groups], answers[0].schema.field(name).type)
+        columns[name] = pa.array([group[i] for group in groups], schema.field(name).type)
     for name, function in query.values.items():
-        found = _found(answers, keys, groups, name, 0.0 if function in {*COUNTS, "sum"} else np.nan)
+        empty = 0.0 if function in {*COUNTS, "sum"} else np.nan
+        found = _found(answers.found, keys, groups, name, empty)
+        biases = answers.biases(query, name, groups, found.mean(axis=0), empty) if answers.rehearsals else ()
         limits = (0.0, float(rows)) if function in COUNTS else None
-        columns |= _estimates(name, found, limits, answers[0].schema.field(name).type, confidence)
+        columns |= _estimates(name, combine(found, None, confidence, biases), limits, schema.field(name).type)
     ordered = [f"{name}{end}" for name in (*query.selected, *query.values) for end in ("", "_low", "_high")]
     return pa.table({name: columns[name] for name in dict.fromkeys(ordered) if name in columns})
 
@@ -150,10 +191,9 @@ def _numbers(answer: pa.Table, name: str, groups: list[_Group]) -> dict[_Group, 
 
 
 def _estimates(
-    name: str, found: Floats, limits: tuple[float, float] | None, kind: pa.DataType, confidence: float
+    name: str, combined: Combined, limits: tuple[float, float] | None, kind: pa.DataType
 ) -> dict[str, pa.Array]:
     """One estimate per group, with the ends of its interval; unknown where some original has none."""
-    combined = combine(found, confidence=confidence)
     out = {}
     for end, found_end in (("", combined.estimate), ("_low", combined.low), ("_high", combined.high)):
         values = found_end if limits is None else np.clip(found_end, *limits)

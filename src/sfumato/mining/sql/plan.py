@@ -7,7 +7,7 @@ is put to each of these copies: how wide its intervals are there is how wide the
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,18 +15,11 @@ import pyarrow as pa
 
 from sfumato.errors import MiningError
 from sfumato.kernels import Floats
-from sfumato.kernels.covariances import symmetric
 from sfumato.levels import Level
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.copies.imputation import impute
+from sfumato.mining.copies.perturbed_again import is_plain, perturbed_again
 from sfumato.mining.sql.answers import ask
-from sfumato.models import Model
-from sfumato.models.gaussian_noise import GaussianNoise
-from sfumato.models.uniform_replacement import UniformReplacement
-from sfumato.tables import numeric
-from sfumato.tables.columns import codes_of, contiguous, numbers_of
-from sfumato.tables.domain import Domain
-from sfumato.tables.source import Source
 
 FIDELITIES = (0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 """The levels that are tried."""
@@ -88,7 +81,7 @@ def plan(
         raise MiningError(f"a precision is a share between 0 and 1, such as 0.05, got {precision!r}")
     best = Copy.of(copy)
     for model in best.manifest.models:
-        if model.is_perturbed and not _is_plain(model):
+        if model.is_perturbed and not is_plain(model):
             raise MiningError(
                 "a plan is made for copies with plain noise, the roles gaussian and uniform, and this one has others "
                 f"({', '.join(model.columns)}); ask at another level instead"
@@ -96,71 +89,12 @@ def plan(
     original = impute(best, 2, random_state=random_state)[0]
     widths, options = {}, {"tables": tables, "confidence": confidence, "random_state": random_state}
     for number, fidelity in enumerate(FIDELITIES):
-        simulated = _perturbed(best, original, Level(fidelity), np.random.default_rng([random_state, number]))
+        simulated = perturbed_again(best, original, np.random.default_rng([random_state, number]), Level(fidelity))
         widths[fidelity] = _half_width(lambda simulated=simulated: ask(simulated, query, **options))  # type: ignore[arg-type, misc]
         progress(1)
     if not any(np.isfinite(width) for width in widths.values()):
         ask(best, query, tables=tables, confidence=confidence, random_state=random_state)  # which says why
     return Plan(precision, widths)
-
-
-def _is_plain(model: Model) -> bool:
-    if isinstance(model, GaussianNoise):
-        return not (model.centre or model.range or model.entity)
-    return isinstance(model, UniformReplacement) and not model.entity
-
-
-def _perturbed(copy: Copy, original: pa.Table, level: Level, rng: np.random.Generator) -> Copy:
-    """A copy of a plausible original at another level, with its manifest."""
-    arrays = {name: original.column(name) for name in original.column_names}
-    models = []
-    for model in copy.manifest.models:
-        if isinstance(model, GaussianNoise):
-            model = replace(model, **_scaled(model, level.noise / model.noise))  # noqa: PLW2901
-            arrays |= _with_noise(original, model, copy.source.schema, rng)
-        elif isinstance(model, UniformReplacement):
-            model = replace(model, retention=level.retention)  # noqa: PLW2901
-            arrays |= _replaced(original, model, copy.source.schema, rng)
-        models.append(model)
-    manifest = replace(copy.manifest, models=tuple(models), fidelity=level.fidelity)
-    return Copy(manifest, Source.of(pa.table(arrays)))
-
-
-def _scaled(model: GaussianNoise, factor: float) -> dict[str, Any]:
-    covariance = tuple(tuple(value * factor for value in row) for row in model.covariance)
-    return {"covariance": covariance, "noise": model.noise * factor}
-
-
-def _with_noise(
-    original: pa.Table, model: GaussianNoise, schema: pa.Schema, rng: np.random.Generator
-) -> dict[str, pa.Array]:
-    whole = symmetric(model.covariance)
-    values, vectors = np.linalg.eigh(whole)
-    root = vectors * np.sqrt(np.maximum(values, 0.0))
-    noisy: Floats = numbers_of(original, model.columns) + rng.normal(size=(original.num_rows, len(whole))) @ root.T
-    found = {}
-    for name, column in zip(model.columns, noisy.T, strict=True):
-        kind, missing = schema.field(name).type, np.isnan(column)
-        shown = np.where(missing, 0.0, column if pa.types.is_floating(kind) else np.rint(column))
-        found[name] = numeric.write(shown, missing, kind, name)
-    return found
-
-
-def _replaced(
-    original: pa.Table, model: UniformReplacement, schema: pa.Schema, rng: np.random.Generator
-) -> dict[str, pa.Array]:
-    codes = codes_of(original, model)
-    keeps = (rng.random(len(codes)) < model.retention) | (codes < 0)
-    left, found = np.where(keeps, codes, rng.integers(0, model.size, len(codes))), {}
-    unknown, left = left < 0, np.maximum(left, 0)
-    for name, encoded in reversed(list(zip(model.columns, model.domains, strict=True))):
-        domain = Domain.decode(encoded)
-        left, own = np.divmod(left, domain.count + model.perturbs_null)
-        null = (own == domain.count) | unknown
-        found[name] = domain.array(np.where(null, 0, own), null, contiguous(original.column(name)).type)
-        if found[name].type != schema.field(name).type:
-            found[name] = found[name].cast(schema.field(name).type)
-    return found
 
 
 def _half_width(answered: Callable[[], pa.Table]) -> float:
