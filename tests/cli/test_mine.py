@@ -48,7 +48,9 @@ def test_the_page_has_figures_and_is_self_contained(folder: Path) -> None:
     done = run("mine", "copy.parquet", "--describe", "-o", "profile.html")
     assert done.exit_code == 0, done.output
     page = (folder / "profile.html").read_text()
-    assert page.count("<svg") == 5  # three numbers with noise, two categories
+    assert page.count("<svg") == 7  # relations, three numbers with noise, three categories
+    assert "Strongest relations" in page
+    assert "reliability" in page
     assert not re.search(r"""(src|href)=["']?http""", page)
     assert run("mine", "copy.parquet", "-o", "profile.html").exit_code == 0  # an earlier profile may be replaced
     (folder / "mine.html").write_text("mine")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from sfumato.mining.report.profile import Category, Number
+from sfumato.mining.report.estimates import Category, Number, Pair
 from sfumato.pages.svg import BLUE, INK, ORANGE, svg
 
 _WIDTH = 5.4
@@ -53,3 +54,21 @@ def frequency_figure(category: Category) -> str:
         axes.set_xlabel(f"share of records by {category.name}")
 
     return svg(draw, (_WIDTH, 1.1 + 0.26 * len(category.values))) if category.values else ""
+
+
+def relation_figure(pairs: Sequence[Pair]) -> str:
+    """How strongly columns are related, with confidence intervals."""
+
+    def draw(axes: Any) -> None:
+        positions = np.arange(len(pairs))[::-1]
+        for position, pair in zip(positions, pairs, strict=True):
+            found, colour = pair.correlation, BLUE if pair.correlation.estimate > 0 else ORANGE
+            axes.barh(position, abs(found.estimate), color=colour, alpha=0.35)
+            axes.hlines(position, *sorted((abs(found.low), abs(found.high))), color=colour, lw=2)
+        axes.set_yticks(positions, [f"{pair.one[:18]} and {pair.other[:18]}" for pair in pairs])
+        axes.set_xlim(0, 1)
+        axes.set_xlabel("strength of the relation, from 0 to 1 (orange: the one falls as the other rises)")
+
+    if not pairs:
+        return ""
+    return f"<h2>Strongest relations</h2>{svg(draw, (_WIDTH + 2, 1.0 + 0.28 * len(pairs)))}"

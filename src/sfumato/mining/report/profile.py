@@ -1,10 +1,10 @@
-"""Statistical profile of the original: estimates for each column, and the questions that the copy can answer."""
+"""Statistical profile of the original: estimates for each column, relations, and what the copy can answer."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,108 +25,20 @@ from sfumato.mining.features.contingency import MAX_CELLS, factors_of
 from sfumato.mining.frequencies import Frequencies
 from sfumato.mining.moments import Moments
 from sfumato.mining.report.capabilities import capabilities, rows_for_count
-from sfumato.release.manifest import Manifest
+from sfumato.mining.report.close_quantiles import close_quantiles
+from sfumato.mining.report.estimates import QUANTILES, Category, Number, Pair, Profile
+from sfumato.mining.report.page import fragment
+from sfumato.mining.report.relations import Attribute, relations
+from sfumato.tables.columns import contiguous
 
-QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 _LISTED = 12
-"""The number of categories, and of correlations, that are listed."""
+"""The number of categories, and of relations, that are listed."""
 
+_FEW = 20
+"""Columns of numbers that were released unchanged are listed as categories if they have at most this many values."""
 
-@dataclass(frozen=True)
-class Number:
-    """Estimates for a numeric column of the original."""
-
-    name: str
-    noisy: bool
-    mean: Interval
-    standard_deviation: Interval
-    quantiles: tuple[Interval, ...]
-    """The quantiles at `QUANTILES`; none where the trust level does not support them."""
-    noise: float = 0.0
-    """The standard deviation of the noise."""
-    unit: str = ""
-    """The unit of a column of dates or times."""
-    density: Density | None = None
-    preserved: bool = False
-    """Whether its margin is preserved, so that the copy's own statistics are the estimates."""
-
-
-@dataclass(frozen=True)
-class Category:
-    """Estimates for a perturbed categorical column of the original, the most frequent category first."""
-
-    name: str
-    values: tuple[str, ...]
-    frequencies: tuple[Interval, ...]
-    unlisted: int
-    """The number of categories that are not listed."""
-    rows_for_count: int | None
-    """The size of the smallest group whose count is known within 10 %; none if the table is too small for any."""
-
-
-@dataclass(frozen=True)
-class Pair:
-    """The correlation of two numeric columns, or of their ranks."""
-
-    one: str
-    other: str
-    correlation: Interval
-    of_ranks: bool = False
-    """Whether it is that of the columns' ranks."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """Estimates for the original of a copy."""
-
-    manifest: Manifest
-    rows: int
-    numbers: tuple[Number, ...] = ()
-    categories: tuple[Category, ...] = ()
-    pairs: tuple[Pair, ...] = ()
-    supported: tuple[str, ...] = ()
-    """The statistics that this trust level supports, with their precision."""
-    unsupported: tuple[str, ...] = ()
-    """The statistics that this trust level does not support."""
-    confidence: float = 0.95
-    unchanged_columns: tuple[str, ...] = ()
-
-    def as_dict(self) -> dict[str, Any]:
-        """The profile as JSON."""
-        return {
-            "dataset": self.manifest.dataset,
-            "level": self.manifest.level or f"{self.manifest.fidelity:.4g}",
-            "fidelity": self.manifest.fidelity,
-            "rows": self.rows,
-            "confidence": self.confidence,
-            "numbers": [_number_dict(number) for number in self.numbers],
-            "categories": [_category_dict(category) for category in self.categories],
-            "correlations": [
-                {"one": p.one, "other": p.other, "of_ranks": p.of_ranks, **vars(p.correlation)} for p in self.pairs
-            ],
-            "unchanged_columns": list(self.unchanged_columns),
-            "supported": list(self.supported),
-            "unsupported": list(self.unsupported),
-        }
-
-
-def _number_dict(number: Number) -> dict[str, Any]:
-    return {
-        "name": number.name,
-        "noisy": number.noisy,
-        "mean": vars(number.mean),
-        "standard_deviation": vars(number.standard_deviation),
-        "quantiles": {str(q): vars(i) for q, i in zip(QUANTILES, number.quantiles, strict=False)},
-    }
-
-
-def _category_dict(category: Category) -> dict[str, Any]:
-    return {
-        "name": category.name,
-        "frequencies": {v: vars(i) for v, i in zip(category.values, category.frequencies, strict=True)},
-        "unlisted": category.unlisted,
-        "rows_for_count_within_10_percent": category.rows_for_count,
-    }
+_UNCHANGED = "Released unchanged: its frequencies are exact."
+_EXTREMES = "The smallest and the largest value are not known."
 
 
 def profile(
@@ -144,33 +56,63 @@ def profile(
     best = Copy.of(copy)
     if best.rows < 2:
         raise MiningError(f"a profile needs at least two records, and the copy has {best.rows}; ask for another copy")
-    numbers, pairs = _numbers(best, confidence, densities, stage)
+    few = _public_categories(best)
+    numbers, pairs = _numbers(best, confidence, densities, stage, few)
+    stage("drawing plausible originals")
+    quantiles = close_quantiles(best, QUANTILES, confidence)
+    stage("relating columns")
+    unchanged = {name: _frequencies(best, name, confidence) for name in few}
+    attributes = [Attribute.of(best, name) for name in best.replaced_columns]
+    attributes += [Attribute.of(best, name, contiguous(table.column(name))) for name, table in unchanged.items()]
+    related = relations(best, attributes, [number.name for number in numbers], confidence)
     stage("counting categories")
     categories = [_category(best, name, confidence) for name in best.replaced_columns]
     preserved, ranked = _preserved_numbers(best, confidence)
     categories += [_preserved_category(best, n, confidence) for n in best.preserved_columns if not best.is_numeric(n)]
+    categories += [_public_category(name, table) for name, table in unchanged.items()]
     supported, unsupported = capabilities(best)
     return Profile(
         best.manifest,
         best.rows,
-        (*numbers, *preserved),
+        (*(_with_limits(best, number, quantiles.get(number.name)) for number in numbers), *preserved),
         tuple(category for category in categories if category is not None),
-        (*pairs, *ranked),
+        _strongest([*pairs, *ranked, *related]),
         supported,
         unsupported,
         confidence,
         tuple(best.public_columns),
+        fragment,
+    )
+
+
+def _with_limits(copy: Copy, number: Number, quantiles: tuple[Interval, ...] | None) -> Number:
+    """A number with closer quantiles, if plausible originals have them, and with what is not known of it."""
+    if not number.noisy:
+        return number
+    special = getattr(copy.noise_model(number.name), "special_values", lambda _: None)(number.name)
+    if quantiles is not None:
+        why = "Quantiles are those of plausible originals: the joint model has no finer structure than latent classes."
+    elif not number.quantiles:
+        why = "Quantiles cannot be estimated at this trust level: too few records for so much noise."
+    elif special is None:
+        why = "Quantiles are wide, since the owner does not state which values many records share: they allow for any."
+    else:
+        why = "Quantiles are wide: they allow for any distribution."
+    return replace(
+        number, quantiles=quantiles or number.quantiles, special=tuple(special or ()), limits=(why, _EXTREMES)
     )
 
 
 def _numbers(
-    copy: Copy, confidence: float, densities: bool, stage: Callable[[str], None]
-) -> tuple[tuple[Number, ...], tuple[Pair, ...]]:
-    """Estimates for all numeric columns, and the significant correlations between them."""
-    if not any(copy.is_numeric(name) for name in (*copy.noisy_columns, *copy.public_columns)):
-        return (), ()
+    copy: Copy, confidence: float, densities: bool, stage: Callable[[str], None], without: list[str]
+) -> tuple[list[Number], list[Pair]]:
+    """Estimates for all numeric columns but some, and the correlations between them."""
+    names = [name for name in (*copy.noisy_columns, *copy.public_columns) if copy.is_numeric(name)]
+    ordered = [name for name in copy.column_names if name in names and name not in without]
+    if not ordered:
+        return [], []
     stage("estimating moments")
-    moments = Moments(confidence=confidence).fit(copy)
+    moments = Moments(columns=ordered, confidence=confidence).fit(copy)
     numbers = []
     for i, name in enumerate(moments.columns_):
         density = None
@@ -178,10 +120,10 @@ def _numbers(
             stage(f"reconstructing the density of {name}")
             density = _density(copy, name, confidence)
         numbers.append(_number(copy, moments, i, density))
-    return tuple(numbers), _pairs(moments)
+    return numbers, _pairs(moments)
 
 
-def _preserved_numbers(copy: Copy, confidence: float) -> tuple[tuple[Number, ...], tuple[Pair, ...]]:
+def _preserved_numbers(copy: Copy, confidence: float) -> tuple[list[Number], list[Pair]]:
     """Estimates for columns of numbers whose margins are preserved, and their rank correlations."""
     names = [name for name in copy.preserved_columns if copy.is_numeric(name)]
     numbers = []
@@ -192,7 +134,7 @@ def _preserved_numbers(copy: Copy, confidence: float) -> tuple[tuple[Number, ...
             unit = _time_unit(copy, name)
             numbers.append(Number(name, True, *moments, quantiles, unit=unit, preserved=True))
     pairs = [Pair(*pair, of_ranks=True) for pair in rank_correlations(copy, names, confidence)] if names else []
-    return tuple(numbers), _strongest(pairs)
+    return numbers, pairs
 
 
 def _number(copy: Copy, moments: Moments, index: int, density: Density | None) -> Number:
@@ -217,18 +159,17 @@ def _quantiles(moments: Moments, name: str) -> tuple[Interval, ...]:
         return ()
 
 
-def _pairs(moments: Moments) -> tuple[Pair, ...]:
+def _pairs(moments: Moments) -> list[Pair]:
     names, ends = moments.columns_, moments.correlation_interval_
-    pairs = [
+    return [
         Pair(names[i], names[j], Interval(float(moments.correlation_[i, j]), *map(float, ends[i, j])))
         for i in range(len(names))
         for j in range(i)
     ]
-    return _strongest(pairs)
 
 
 def _strongest(pairs: list[Pair]) -> tuple[Pair, ...]:
-    """The strongest correlations whose interval excludes zero."""
+    """The strongest relations whose interval excludes zero."""
     sure = [pair for pair in pairs if pair.correlation.low > 0 or pair.correlation.high < 0]
     return tuple(sorted(sure, key=lambda pair: -abs(pair.correlation.estimate))[:_LISTED])
 
@@ -249,6 +190,30 @@ def _time_unit(copy: Copy, name: str) -> str:
     return ""
 
 
+def _public_categories(copy: Copy) -> list[str]:
+    """The columns that were released unchanged and hold categories, or few values."""
+    names = [n for n in copy.public_columns if not pa.types.is_nested(copy.source.schema.field(n).type)]
+    first = next(copy.tables(names), None) if names else None
+    return [n for n in names if not copy.is_numeric(n) or (first is not None and len(first.column(n).unique()) <= _FEW)]
+
+
+def _frequencies(copy: Copy, name: str, confidence: float) -> pa.Table:
+    """The estimated frequencies of a column's categories."""
+    return Frequencies(columns=[name], confidence=confidence).fit(copy).table(name)
+
+
+def _public_category(name: str, table: pa.Table) -> Category:
+    """The categories of a column that was released unchanged, whose frequencies are exact."""
+    return Category(name, *_listed(table, name), max(table.num_rows - _LISTED, 0), 1, limits=(_UNCHANGED,))
+
+
+def _listed(table: pa.Table, name: str) -> tuple[tuple[str, ...], tuple[Interval, ...]]:
+    """The most frequent categories, and their frequencies."""
+    rows = table.sort_by([("frequency", "descending")]).slice(0, _LISTED).to_pylist()
+    names = tuple("missing" if row[name] is None else str(row[name]) for row in rows)
+    return names, tuple(Interval(max(row["frequency"], 0.0), row["low"], row["high"]) for row in rows)
+
+
 def _preserved_category(copy: Copy, name: str, confidence: float) -> Category:
     """The categories of a column whose margin is preserved."""
     found = preserved_frequencies(copy, name, confidence)
@@ -266,14 +231,9 @@ def _category(copy: Copy, name: str, confidence: float) -> Category | None:
         return None
     need = rows_for_count(copy.rows, factor.retention, factor.size, copy.design_effect(copy.replaced_columns))
     try:
-        table: pa.Table = Frequencies(columns=[name], confidence=confidence).fit(copy).table(name)
+        table = _frequencies(copy, name, confidence)
     except MiningError:
-        return Category(name, (), (), factor.size, need)
-    rows = table.sort_by([("frequency", "descending")]).slice(0, _LISTED).to_pylist()
-    return Category(
-        name,
-        tuple("missing" if row[name] is None else str(row[name]) for row in rows),
-        tuple(Interval(max(row["frequency"], 0.0), row["low"], row["high"]) for row in rows),
-        max(factor.size - _LISTED, 0),
-        need,
-    )
+        why = "Frequencies cannot be estimated at this trust level."
+        return Category(name, (), (), factor.size, need, factor.retention, (why,))
+    limits = ("No count is known within ±10%: the table is too small for so much noise.",) if need is None else ()
+    return Category(name, *_listed(table, name), max(factor.size - _LISTED, 0), need, factor.retention, limits)
