@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import sfumato as sf
-from sfumato.attacks import ATTACKS, Evidence, Knowledge, Records, Score, score
+from sfumato.attacks import ATTACKS, Evidence, Knowledge, Records, Score, _public_predictions, score
 from sfumato.attacks._dependent_columns import dependent_groups
 from sfumato.audit.audit import audit
 from sfumato.audit.known_scores import KnownScores
@@ -302,3 +302,97 @@ def test_a_column_that_does_not_vary_stops_no_attack() -> None:
     copy = policy.fit(table).release(table, 0.5, sf.Key.from_bytes(bytes(range(32))))
     found = audit(table, {"one": copy}, without=("measures", "utility"))
     assert [one.attack for one in found.all_copies.skipped if one.failed] == []
+
+
+def related_by_public_columns(rows: int = 4000) -> pa.Table:
+    """Trips whose length depends on two public places together, on neither of them alone, and beside other columns."""
+    rng = np.random.default_rng(14)
+    start, end = rng.integers(0, 20, (2, rows))
+    length = rng.gamma(4, 5, (20, 20))[start, end]
+    places = np.array([f"p{i:02}" for i in range(20)])
+    return pa.table(
+        {
+            "start": places[start],
+            "end": places[end],
+            "hour": rng.integers(0, 24, rows),
+            "length": length + rng.normal(0, 2, rows),
+            "fare": 3 * length + rng.normal(0, 8, rows),
+        }
+    )
+
+
+def with_public_columns(table: pa.Table) -> tuple[Evidence, Records]:
+    return with_roles(
+        table, {name: "gaussian" if name in ("length", "fare") else "keep" for name in table.column_names}
+    )
+
+
+def with_roles(table: pa.Table, roles: dict[str, str]) -> tuple[Evidence, Records]:
+    """A copy at 0.5 as evidence, and the truth."""
+    text = 'dataset="t"\norder="keep"\n[levels]\nl=0.5\n[columns]\n'
+    policy = sf.Policy.loads(text + "\n".join(f'{name}="{role}"' for name, role in roles.items()))
+    copy = policy.fit(table).release(table, "l", sf.Key.from_bytes(bytes(range(32))))
+    manifest = Manifest.of(copy)
+    return copy_evidence(copy, manifest), original_records(table, manifest.models)
+
+
+@pytest.mark.parametrize("name", ["latent-class", "smoothing"])
+def test_public_columns_together_predict_numbers(name: str) -> None:
+    """From the noisy numbers of other records: nobody is known, and no public column tells anything alone."""
+    evidence, truth = with_public_columns(related_by_public_columns())
+    linear = scored("bayes", evidence, truth)
+    found = scored(name, evidence, truth)
+    for column in ("length", "fare"):
+        assert found.number(column).error.attack.estimate < linear.number(column).error.attack.estimate - 0.15
+
+
+def test_predictions_that_see_the_record_itself_are_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The planted fault: nothing is left out, so that predictions follow the noise."""
+    evidence, truth = with_public_columns(related_by_public_columns(1500))
+    before = scored("smoothing", evidence, truth).number("length").error.attack.estimate
+    original = _public_predictions._learned
+
+    def everyone(public: Floats, values: Floats, combined: object) -> object:
+        return original(evidence.public, np.hstack([part.values for part in evidence.numbers]), combined)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(_public_predictions, "_learned", everyone)
+    assert scored("smoothing", evidence, truth).number("length").error.attack.estimate > before + 0.02
+
+
+def test_groups_within_groups_do_not_show_a_record_its_own_value() -> None:
+    """Schools, grades and sections of fifty: a regression on the means of all others would read the record itself."""
+    rng = np.random.default_rng(15)
+    school, grade = rng.integers(0, 4, 6000), rng.integers(0, 3, 6000)
+    mark = rng.normal(size=(4, 3))[school, grade] + rng.normal(size=6000)
+    columns = {"start": school, "end": grade, "hour": school * 3 + grade, "length": mark, "fare": rng.normal(size=6000)}
+    evidence, truth = with_public_columns(pa.table(columns))
+    found = scored("smoothing", evidence, truth)
+    assert found.number("length").error.attack.estimate < 0.45
+    assert found.number("fare").error.attack.estimate < 0.52
+
+
+def test_codes_of_many_categories_tell_each_other() -> None:
+    """Places with a postcode or more, a county, and practices that one in five does not go to; few are known."""
+    rng = np.random.default_rng(16)
+    place = rng.choice(300, 6000, p=rng.dirichlet(np.ones(300)))
+    elsewhere = np.where(rng.random(6000) < 0.2, rng.integers(0, 300, 6000), place)
+    columns = {
+        "place": np.array([f"m{i:03}" for i in range(300)])[place],
+        "postcode": np.array([f"z{i:03}" for i in range(600)])[place * 2 + rng.integers(0, 2, 6000)],
+        "practice": np.array([f"p{i:03}" for i in range(150)])[elsewhere // 2],
+        "county": np.array([f"c{i:02}" for i in range(30)])[np.where(rng.random(6000) < 0.95, place, elsewhere) // 10],
+        "rent": rng.normal(size=300)[place] + rng.normal(0, 0.3, 6000),
+    }
+    roles = {name: "gaussian" if name == "rent" else "uniform" for name in columns}
+    evidence, truth = with_roles(pa.table(columns), roles)
+    known = np.arange(0, 6000, 10)
+    informed = dataclasses.replace(evidence, knowledge=Knowledge(known=truth.take(known), known_rows=known))
+    unknown = np.delete(np.arange(6000), known)
+    before, after = (
+        score(ATTACKS[name]().estimate(informed).take(unknown), truth.take(unknown))
+        for name in ("known-density", "hidden-codes")
+    )
+    for column in ("place", "county"):
+        reached = [one.category(column).success.attack.estimate for one in (before, after)]
+        assert reached[1] > reached[0] + 0.05, (column, reached)
+    assert after.number("rent").error.attack.estimate < before.number("rent").error.attack.estimate

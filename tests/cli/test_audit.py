@@ -68,7 +68,7 @@ def test_all_attacks_are_listed(workspace: Path) -> None:
         *("ndr", "udr", "pca", "spectral", "bayes", "mixture", "llse"),
         *("average", "difference", "collusion", "vote", "learned", "smoothing", "latent-class", "noisy-labels"),
         *("known-input", "known-sample", "known-rows", "known-density", "hidden-groups", "regression", "ica"),
-        *("repeated-records", "component-density"),
+        *("repeated-records", "component-density", "hidden-codes"),
     }
     assert "li2012, section 4.2.2" in ok("attack", "--list")
 

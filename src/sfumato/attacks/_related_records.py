@@ -19,6 +19,9 @@ WIDTHS = (2, 10, 50, 200)
 _MOST_GROUPINGS = 12
 """The most public columns by which records are grouped: those with the most groups."""
 
+_LARGE, _PARTS = 20, 5
+"""Groups of more records are divided into parts."""
+
 
 @dataclass(frozen=True)
 class Related:
@@ -60,12 +63,21 @@ def _groupings(public: Floats) -> list[Rows]:
 
 
 def _group(labels: Rows) -> Related:
-    size = int(labels.max()) + 1
-    counts = np.bincount(labels, minlength=size)[labels].astype(np.float64) - 1
+    """The means of groups without the record itself; of large groups, without the part that it belongs to.
+
+    The mean of all others is a linear function of the record's own value, the same for a whole group, from which a
+    regression would read that value.
+    """
+    size, rows = int(labels.max()) + 1, np.arange(len(labels))
+    large = np.bincount(labels, minlength=size)[labels] > _LARGE
+    parts = labels * _PARTS + (rows * 2654435761 >> 7) % _PARTS
+    own = np.unique(np.where(large, parts, _PARTS * size + rows), return_inverse=True)[1].ravel()
+    counts = (np.bincount(labels, minlength=size)[labels] - np.bincount(own)[own]).astype(np.float64)
 
     def mean(values: Floats) -> tuple[Floats, Floats]:
-        sums = np.column_stack([np.bincount(labels, column, size) for column in values.T])
-        return (sums[labels] - values) / np.maximum(counts, 1)[:, None], counts
+        sums = np.column_stack([np.bincount(labels, column, size)[labels] for column in values.T])
+        without = np.column_stack([np.bincount(own, column)[own] for column in values.T])
+        return (sums - without) / np.maximum(counts, 1)[:, None], counts
 
     return Related(mean)
 

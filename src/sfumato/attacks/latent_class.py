@@ -8,6 +8,7 @@ from sfumato.attacks import Attack, Estimate, Evidence, FittedAttack, Posterior
 from sfumato.attacks._dependent_columns import fit_groups
 from sfumato.attacks._mixed_evidence import MixedEvidence
 from sfumato.attacks._parameters import require_at_least
+from sfumato.attacks._public_predictions import PublicPredictions
 from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.kernels.joint_model import CLASSES, ITERATIONS, ROWS, JointModel
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -46,8 +47,12 @@ class LatentClass(Attack):
         require_at_least("rows", self.rows, 50)
 
     def fit(self, evidence: Evidence) -> FittedAttack:
-        """Fit classes to each group of columns that depend on each other."""
-        return fit_groups(evidence, self._fit, self.name)
+        """Fit classes to each group of columns that depend on each other, with what public columns predict."""
+        predictions = PublicPredictions.of(evidence)
+        if predictions is None:
+            return fit_groups(evidence, self._fit, self.name)
+        fitted = fit_groups(predictions.extended(evidence), self._fit, self.name)
+        return lambda some: fitted(predictions.extended(some))
 
     def _fit(self, evidence: Evidence, groups: int) -> FittedAttack:
         """Fit the joint model."""

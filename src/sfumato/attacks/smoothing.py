@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from sfumato.attacks import Attack, AttackError, Categories, Estimate, Evidence, FittedAttack, Knowledge, Posterior
+from sfumato.attacks._public_predictions import PublicPredictions
 from sfumato.attacks._related_records import Related, one_hot, related, shrunk_mean
 from sfumato.attacks.bayes import linear_gain
 from sfumato.attacks.collusion import stated_posterior
@@ -39,8 +40,8 @@ class Smoothing(Attack):
 
     Related are neighbours in a known order of rows or of published ids, records a period apart, and those with the same
     value in a public column. Their noise is independent of that of the record, so that regressing its noisy values on
-    averages of theirs predicts the original: the data choose the widths. Categories have a prior of their own in each
-    neighbourhood or group.
+    averages of theirs predicts the original: the data choose the widths. So do public columns together. Categories have
+    a prior of their own in each neighbourhood or group.
     """
 
     reference = "huang2005, section 6, with a mean predicted from related records; xiao2009, eq. 25, with a local prior"
@@ -68,9 +69,20 @@ class Smoothing(Attack):
         codes = one_hot([parts[0].codes for parts in attributes], _SIGNALS)
         signal = np.hstack([filled, codes.reshape(len(filled), -1)])
         ways = related(evidence.positions, evidence.public, signal)
-        if not ways:
+        predictions = PublicPredictions.of(evidence)
+        if not ways and predictions is None:
             raise AttackError(f"the attack {self.name!r} needs records with a public value in common, and finds none")
-        smoothed = values if pooled is None else _smoothed_numbers(pooled, values, filled, ways)
+        smoothed = (
+            values
+            if pooled is None
+            else _smoothed_numbers(
+                pooled,
+                values,
+                filled,
+                ways,
+                np.empty((len(values), 0)) if predictions is None else predictions(evidence),
+            )
+        )
         posteriors = [
             _smoothed_categories(parts, ways, evidence.knowledge)
             for parts in attributes
@@ -108,11 +120,13 @@ def _centre(values: Floats) -> Floats:
     return centre
 
 
-def _smoothed_numbers(pooled: Pool, values: Floats, filled: Floats, ways: Sequence[Related]) -> Floats:
-    """The estimates of all numbers."""
+def _smoothed_numbers(
+    pooled: Pool, values: Floats, filled: Floats, ways: Sequence[Related], predicted: Floats
+) -> Floats:
+    """The estimates of all numbers around what related records and public columns predict."""
     centre = _centre(values)
     count = max(1, _MAX_INPUTS // filled.shape[1])
-    inputs = np.hstack([shrunk_mean(one, filled, centre) for one in ways[:count]])
+    inputs = np.hstack([predicted, *(shrunk_mean(one, filled, centre) for one in ways[:count])])
     training = evenly_spaced(len(filled), _TRAINING)
     mean = ridge_regression(inputs[training], filled[training])(inputs)
     around = filled - mean

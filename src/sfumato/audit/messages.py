@@ -26,6 +26,9 @@ MEASURES = {"error": "residual error", "success": "accuracy"}
 _VISIBLE_GAIN = 0.005
 """A smaller difference between residual errors is not mentioned."""
 
+_NOTABLY = 0.05
+"""By so much more than its level a column may be recovered before the verdict names the level beside it."""
+
 _SINGLED_OUT = 0.5
 """Values that a copy shows for records that have them, with a larger share of these, are named."""
 
@@ -118,7 +121,9 @@ def _worst_column(audit: Audit) -> list[str]:
     """The column at the highest risk, where none is disclosed."""
     if audit.disclosed_columns or not audit.column_risks:
         return []
-    return [f"The column at the highest risk: {_recovery(audit.worst_columns[0])}."]
+    worst, fidelity = audit.worst_columns[0], max(copy.fidelity for copy in audit.copies)
+    more = f", where the level by itself discloses {fidelity:.0%}" if worst.recovered > fidelity + _NOTABLY else ""
+    return [f"The column at the highest risk: {_recovery(worst)}{more}."]
 
 
 def _recovery(risk: ColumnRisk) -> str:
