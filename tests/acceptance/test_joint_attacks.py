@@ -305,15 +305,15 @@ def test_a_column_that_does_not_vary_stops_no_attack() -> None:
 
 
 def related_by_public_columns(rows: int = 4000) -> pa.Table:
-    """Trips whose length depends on two public places together, on neither of them alone, and beside other columns."""
+    """Trips whose length depends on two public stops together, on neither of them alone, and beside other columns."""
     rng = np.random.default_rng(14)
     start, end = rng.integers(0, 20, (2, rows))
     length = rng.gamma(4, 5, (20, 20))[start, end]
-    places = np.array([f"p{i:02}" for i in range(20)])
+    stops = np.array([f"p{i:02}" for i in range(20)])
     return pa.table(
         {
-            "start": places[start],
-            "end": places[end],
+            "start": stops[start],
+            "end": stops[end],
             "hour": rng.integers(0, 24, rows),
             "length": length + rng.normal(0, 2, rows),
             "fare": 3 * length + rng.normal(0, 8, rows),
@@ -363,8 +363,14 @@ def test_groups_within_groups_do_not_show_a_record_its_own_value() -> None:
     """Schools, grades and sections of fifty: a regression on the means of all others would read the record itself."""
     rng = np.random.default_rng(15)
     school, grade = rng.integers(0, 4, 6000), rng.integers(0, 3, 6000)
-    mark = rng.normal(size=(4, 3))[school, grade] + rng.normal(size=6000)
-    columns = {"start": school, "end": grade, "hour": school * 3 + grade, "length": mark, "fare": rng.normal(size=6000)}
+    grades = rng.normal(size=(4, 3))[school, grade] + rng.normal(size=6000)
+    columns = {
+        "start": school,
+        "end": grade,
+        "hour": school * 3 + grade,
+        "length": grades,
+        "fare": rng.normal(size=6000),
+    }
     evidence, truth = with_public_columns(pa.table(columns))
     found = scored("smoothing", evidence, truth)
     assert found.number("length").error.attack.estimate < 0.45
@@ -372,16 +378,16 @@ def test_groups_within_groups_do_not_show_a_record_its_own_value() -> None:
 
 
 def test_codes_of_many_categories_tell_each_other() -> None:
-    """Places with a postcode or more, a county, and practices that one in five does not go to; few are known."""
+    """Towns with a postcode or more, a county, and practices that one in five does not go to; few are known."""
     rng = np.random.default_rng(16)
-    place = rng.choice(300, 6000, p=rng.dirichlet(np.ones(300)))
-    elsewhere = np.where(rng.random(6000) < 0.2, rng.integers(0, 300, 6000), place)
+    town = rng.choice(300, 6000, p=rng.dirichlet(np.ones(300)))
+    elsewhere = np.where(rng.random(6000) < 0.2, rng.integers(0, 300, 6000), town)
     columns = {
-        "place": np.array([f"m{i:03}" for i in range(300)])[place],
-        "postcode": np.array([f"z{i:03}" for i in range(600)])[place * 2 + rng.integers(0, 2, 6000)],
+        "town": np.array([f"m{i:03}" for i in range(300)])[town],
+        "postcode": np.array([f"z{i:03}" for i in range(600)])[town * 2 + rng.integers(0, 2, 6000)],
         "practice": np.array([f"p{i:03}" for i in range(150)])[elsewhere // 2],
-        "county": np.array([f"c{i:02}" for i in range(30)])[np.where(rng.random(6000) < 0.95, place, elsewhere) // 10],
-        "rent": rng.normal(size=300)[place] + rng.normal(0, 0.3, 6000),
+        "county": np.array([f"c{i:02}" for i in range(30)])[np.where(rng.random(6000) < 0.95, town, elsewhere) // 10],
+        "rent": rng.normal(size=300)[town] + rng.normal(0, 0.3, 6000),
     }
     roles = {name: "gaussian" if name == "rent" else "uniform" for name in columns}
     evidence, truth = with_roles(pa.table(columns), roles)
@@ -392,7 +398,7 @@ def test_codes_of_many_categories_tell_each_other() -> None:
         score(ATTACKS[name]().estimate(informed).take(unknown), truth.take(unknown))
         for name in ("known-density", "hidden-codes")
     )
-    for column in ("place", "county"):
+    for column in ("town", "county"):
         reached = [one.category(column).success.attack.estimate for one in (before, after)]
         assert reached[1] > reached[0] + 0.05, (column, reached)
     assert after.number("rent").error.attack.estimate < before.number("rent").error.attack.estimate

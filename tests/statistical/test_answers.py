@@ -41,7 +41,8 @@ def coefficients(one: pa.Table) -> Floats:
     ward = np.array(one.column("ward").to_pylist())
     design = np.column_stack([x, ward == "b", np.ones(len(x))])
     complete = ~np.isnan(x + y)
-    return np.linalg.lstsq(design[complete], y[complete])[0][:2]
+    found: Floats = np.linalg.lstsq(design[complete], y[complete])[0][:2]
+    return found
 
 
 def statistic(original: pa.Table) -> Callable[[pa.Table], Floats]:
@@ -86,8 +87,8 @@ def test_intervals_that_are_too_narrow_are_noticed(monkeypatch: pytest.MonkeyPat
 
     def narrow(*arguments: Any, **options: Any) -> Combined:
         found = combine(*arguments, **options)
-        ends = ((found.estimate + end) / 2 for end in (found.low, found.high))
-        return Combined(found.estimate, *ends, found.missing_information)
+        low, high = ((found.estimate + end) / 2 for end in (found.low, found.high))
+        return Combined(found.estimate, low, high, found.missing_information)
 
     monkeypatch.setattr(estimation, "combine", narrow)
     assert rate(hits(0.7, ("zeros", "curved"), range(2), m=6)) < 0.88

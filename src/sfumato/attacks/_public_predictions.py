@@ -45,7 +45,7 @@ _NEAREST = (10, 40)
 
 @dataclass(frozen=True)
 class _Neighbours:
-    """Records by the public columns that have many values, such as places on a map."""
+    """Records by the public columns that have many values, such as coordinates on a map."""
 
     columns: Rows
     units: Floats
