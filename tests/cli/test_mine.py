@@ -71,11 +71,13 @@ def test_asking_a_question(folder: Path) -> None:
 
 def test_a_question_with_another_table(folder: Path) -> None:
     (folder / "wards.csv").write_text("ward,floor\na,1\nb,1\nc,2\nd,2\n")
+    table = offices.table(500)
+    sf.release_file(offices.policy().fit(table), table, "few.parquet", "close", offices.key())
     question = "select floor, avg(age) as age from copy join wards using (ward) group by floor"
-    done = run("mine", "copy.parquet", question, "--table", "wards=wards.csv")
+    done = run("mine", "few.parquet", question, "--table", "wards=wards.csv")
     assert done.exit_code == 0, done.output
     assert "20 plausible originals" in done.stdout
-    data = json.loads(run("mine", "copy.parquet", question, "--table", "wards=wards.csv", "--json").stdout)
+    data = json.loads(run("mine", "few.parquet", question, "--table", "wards=wards.csv", "--json").stdout)
     assert data["method"] == "imputation"
     assert [row["floor"] for row in data["answer"]] == [1, 2]
     assert (
@@ -105,7 +107,7 @@ def test_refusals(folder: Path, arguments: list[str], code: int, reason: str) ->
 
 def test_predicting_a_column(folder: Path) -> None:
     """On the original, by a model that is learned from the copy; its score, its interval and the baseline."""
-    table = offices.table(600)
+    table = offices.table(300)
     sf.release_file(offices.policy().fit(table), table, "few.parquet", "close", offices.key())
     done = run("mine", "few.parquet", "--predict", "smokes")
     assert done.exit_code == 0, done.output

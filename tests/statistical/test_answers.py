@@ -91,7 +91,7 @@ def test_intervals_that_are_too_narrow_are_noticed(monkeypatch: pytest.MonkeyPat
         return Combined(found.estimate, low, high, found.missing_information)
 
     monkeypatch.setattr(estimation, "combine", narrow)
-    assert rate(hits(0.7, ("zeros", "curved"), range(2), m=6)) < 0.88
+    assert rate(hits(0.7, ("zeros", "curved"), range(1), m=6)) < 0.88
 
 
 @pytest.mark.slow
