@@ -352,8 +352,8 @@ def test_predictions_that_see_the_record_itself_are_noticed(monkeypatch: pytest.
     before = scored("smoothing", evidence, truth).number("length").error.attack.estimate
     original = _public_predictions._learned
 
-    def everyone(public: Floats, values: Floats, combined: object) -> object:
-        return original(evidence.public, np.hstack([part.values for part in evidence.numbers]), combined)  # type: ignore[arg-type]
+    def everyone(public: Floats, values: Floats, *options: object) -> object:
+        return original(evidence.public, np.hstack([part.values for part in evidence.numbers]), *options)  # type: ignore[arg-type]
 
     monkeypatch.setattr(_public_predictions, "_learned", everyone)
     assert scored("smoothing", evidence, truth).number("length").error.attack.estimate > before + 0.02
@@ -402,3 +402,14 @@ def test_codes_of_many_categories_tell_each_other() -> None:
         reached = [one.category(column).success.attack.estimate for one in (before, after)]
         assert reached[1] > reached[0] + 0.05, (column, reached)
     assert after.number("rent").error.attack.estimate < before.number("rent").error.attack.estimate
+
+
+@pytest.mark.parametrize("rows", [3, 30, 230])
+def test_public_columns_of_few_records_stop_no_attack(rows: int) -> None:
+    """Some columns have about as many values as neighbours need, and some parts of the records are empty."""
+    rng = np.random.default_rng(17)
+    columns = {"start": rng.integers(0, 52, rows), "end": np.zeros(rows), "hour": rng.normal(size=rows)}
+    numbers = {name: rng.normal(size=rows) for name in ("length", "fare")}
+    evidence, _ = with_public_columns(pa.table({**columns, **numbers}))
+    for name in ("latent-class", "smoothing"):
+        assert np.isfinite(ATTACKS[name]().estimate(evidence).values).all()

@@ -35,8 +35,10 @@ _PRIOR = 4.0
 _LEAST = 0.02
 """The least share of a number's noisy variance that predictions must tell to be of use."""
 
+_FEWEST = 200
+"""The fewest records of which some are neighbours."""
 
-_MANY, _DIMENSIONS = 50, 3
+_MANY, _DIMENSIONS = 50, 2
 """The fewest values of a public column by which records are neighbours, and the most such columns."""
 
 _NEAREST = (10, 40)
@@ -53,15 +55,13 @@ class _Neighbours:
     values: Floats
 
     @classmethod
-    def of(cls, public: Floats, values: Floats) -> _Neighbours:
+    def of(cls, columns: Rows, public: Floats, values: Floats) -> _Neighbours:
         """Records of which others may be neighbours."""
-        many = [i for i in range(public.shape[1]) if len(np.unique(public[:, i])) > _MANY]
-        columns = np.array(many[:_DIMENSIONS], np.int64)
         return cls(columns, column_units(public[:, columns]), public[:, columns], values)
 
     def means(self, public: Floats) -> list[Floats]:
         """The mean of each number over the nearest records, for each number of them."""
-        if not len(self.columns) or len(self.values) < max(_NEAREST):
+        if not len(self.columns):
             return []
         _, nearest = KDTree(self.public / self.units).query(public[:, self.columns] / self.units, max(_NEAREST))
         return [self.values[nearest[:, :count]].mean(axis=1) for count in _NEAREST]
@@ -103,7 +103,8 @@ class PublicPredictions:
         values = np.where(np.isnan(values), column_means(values), values)
         fold = _fold(public, values)
         combined = _combinations(public, values, fold)
-        parts = [_learned(public[fold != i], values[fold != i], combined) for i in range(_FOLDS)]
+        near = _coordinates(public)
+        parts = [_learned(public[fold != i], values[fold != i], combined, near) for i in range(_FOLDS)]
         found = _by_part(parts, fold, public)
         told = 1 - ((values - found) ** 2).mean(axis=0) / np.maximum(values.var(axis=0), 1e-300)
         useful = np.flatnonzero(told > _LEAST)
@@ -150,6 +151,15 @@ def _by_part(parts: Sequence[_Part], fold: Rows, public: Floats) -> Floats:
         if len(rows):
             out[rows] = part.predict(public[rows])
     return out
+
+
+def _coordinates(public: Floats) -> Rows:
+    """The public columns by which records are neighbours: those of the most values."""
+    if len(public) < _FEWEST:
+        return np.empty(0, np.int64)
+    values = np.array([len(np.unique(column)) for column in public.T])
+    order = np.argsort(-values, kind="stable")  # text is hashed, and mostly has fewer values than coordinates
+    return order[values[order] > _MANY][:_DIMENSIONS]
 
 
 def _combinations(public: Floats, values: Floats, fold: Rows) -> list[tuple[int, ...]]:
@@ -213,7 +223,7 @@ def _looked_up(public: Floats, groups: Floats, means: Floats) -> Floats:
     return found
 
 
-def _learned(public: Floats, values: Floats, combined: Sequence[tuple[int, ...]]) -> _Part:
+def _learned(public: Floats, values: Floats, combined: Sequence[tuple[int, ...]], near: Rows) -> _Part:
     """Means of groups and neighbours, and a regression on them; what it sees of these excludes the record itself."""
     inner = _fold(values, public)
     tables, shown = [], []
@@ -221,16 +231,16 @@ def _learned(public: Floats, values: Floats, combined: Sequence[tuple[int, ...]]
         labels = np.unique(public[:, columns], axis=0, return_inverse=True)[1].ravel()
         shown.append(_means_of_others(labels, values, inner))
         tables.append((columns, *_means(public[:, columns], values)))
-    shown += _neighbours_of_others(public, values, inner)
+    shown += _neighbours_of_others(near, public, values, inner)
     models = [ridge_regression(_inputs(public, shown, k), target[:, None]) for k, target in enumerate(values.T)]
-    return _Part(tables, _Neighbours.of(public, values), models)
+    return _Part(tables, _Neighbours.of(near, public, values), models)
 
 
-def _neighbours_of_others(public: Floats, values: Floats, inner: Rows) -> list[Floats]:
+def _neighbours_of_others(near: Rows, public: Floats, values: Floats, inner: Rows) -> list[Floats]:
     """The mean of each number over the nearest records of other parts."""
     out: list[Floats] = []
     for i in range(_FOLDS):
-        found = _Neighbours.of(public[inner != i], values[inner != i]).means(public[inner == i])
+        found = _Neighbours.of(near, public[inner != i], values[inner != i]).means(public[inner == i])
         out = out or [np.tile(values.mean(axis=0), (len(values), 1)) for _ in found]
         for whole, part in zip(out, found, strict=True):
             whole[inner == i] = part

@@ -108,7 +108,7 @@ def _initial(
         parts.append(one_hot(codes, size) * retention)
     rng = np.random.default_rng(0)
     with ignore_convergence_warnings():  # an empty cluster is dropped
-        _, labels = kmeans2(np.hstack(parts), min(classes, len(observed) // 4), minit="points", rng=rng)
+        _, labels = kmeans2(np.hstack(parts), max(1, min(classes, len(observed) // 4)), minit="points", rng=rng)
     found, labels, counts = np.unique(labels, return_inverse=True, return_counts=True)
     start = LatentClasses(
         counts / counts.sum(),
