@@ -14,11 +14,12 @@ from sklearn.metrics import roc_auc_score
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, StandardScaler
+from sklearn.tree import DecisionTreeClassifier
 from tests import offices
 
 import sfumato as sf
 from sfumato.errors import ManifestError, MiningError
-from sfumato.mining import DecisionTree, LinearRegression, LogisticRegression, NaiveBayes
+from sfumato.mining import DecisionTree, ImputedClassifier, LinearRegression, LogisticRegression, NaiveBayes
 
 Array = Any
 
@@ -236,3 +237,14 @@ def test_a_copy_in_a_file_gives_the_same_result(copy: pa.Table, fresh: pa.Table,
     of_file = NaiveBayes().fit(target, "kind").predict_proba(fresh)
     of_table = NaiveBayes().fit(scheme.release(table, "l", offices.key()), "kind").predict_proba(fresh)
     assert of_file == pytest.approx(of_table)
+
+
+def test_categories_that_are_numbers_keep_their_order() -> None:
+    """A stump can split numbers, and no single one of sixteen categories."""
+    draw = np.random.default_rng(4)
+    visits = draw.integers(0, 16, 2000)
+    table = pa.table({"visits": visits, "ill": np.array(["no", "yes"])[(visits >= 8) * 1]})
+    text = 'dataset="d"\n[levels]\nl=0.8\n[columns]\nvisits={role="uniform",domain={min=0,max=15}}\nill="keep"'
+    copy = sf.Policy.loads(text).fit(table).release(table, "l", sf.Key.from_bytes(bytes(range(32))))
+    stump = ImputedClassifier(DecisionTreeClassifier(max_depth=1), m=2).fit(copy, "ill")
+    assert stump.score(table, table.column("ill").to_pylist()) > 0.95

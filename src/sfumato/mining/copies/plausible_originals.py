@@ -243,7 +243,7 @@ def _ordered_numbers(model: UniformReplacement) -> Floats | None:
         return None
     domain = Domain.decode(model.domains[0])
     values = domain.values or range(domain.first, domain.first + domain.count)
-    if not all(isinstance(value, int) and not isinstance(value, bool) for value in values):
+    if not all(isinstance(value, int | float) and not isinstance(value, bool) for value in values):
         return None
     numbers = np.array(values, np.float64)
     return numbers if np.all(np.diff(numbers) > 0) else None

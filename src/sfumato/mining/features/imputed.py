@@ -95,7 +95,7 @@ class ImputedLearner(Miner):
         estimator = default if self.estimator is None else self.estimator
         targets: Sequence[Any] = imputed.targets or [target] * len(imputed.values)
         self.estimators_ = [
-            clone(estimator).fit(one_hot(features, drawn), own, **options)
+            clone(estimator).fit(_inputs(features, drawn), own, **options)
             for drawn, own in zip(imputed.values, targets, strict=True)
         ]
         self.features_ = features
@@ -103,4 +103,14 @@ class ImputedLearner(Miner):
     def _encoded(self, X: Any) -> Floats:
         """Unperturbed records, as the learners take them."""
         check_is_fitted(self)
-        return one_hot(self.features_, self.features_.read(self, X))
+        return _inputs(self.features_, self.features_.read(self, X))
+
+
+def _inputs(features: Features, values: Floats) -> Floats:
+    """Records as learners take them: categories in one-hot encoding and, where they are numbers, as these, too."""
+    numbers = [
+        np.array(feature.labels, np.float64)[values[:, i].astype(np.int64)]
+        for i, feature in enumerate(features.columns)
+        if feature.size and all(isinstance(label, int | float) for label in feature.labels)
+    ]
+    return np.column_stack([one_hot(features, values), *numbers])
