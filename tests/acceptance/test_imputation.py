@@ -216,6 +216,10 @@ def test_rubins_rules() -> None:
     assert found.high - 10 == pytest.approx(student.ppf(0.95, freedom) * np.sqrt(between + 2))
     alone = combine(estimates)
     assert alone.high - 10 == pytest.approx(student.ppf(0.975, 4) * np.sqrt(between))
+    rehearsed = combine(estimates, biases=[0.5] * 5)
+    assert rehearsed.estimate == pytest.approx(9.5)
+    assert rehearsed.high - rehearsed.low == pytest.approx(1.1 * (alone.high - alone.low))
+    assert combine(estimates, biases=[0.0, 1.0]).high - 9.5 > rehearsed.high - 9.5
     for wrong in ({"estimates": [1.0]}, {"estimates": [1.0, 2.0], "confidence": 1.5}):
         with pytest.raises(MiningError):
             combine(**wrong)
