@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
@@ -57,6 +59,19 @@ def test_the_page_has_figures_and_is_self_contained(folder: Path) -> None:
     done = run("mine", "copy.parquet", "-o", "mine.html")
     assert done.exit_code == 1
     assert (folder / "mine.html").read_text() == "mine"
+
+
+def test_public_names_are_not_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A column of as many texts as records would fill the page, and the memory."""
+    monkeypatch.chdir(tmp_path)
+    table = offices.table(1000).append_column("name", pa.array([f"person {i}" for i in range(1000)]))
+    policy = offices.policy()
+    columns = {**policy.columns, "name": policy.columns["site"]}
+    scheme = dataclasses.replace(policy, columns=columns).fit(table)
+    sf.release_file(scheme, table, "copy.parquet", "far", offices.key())
+    found = json.loads(run("mine", "copy.parquet", "--json").stdout)
+    assert "site" in {one["name"] for one in found["categories"]}
+    assert "name" not in {one["name"] for one in found["categories"]}
 
 
 def test_asking_a_question(folder: Path) -> None:

@@ -37,6 +37,9 @@ _LISTED = 12
 _FEW = 20
 """Columns of numbers that were released unchanged are listed as categories if they have at most this many values."""
 
+_MANY = 300
+"""Others that were released unchanged are listed if they have at most this many: names of people are not."""
+
 _UNCHANGED = "Released unchanged: its frequencies are exact."
 _EXTREMES = "The smallest and the largest value are not known."
 
@@ -89,7 +92,8 @@ def _with_limits(copy: Copy, number: Number, quantiles: tuple[Interval, ...] | N
     """A number with closer quantiles, if plausible originals have them, and with what is not known of it."""
     if not number.noisy:
         return number
-    special = getattr(copy.noise_model(number.name), "special_values", lambda _: None)(number.name)
+    model = copy.noise_model(number.name)
+    special = None if model is None else model.special_values(number.name)
     if quantiles is not None:
         why = "Quantiles are those of plausible originals: the joint model has no finer structure than latent classes."
     elif not number.quantiles:
@@ -191,10 +195,13 @@ def _time_unit(copy: Copy, name: str) -> str:
 
 
 def _public_categories(copy: Copy) -> list[str]:
-    """The columns that were released unchanged and hold categories, or few values."""
+    """The columns that were released unchanged and have few values, by the first records."""
     names = [n for n in copy.public_columns if not pa.types.is_nested(copy.source.schema.field(n).type)]
     first = next(copy.tables(names), None) if names else None
-    return [n for n in names if not copy.is_numeric(n) or (first is not None and len(first.column(n).unique()) <= _FEW)]
+    if first is None:
+        return []
+    most = {name: _FEW if copy.is_numeric(name) else _MANY for name in names}
+    return [name for name in names if len(first.column(name).unique()) <= most[name]]
 
 
 def _frequencies(copy: Copy, name: str, confidence: float) -> pa.Table:
