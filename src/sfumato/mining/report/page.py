@@ -23,7 +23,7 @@ _FOOTER = (
 )
 _RELIABILITY = (
     "Reliability is the share of what varies in the copy that is the original's, the rest being noise; of a category, "
-    "the share of records that show the original's."
+    "the share of records in which it was retained rather than drawn at random."
 )
 _PRESERVED = "Its margin is preserved: the copy's own statistics are the estimates, with any software."
 _CAPTION = (
@@ -203,4 +203,6 @@ def _number(interval: Interval) -> str:
 
 
 def _percentage(interval: Interval) -> str:
+    if interval.low == interval.high:
+        return f"{interval.estimate:.1%}"
     return f"{interval.estimate:.1%} ({interval.low:.1%} to {interval.high:.1%})"

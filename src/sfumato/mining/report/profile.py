@@ -95,7 +95,9 @@ def _with_limits(copy: Copy, number: Number, quantiles: tuple[Interval, ...] | N
     model = copy.noise_model(number.name)
     special = None if model is None else model.special_values(number.name)
     if quantiles is not None:
-        why = "Quantiles are those of plausible originals: the joint model has no finer structure than latent classes."
+        why = (
+            "Quantiles assume that values vary smoothly, but for those that the owner states as shared by many records."
+        )
     elif not number.quantiles:
         why = "Quantiles cannot be estimated at this trust level: too few records for so much noise."
     elif special is None:
