@@ -14,6 +14,8 @@ import sfumato as sf
 from sfumato.errors import ManifestError
 from sfumato.release.certificate import check
 from sfumato.survey.surveys import Surveys
+from sfumato.tables import content_digest
+from sfumato.tables.content_digest import SHA256
 from sfumato.vault.tokens import authenticate
 
 MADE = Path(__file__).with_name("v0.1")
@@ -34,6 +36,11 @@ def _digest(copy: object) -> str:
     return str(json.loads(sf.Manifest.of(copy).dumps())["digest"])
 
 
+def _earlier_digest(copy: pa.Table) -> str:
+    """The digest that version 0.1 had written."""
+    return content_digest.of_batches((content_digest.of_batch(one, SHA256) for one in copy.to_batches()), SHA256)
+
+
 @pytest.mark.parametrize("name", SCHEMES)
 def test_a_scheme_makes_the_same_copy(name: str) -> None:
     scheme = sf.TableScheme.load(MADE / f"{name}.scheme.json")
@@ -41,7 +48,7 @@ def test_a_scheme_makes_the_same_copy(name: str) -> None:
     whole = pyarrow.parquet.read_table(MADE / "table.parquet")
     table = whole.select([column for column in whole.column_names if column in policy.columns])
     assert policy.digest() == scheme.policy.digest()
-    assert _digest(scheme.release(table, "partner", OWNER)) == _digest(MADE / f"{name}.parquet")
+    assert _earlier_digest(scheme.release(table, "partner", OWNER)) == _digest(MADE / f"{name}.parquet")
 
 
 @pytest.mark.parametrize("name", [f"{name}.parquet" for name in (*SCHEMES, *SIGNED)] + ["ward.csv"])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats
 
@@ -11,22 +10,17 @@ _TINY = 1e-10
 """The conditional variance, given the columns before it, below which a column counts as linearly dependent on them."""
 
 
-@njit(cache=True)
-def _cholesky(matrix: Floats, out: Floats) -> float:  # pragma: no cover - compiled
+def _cholesky(matrix: Floats, out: Floats) -> float:
     """Fill `out` with the factor, with a zero column per linearly dependent one; return the most negative pivot."""
     worst = 0.0
-    for k in range(matrix.shape[0]):
-        pivot = matrix[k, k]
-        for m in range(k):
-            pivot -= out[k, m] * out[k, m]
-        worst = min(worst, pivot)
-        if pivot > _TINY:
-            out[k, k] = np.sqrt(pivot)
-            for i in range(k + 1, matrix.shape[0]):
-                rest = matrix[i, k]
-                for m in range(k):
-                    rest -= out[i, m] * out[k, m]
-                out[i, k] = rest / out[k, k]
+    for k in range(len(matrix)):
+        rest = matrix[k:, k].copy()
+        for m in range(k):  # in this order, so that it has the same digits on every machine
+            rest -= out[k:, m] * out[k, m]
+        worst = min(worst, float(rest[0]))
+        if rest[0] > _TINY:
+            out[k, k] = np.sqrt(rest[0])
+            out[k + 1 :, k] = rest[1:] / out[k, k]
     return worst
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import numpy as np
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
-from numba import njit
 
 from sfumato.kernels import Words
 from sfumato.keys.key import Key
 
 BLOCK = 16
+
+RECORD = "record"
+"""The lane by which the values of a record are absorbed into its address."""
 
 
 class Lane:
@@ -34,13 +36,6 @@ class Lane:
         return out[: addresses.nbytes].view(np.uint64)
 
 
-@njit(cache=True, nogil=True)
-def _absorb(state: Words, first: Words, second: Words) -> None:  # pragma: no cover - compiled
-    for row in range(first.shape[0]):
-        state[2 * row] ^= first[row]
-        state[2 * row + 1] ^= second[row]
-
-
 class Stream:
     """All lanes of one secret key, each created on first use. A stream must not be shared between threads."""
 
@@ -54,11 +49,11 @@ class Stream:
         A single value is used as it is. More values are absorbed two at a time, the last one twice if
         their number is even (CBC-MAC over a fixed number of words), so that a change of any value changes the address.
         """
-        state = np.empty(2 * len(rows), np.uint64)
-        state[::2], state[1::2] = rows, values[0]
+        state = pairs(rows, values[0])
         for i in range(1, len(values), 2):
-            state = self.bits("record", state)
-            _absorb(state, values[i], values[min(i + 1, len(values) - 1)])
+            state = self.bits(RECORD, state)
+            state[::2] ^= values[i]
+            state[1::2] ^= values[min(i + 1, len(values) - 1)]
         return state
 
     def bits(self, lane: str, addresses: Words) -> Words:
@@ -69,5 +64,17 @@ class Stream:
         """The lane of a name."""
         found = self._lanes.get(name)
         if found is None:
-            found = self._lanes[name] = Lane(self._key.derive("lane", name))
+            found = self._lanes[name] = Lane(lane_key(self._key, name))
         return found
+
+
+def lane_key(key: Key, name: str) -> Key:
+    """The key of a lane of a stream."""
+    return key.derive("lane", name)
+
+
+def pairs(first: Words, second: Words) -> Words:
+    """Addresses of two words each."""
+    out = np.empty(2 * len(first), np.uint64)
+    out[::2], out[1::2] = first, second
+    return out

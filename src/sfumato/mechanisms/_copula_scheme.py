@@ -16,11 +16,11 @@ from sfumato.kernels.cholesky import largest_variance_ratio
 from sfumato.kernels.covariances import symmetric
 from sfumato.kernels.scores import degrade
 from sfumato.keys.key import Key
-from sfumato.keys.path import PathTree, Point, ancestry
+from sfumato.keys.path import PathTree, Point
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
-from sfumato.mechanisms._gaussian_scheme import walk
+from sfumato.mechanisms._brownian_noise import BrownianNoise
 from sfumato.mechanisms._score_sampler import SWEEPS, ScoreSampler
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.tables.margin import Cells, Margin
@@ -69,11 +69,11 @@ class CopulaScheme(Scheme):
         points = [self._locate(level) for level in levels]
         cells = self._read(batch)
         secret = key.derive("copula", self.path)
-        stream, paths = Stream(secret), self._paths(secret)
+        stream, noise = Stream(secret), self._noise(secret, points)
         whole = [np.zeros((2, len(self.columns), len(rows)), np.int64) for _ in points]
         for start in range(0, len(rows), _CHUNK):
             part = slice(start, start + _CHUNK)
-            noisy = self._noisy_scores([one.take(part) for one in cells], rows[part], points, stream, paths)
+            noisy = self._noisy_scores([one.take(part) for one in cells], rows[part], points, stream, noise)
             for (codes, gone), scores in zip(whole, noisy, strict=True):
                 for i, margin in enumerate(self.sampler.margins):
                     codes[i, part] = margin.from_scores(scores[i])
@@ -95,8 +95,8 @@ class CopulaScheme(Scheme):
         """
         cells, secret = self._read(batch), key.derive("copula", self.path)
         points = [self._locate(level) for level in levels]
-        scores, paths = self._walked(cells, rows, points, Stream(secret), self._paths(secret))
-        return scores, np.einsum("ab,jbr->jar", self.root, np.stack(paths))
+        scores, paths = self._walked(cells, rows, Stream(secret), self._noise(secret, points))
+        return scores, np.einsum("ab,jbr->jar", self.root, paths)
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
         stream = Stream(key.derive("copula", self.path))
@@ -124,29 +124,27 @@ class CopulaScheme(Scheme):
         columns = zip(self.columns, self.sampler.margins, strict=True)
         return [margin.cells(batch.column(name), name) for name, margin in columns]
 
-    def _paths(self, secret: Key) -> list[Stream]:
-        """The random bits of the path of each score."""
-        return [Stream(secret.derive("score", str(i))) for i in range(self.sampler.size)]
+    def _noise(self, secret: Key, points: Sequence[Point]) -> BrownianNoise:
+        """The noise of each score at some points of the path."""
+        streams = tuple(("score", str(i)) for i in range(self.sampler.size))
+        return BrownianNoise(secret, streams, tuple(point.node for point in points))
 
     def _noisy_scores(
-        self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, paths: Sequence[Stream]
+        self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, noise: BrownianNoise
     ) -> list[Floats]:
         """The scores of copies at some points of the path, one row per score."""
-        scores, walked = self._walked(cells, rows, points, stream, paths)
+        scores, walked = self._walked(cells, rows, stream, noise)
         return [
             degrade(self.root, one, scores, math.sqrt(point.level.fidelity))
             for one, point in zip(walked, points, strict=True)
         ]
 
     def _walked(
-        self, cells: Sequence[Cells], rows: Words, points: Sequence[Point], stream: Stream, paths: Sequence[Stream]
-    ) -> tuple[Floats, list[Floats]]:
-        """The scores of records, and the Brownian paths of their noise at some points, one row per score."""
+        self, cells: Sequence[Cells], rows: Words, stream: Stream, noise: BrownianNoise
+    ) -> tuple[Floats, Floats]:
+        """The scores of records, and the Brownian paths of their noise at each point, one row per score."""
         addresses = self.sampler.addresses(cells, rows, stream)
-        nodes = ancestry(point.node for point in points)
-        walked = [walk(path, addresses, nodes) for path in paths]
-        scores = self.sampler.draw(cells, addresses, stream)
-        return scores, [np.stack([path[point.node.slot] for path in walked]) for point in points]
+        return self.sampler.draw(cells, addresses, stream), noise.walk(addresses)
 
 
 def _is_map(before: Sequence[Any], after: Sequence[Any]) -> bool:

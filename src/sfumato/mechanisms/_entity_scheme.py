@@ -19,12 +19,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from sfumato.kernels import Floats, Words, lattice
+from sfumato.kernels import Floats, Words
 from sfumato.kernels.cholesky import gram
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
+from sfumato.mechanisms._brownian_noise import OWN, Addresses
+from sfumato.mechanisms._compiled import Labels
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme, Spec
 from sfumato.models.gaussian_noise import GaussianNoise
@@ -36,8 +38,6 @@ BETWEEN, WITHIN, CONSTANT = "between", "within", "constant"
 
 class EntityScheme(GaussianScheme):
     """`Y = X + L_B·U(t) + L_W·V(t)`, with one `U` per entity and one `V` per row."""
-
-    _add_noise = staticmethod(lattice.add_shared_noise)
 
     def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree, entity: str) -> None:
         super().__init__(specs, state, tree, entity)
@@ -66,20 +66,21 @@ class EntityScheme(GaussianScheme):
             entity=self.entity,
         )
 
-    def _streams(self, secret: Key) -> list[Stream]:
-        shared = [Stream(secret.derive("entity column", name)) for name in self.columns]
-        return shared + super()._streams(secret)
+    @property
+    def _streams(self) -> tuple[Labels, ...]:
+        return tuple(("entity column", name) for name in self.columns) + super()._streams
 
-    def _addresses(self, secret: Key, batch: pa.RecordBatch, rows: Words, words: list[Words], key: Key) -> list[Words]:
-        """For each stream, the addresses of the rows: those of their entities for the part that is shared."""
+    def _addresses(self, secret: Key, batch: pa.RecordBatch, rows: Words, key: Key) -> Addresses:
+        """Those of the rows, and those of their entities for the part that is shared."""
         entities, stream = record_ids(batch, (self.entity,), rows, key), Stream(secret.derive("entity"))
-        shared = stream.addresses(entities, [np.zeros(len(rows), np.uint64)])
-        of_entities = [
-            stream.addresses(entities, [word]) if same else shared
-            for word, same in zip(words, self._state[CONSTANT], strict=True)
-        ]
-        own = Stream(secret).addresses(rows, [*words, entities])
-        return of_entities + [own] * len(self.columns)
+        given = [stream.addresses(entities, [np.zeros(len(rows), np.uint64)])]
+        streams = []
+        words = self._read(batch)[0] if any(self._state[CONSTANT]) else []
+        for i, constant in enumerate(self._state[CONSTANT]):
+            streams.append(len(given) if constant else 0)
+            if constant:
+                given.append(stream.addresses(entities, [words[i]]))
+        return Addresses(rows, [entities], given, [*streams, *[OWN] * len(self.columns)])
 
 
 def _triangle(lines: Sequence[Sequence[float]]) -> Floats:

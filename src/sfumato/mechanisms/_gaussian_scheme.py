@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,14 +11,15 @@ import pyarrow as pa
 from pyarrow import types
 
 from sfumato.errors import LevelError, SourceError
-from sfumato.kernels import Floats, Mask, SpecialValues, Words, lattice
+from sfumato.kernels import Floats, Mask, Rows, SpecialValues, Words, lattice
 from sfumato.kernels.cholesky import gram, largest_variance_ratio
-from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
-from sfumato.keys.path import Node, PathTree, Point, Slot, ancestry
+from sfumato.keys.path import PathTree, Point
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
+from sfumato.mechanisms._brownian_noise import Addresses, BrownianNoise, Lattice, walk
+from sfumato.mechanisms._compiled import Labels
 from sfumato.mechanisms._published_statistics import coarse
 from sfumato.mechanisms._single_records import SingleNoise
 from sfumato.models.gaussian_noise import MEASURED, SPREAD, GaussianNoise
@@ -36,16 +36,6 @@ CENTRE = "centre"
 
 FEWEST_STEPS = 4
 """Noise whose standard deviation is fewer lattice steps than this is refused: the lattice would show through."""
-
-_CACHE = 1 << 18
-"""The maximum of numbers per chunk, over all columns and nodes, so that a chunk stays in a processor's cache."""
-
-_FEWEST_ROWS, _MOST_ROWS = 1 << 12, 1 << 15
-"""The minimum and maximum of rows per chunk: with fewer, calls cost more than the cache saves."""
-
-_ROOM = 3 << 20
-"""The size of the preallocated buffer. Once a block of this size has been freed, the C library keeps what later
-chunks free for the next one; otherwise it would return it, and every chunk would pay for fresh pages."""
 
 
 class Spec(Protocol):
@@ -73,7 +63,6 @@ class GaussianScheme(Scheme):
     """`Y = X + L·W(t)` on the lattice, with `L·Lᵀ` the columns' covariance."""
 
     is_shaped = True
-    _add_noise = staticmethod(lattice.add_noise)
 
     def __init__(self, specs: Sequence[Spec], state: dict[str, Any], tree: PathTree, *entity: str) -> None:
         self._specs, self._tree = tuple(specs), tree
@@ -177,30 +166,12 @@ class GaussianScheme(Scheme):
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
         points = [self._locate(level) for level in levels]
-        kinds = [batch.column(name).type for name in self.columns]
-        read = [numeric.read(batch.column(name)) for name in self.columns]
-        out = [np.empty((len(self.columns), batch.num_rows)) for _ in points]
-        secret = key.derive("gaussian", self.path)
-        streams, factor = self._streams(secret), self._factor_in_steps
-        nodes = ancestry(point.node for point in points)
-        chunk = min(max(_CACHE // (2 * len(self.columns) + len(nodes)), _FEWEST_ROWS), _MOST_ROWS)
-        buffer = np.empty(max((len(points) * len(streams) + len(self.columns)) * chunk, _ROOM))
-        for start in range(0, batch.num_rows, chunk):
-            part = slice(start, start + chunk)
-            lines = buffer[: (len(points) * len(streams) + len(self.columns)) * len(rows[part])]
-            on_lattice, paths = np.split(lines.reshape(-1, len(rows[part])), [len(self.columns)])
-            words = self._to_lattice([(values[part], null[part]) for values, null in read], kinds, on_lattice)
-            addresses = self._addresses(secret, batch.slice(start, chunk), rows[part], words, key)
-            drawn = paths.reshape(len(points), len(streams), -1)
-            for i, (stream, cells) in enumerate(zip(streams, addresses, strict=True)):
-                path = walk(stream, cells, nodes)
-                for noise, point in zip(drawn, points, strict=True):
-                    noise[i] = path[point.node.slot]
-            for noise, copy in zip(drawn, out, strict=True):
-                self._add_noise(factor, noise, on_lattice, self.step, copy[:, part])
+        cells, secret = self._cells(batch), key.derive("gaussian", self.path)
+        noise = BrownianNoise(secret, self._streams, tuple(point.node for point in points))
+        out = np.empty((len(points), len(self.columns), batch.num_rows))
+        self._refuse(noise.copies(cells, self._addresses(secret, batch, rows, key), self._factor_in_steps, out))
         kinds = [field.type for field in self.fields(batch.schema)]
-        nulls = [null for _, null in read]
-        return [self._written(copy, point.level, nulls, kinds) for copy, point in zip(out, points, strict=True)]
+        return [self._written(copy, point.level, cells.null, kinds) for copy, point in zip(out, points, strict=True)]
 
     def single_record(self, schema: pa.Schema, level: Level, key: Key) -> SingleNoise | None:
         kinds = [schema.field(name).type for name in self.columns]
@@ -210,26 +181,26 @@ class GaussianScheme(Scheme):
         secret, point = key.derive("gaussian", self.path), self._locate(level)
         bounds = [spec.bounds(kind) for spec, kind in zip(self._specs, kinds, strict=True)]
         shown = [field.type for field in self.fields(schema)]
-        steps, streams = self.step.tolist(), self._streams(secret)
+        steps, streams = self.step.tolist(), [Stream(secret.derive(*labels)) for labels in self._streams]
         return SingleNoise(Stream(secret), streams, point, self._factor_in_steps, steps, bounds, shown, walk)
 
-    def _streams(self, secret: Key) -> list[Stream]:
+    @property
+    def _streams(self) -> tuple[Labels, ...]:
         """The sources of the standard normals, in the order of the factor's columns."""
-        return [Stream(secret.derive("column", name)) for name in self.columns]
+        return tuple(("column", name) for name in self.columns)
 
     def _addresses(
         self,
-        secret: Key,
-        batch: pa.RecordBatch,  # noqa: ARG002 - entities are in it
+        secret: Key,  # noqa: ARG002 - for entities
+        batch: pa.RecordBatch,  # noqa: ARG002
         rows: Words,
-        words: list[Words],
         key: Key,  # noqa: ARG002
-    ) -> list[Words]:
-        """For each stream, the addresses of the rows.
+    ) -> Addresses:
+        """What the noise is addressed by.
 
         A change in one column redraws the noise of all: were some of it kept, the others would show the change.
         """
-        return [Stream(secret).addresses(rows, words)] * len(self.columns)
+        return Addresses(rows)
 
     @property
     def _factor_in_steps(self) -> Floats:
@@ -252,8 +223,10 @@ class GaussianScheme(Scheme):
         return [numeric.write(values, null, kind, name) for values, null, kind, name in columns]
 
     def draws(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
-        secret, (words, _) = key.derive("gaussian", self.path), self._read(batch)
-        return Stream(secret).bits("draws", self._addresses(secret, batch, rows, words, key)[-1])[::2]
+        secret = key.derive("gaussian", self.path)
+        words, _ = self._read(batch)
+        own = self._addresses(secret, batch, rows, key).of_rows(secret, words)
+        return Stream(secret).bits("draws", own)[::2]
 
     def drift(self, later: Scheme) -> float:
         if not isinstance(later, GaussianScheme) or later.columns != self.columns:
@@ -267,15 +240,10 @@ class GaussianScheme(Scheme):
             The numbers, `(column, row)`, and the noise, `(level, column, row)`, in the columns' units.
 
         """
-        nodes = [self._tree.locate(level).node for level in levels]
+        nodes = tuple(self._tree.locate(level).node for level in levels)
         secret = key.derive("gaussian", self.path)
         words, on_lattice = self._read(batch)
-        streams, addresses = self._streams(secret), self._addresses(secret, batch, rows, words, key)
-        noise = np.empty((len(levels), len(streams), len(rows)))
-        for i, (stream, cells) in enumerate(zip(streams, addresses, strict=True)):
-            path = walk(stream, cells, ancestry(nodes))
-            for j, node in enumerate(nodes):
-                noise[j, i] = path[node.slot]
+        noise = BrownianNoise(secret, self._streams, nodes).paths(self._addresses(secret, batch, rows, key), words)
         factor = self._factor_in_steps * self.step[:, None]
         return on_lattice * self.step[:, None], np.einsum("ab,jbr->jar", factor, noise)
 
@@ -303,23 +271,25 @@ class GaussianScheme(Scheme):
     def _read(self, batch: pa.RecordBatch) -> tuple[list[Words], Floats]:
         """All cells of a batch as words to address them by, and on the lattice in steps."""
         on_lattice = np.empty((len(self.columns), batch.num_rows))
-        read = [numeric.read(batch.column(name)) for name in self.columns]
-        return self._to_lattice(read, [batch.column(name).type for name in self.columns], on_lattice), on_lattice
+        words, invalid = self._cells(batch).points(slice(None), on_lattice)
+        self._refuse(invalid)
+        return words, on_lattice
 
-    def _to_lattice(
-        self, cells: list[tuple[Floats, Mask]], kinds: list[pa.DataType], on_lattice: Floats
-    ) -> list[Words]:
-        """Round the cells of some rows to the lattice, into `on_lattice`; return them as words to address them by."""
-        words = [np.empty(on_lattice.shape[1], np.uint64) for _ in cells]
-        for i, (values, null) in enumerate(cells):
-            low, high = self._specs[i].bounds(kinds[i])
-            invalid = lattice.to_lattice(values, null, low, high, self.step[i], on_lattice[i], words[i])
-            if invalid:
+    def _cells(self, batch: pa.RecordBatch) -> Lattice:
+        """The numbers of a batch, and their lattice."""
+        arrays = [batch.column(name) for name in self.columns]
+        read = [numeric.read(array) for array in arrays]
+        bounds = [spec.bounds(array.type) for spec, array in zip(self._specs, arrays, strict=True)]
+        return Lattice([values for values, _ in read], [null for _, null in read], bounds, self.step)
+
+    def _refuse(self, invalid: Rows) -> None:
+        """Refuse a batch in which some columns have so many cells without a lattice point."""
+        for name, step, count in zip(self.columns, self.step, invalid, strict=True):
+            if count:
                 raise SourceError(
-                    f"column {self.columns[i]!r} must hold finite numbers of magnitude at most "
-                    f"{self.step[i] * lattice.LARGEST:g}, got {invalid} others in one batch; clean or clip them"
+                    f"column {name!r} must hold finite numbers of magnitude at most "
+                    f"{step * lattice.LARGEST:g}, got {count} others in one batch; clean or clip them"
                 )
-        return words
 
     def _locate(self, level: Level) -> Point:
         """The point of a level on the path; refused where a column's noise is too few lattice steps, or too many."""
@@ -340,24 +310,6 @@ class GaussianScheme(Scheme):
                 "more; lower its scale or raise the level"
             )
         return point
-
-
-def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, Floats]:
-    """The Brownian path of each cell at each node; `nodes` come after those they depend on.
-
-    Each normal is drawn once, whatever the number of levels that share it.
-    """
-    bits: dict[str, Words] = {}
-    path: dict[Slot, Floats] = {}
-    origin = np.zeros(len(addresses) // 2)
-    for node in nodes:
-        lane, word = node.slot
-        if lane not in bits:
-            bits[lane] = stream.bits(lane, addresses)
-        left, right = (origin if end is None else path[end.slot] for end in (node.left, node.right))
-        more = partial(stream.bits, f"{lane}/{word}")
-        path[node.slot] = bridge(left, right, node.weight, node.size, bits[lane], word, addresses, more)
-    return path
 
 
 def encoded_clip(clip: tuple[Any, Any]) -> tuple[Any, Any]:

@@ -13,13 +13,13 @@ from pyarrow import types
 
 from sfumato.errors import LevelError
 from sfumato.kernels import NULL, Words
-from sfumato.kernels.replacement import replace
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree
-from sfumato.keys.stream import Stream
+from sfumato.keys.stream import Stream, pairs
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS
+from sfumato.mechanisms._replacement import Replacement
 from sfumato.mechanisms._single_records import SingleReplacement
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.tables.domain import CategoryCodes, Domain
@@ -30,9 +30,6 @@ LEAST = 1e-9
 
 _MOST_LISTED = 1 << 16
 """Domains with more values are not listed for the perturbation of single records."""
-
-_CHUNK = 1 << 14
-"""Rows that are worked on at once, within a processor's cache."""
 
 
 class UniformScheme(Scheme):
@@ -79,9 +76,9 @@ class UniformScheme(Scheme):
         self, batch: pa.RecordBatch, rows: Words, levels: Sequence[Level], key: Key
     ) -> list[list[pa.Array]]:
         codes, null = self._codes(batch)
-        stream, drawn = Stream(key.derive("uniform", self.path)), self._drawn_for(batch, rows, key)
+        secret, drawn = key.derive("uniform", self.path), self._drawn_for(batch, rows, key)
         return [
-            self._decode(batch, self._replace(codes, null, drawn, self._retention(level), stream), null)
+            self._decode(batch, self._replace(codes, null, drawn, self._retention(level), secret), null)
             for level in levels
         ]
 
@@ -99,7 +96,7 @@ class UniformScheme(Scheme):
         codes, null = self._codes(batch)
         total = self._join(codes, null, self._sizes())
         return Stream(key.derive("uniform", self.path)).bits(
-            "draws", self._addresses(total, null, self._drawn_for(batch, rows, key))
+            "draws", pairs(self._drawn_for(batch, rows, key), self._words(total, null))
         )[::2]
 
     def _drawn_for(self, batch: pa.RecordBatch, rows: Words, key: Key) -> Words:
@@ -140,27 +137,21 @@ class UniformScheme(Scheme):
         null: list[npt.NDArray[np.bool_]],
         rows: Words,
         retention: float,
-        stream: Stream,
+        secret: Key,
     ) -> list[CategoryCodes]:
         """The codes after replacement, as one number over the product of the domains."""
         sizes = self._sizes()
         total, size = self._join(codes, null, sizes), math.prod(sizes)
         if size == 0:  # no category at all: every cell is null
             return codes
-        addresses = self._addresses(total, null, rows)
-        out = np.empty_like(total)
-        for start in range(0, len(rows), _CHUNK):
-            chunk = slice(start, start + _CHUNK)
-            cells = addresses[2 * start : 2 * (start + _CHUNK)]
-            out[chunk] = replace(total[chunk], retention, size, cells, stream.bits)
-        return self._part(out, sizes)
+        words = self._words(total, null)
+        return self._part(Replacement(secret, retention, size).copy(total, words, rows), sizes)
 
-    def _addresses(self, total: CategoryCodes, null: list[npt.NDArray[np.bool_]], rows: Words) -> Words:
-        addresses = np.empty(2 * len(rows), np.uint64)
-        addresses[::2], addresses[1::2] = rows, total.view(np.uint64)
-        if not self._perturbs_null:
-            addresses[1::2][np.logical_and.reduce(null)] = NULL
-        return addresses
+    def _words(self, total: CategoryCodes, null: list[npt.NDArray[np.bool_]]) -> Words:
+        """What cells are addressed by, besides their records."""
+        words = total.view(np.uint64)
+        absent = np.logical_and.reduce(null)
+        return words if self._perturbs_null or not absent.any() else np.where(absent, NULL, words)
 
     def _join(self, codes: list[CategoryCodes], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> CategoryCodes:
         """One number over the product of the domains.

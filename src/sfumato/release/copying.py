@@ -13,6 +13,7 @@ from sfumato.release.encoders.encoder import Encoder
 from sfumato.release.gate import Clearance
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.perturbation import perturb_table
+from sfumato.tables.content_digest import BLAKE3
 from sfumato.tables.read_ahead import read_ahead
 from sfumato.tables.source import Source
 
@@ -46,14 +47,15 @@ class CopyStream:
 
     def __iter__(self) -> Iterator[bytes]:
         cleared, rows, digests = self._clearance, 0, []
-        copies = perturb_table(cleared.layout, cleared.table, cleared.levels, self._key, self._threads)
+        algorithm = cleared.issuer.digest_algorithm() if cleared.issuer else BLAKE3
+        copies = perturb_table(cleared.layout, cleared.table, cleared.levels, self._key, self._threads, algorithm)
         for [(copy, digest)] in copies if self._threads == 1 else read_ahead(copies):
             yield self._encoder.write(copy)
             rows += copy.num_rows
             digests.append(digest)
             if self._progress:
                 self._progress(copy.num_rows)
-        filled = self._draft.filled(rows, digests)
+        filled = self._draft.filled(rows, digests, algorithm)
         self.manifest = cleared.issuer.finish(filled) if cleared.issuer else filled
         yield self._encoder.close(self.manifest)
 

@@ -64,6 +64,10 @@ class Issuer(abc.ABC):
         """The manifest with what is known beforehand of recipient and signer."""
 
     @abc.abstractmethod
+    def digest_algorithm(self) -> str:
+        """The hash of the copy's digest: that of the digest that was recorded for it, if there is one."""
+
+    @abc.abstractmethod
     def finish(self, manifest: Manifest) -> Manifest:
         """Record the copy and return its signed manifest; if this raises, the copy is not delivered."""
 

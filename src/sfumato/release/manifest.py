@@ -11,6 +11,7 @@ import dataclasses
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -25,6 +26,7 @@ from sfumato.models import Model
 from sfumato.release.manifest_format_1 import from_format_1
 from sfumato.serialization import check_types
 from sfumato.tables import content_digest
+from sfumato.tables.content_digest import BLAKE3
 from sfumato.tables.database import is_database, read_manifest
 from sfumato.tables.filesystem import is_file, is_folder, join, open_file
 from sfumato.tables.lake import committed_note, is_lake
@@ -39,8 +41,8 @@ METADATA = b"sfumato"
 FOLDER = "_sfumato.manifest.json"
 """The name of the manifest of a copy that is a folder of files."""
 
-FORMAT = 2
-"""The format that is written; format 1, of version 0.1, is still read."""
+FORMAT = 3
+"""The format that is written; format 1, of version 0.1, and format 2, whose digests are of SHA-256, are still read."""
 
 _OF_VAULTS = ("recipient", "version", "since", "signer", "signature")
 """Left out where they are empty: a signature stays valid when a later format has more such fields."""
@@ -159,7 +161,7 @@ class Manifest:
         try:
             data = json.loads(text)
             written = data.pop("sfumato")
-            if written not in (1, FORMAT):
+            if written not in (1, 2, FORMAT):
                 raise ManifestError(
                     f"this version reads manifests up to format {FORMAT}, got {written}; upgrade sfumato"
                 )
@@ -174,6 +176,7 @@ class Manifest:
                 object.__setattr__(read, "earlier", original)
             check_types(read)
             read.signed_content()  # it must be valid Unicode
+            content_digest.algorithm_of(read.digest)
             shown = {name for model in read.models for name in model.columns}
             if {name for name, _ in read.columns} - shown or not read._types():
                 raise ValueError("columns or types do not fit")
@@ -202,9 +205,9 @@ class Manifest:
         """Names the path that a model's columns lie on: copies of equal identity are points of one path."""
         return models.path_identity(self.scheme, self.key, model, self.fidelity)
 
-    def filled(self, rows: int, digests: list[bytes]) -> Manifest:
+    def filled(self, rows: int, digests: list[bytes], algorithm: str = BLAKE3) -> Manifest:
         """This manifest, for a copy that has now been made."""
-        return dataclasses.replace(self, rows=rows, digest=content_digest.of_batches(digests))
+        return dataclasses.replace(self, rows=rows, digest=content_digest.of_batches(digests, algorithm))
 
     def source(self, copy: Any) -> Source:
         """The copy, a table or a file, with the types it was released with."""
@@ -216,31 +219,37 @@ class Manifest:
     def verify(self, copy: Any, engine: Engine | None = None) -> None:
         """Refuse a copy that is not the one this manifest was made for; one in many files is read by an engine."""
         source = self.source(copy)
-        rows, digests = digested_parts(source.parts, engine) if source.parts else digested(source)
-        if rows != self.rows or content_digest.of_batches(digests) != self.digest:
+        algorithm = content_digest.algorithm_of(self.digest)
+        if source.parts:
+            rows, digests = digested_parts(source.parts, engine, algorithm)
+        else:
+            rows, digests = digested(source, algorithm=algorithm)
+        if rows != self.rows or content_digest.of_batches(digests, algorithm) != self.digest:
+            shown = content_digest.as_bytes(self.digest).hex()[:12]
             raise ManifestError(
-                f"the copy must be as it was released, {self.rows:,} rows with digest {self.digest[:12]}…, and it has "
+                f"the copy must be as it was released, {self.rows:,} rows with digest {shown}…, and it has "
                 "been changed; ask for it again"
             )
 
 
-def digested_parts(parts: tuple[Part, ...], engine: Engine | None) -> tuple[int, list[bytes]]:
+def digested_parts(parts: tuple[Part, ...], engine: Engine | None, algorithm: str = BLAKE3) -> tuple[int, list[bytes]]:
     """The number of rows of a copy in many files, and the digest of each."""
-    found = list((engine or Local()).map(_digested_part, parts))
+    found = list((engine or Local()).map(partial(_digested_part, algorithm), parts))
     return sum(rows for rows, _ in found), [one for _, one in found]
 
 
-def _digested_part(part: Part) -> tuple[int, bytes]:
-    rows, digests = digested(Source.of(part), [name for name in part.schema.names if name not in dict(part.fixed)])
-    return rows, bytes.fromhex(content_digest.of_batches(digests))
+def _digested_part(algorithm: str, part: Part) -> tuple[int, bytes]:
+    names = [name for name in part.schema.names if name not in dict(part.fixed)]
+    rows, digests = digested(Source.of(part), names, algorithm)
+    return rows, content_digest.as_bytes(content_digest.of_batches(digests, algorithm))
 
 
-def digested(source: Source, columns: list[str] | None = None) -> tuple[int, list[bytes]]:
+def digested(source: Source, columns: list[str] | None = None, algorithm: str = BLAKE3) -> tuple[int, list[bytes]]:
     """The number of rows of a table, and the digest of each of its batches."""
     rows, digests = 0, []
     for batch in source.batches(columns):
         rows += batch.num_rows
-        digests.append(content_digest.of_batch(batch))
+        digests.append(content_digest.of_batch(batch, algorithm))
     return rows, digests
 
 

@@ -25,6 +25,7 @@ from sfumato.release.gate import Clearance, DatasetSecret, Request, clear
 from sfumato.release.layout import SOFTWARE, TableLayout
 from sfumato.release.manifest import FOLDER, Manifest
 from sfumato.release.partition_checks import check_partition_ids, partition_sampler
+from sfumato.tables import content_digest
 from sfumato.tables.atomic import atomic_upload, read_text, remove, upload_text
 from sfumato.tables.filesystem import is_file, is_folder, is_remote, join, list_files
 from sfumato.tables.partitioned import Part
@@ -198,7 +199,7 @@ def _finish(draft: Manifest, target: str, receipts: Iterable[Receipt]) -> Manife
     """Remove files that only an earlier copy had, and the receipts; the manifest comes last."""
     done = sorted(receipts, key=lambda receipt: receipt.name)
     names = {receipt.name for receipt in done}
-    manifest = draft.filled(sum(r.rows for r in done), [bytes.fromhex(r.digest) for r in done])
+    manifest = draft.filled(sum(r.rows for r in done), [content_digest.as_bytes(r.digest) for r in done])
     stale = [file.uri for file in list_files(target) if file.name not in names]
     remove([uri for uri in stale if f"/{_RECEIPTS}/" not in uri])
     upload_text(join(target, FOLDER), manifest.dumps() + "\n")

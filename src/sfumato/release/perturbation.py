@@ -21,6 +21,7 @@ from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.pseudonyms import pseudonyms
 from sfumato.tables import content_digest, row_order
+from sfumato.tables.content_digest import BLAKE3
 from sfumato.tables.record_ids import hashed, record_ids
 from sfumato.tables.row_order import BY_OWNER, KEEP, shuffled
 from sfumato.tables.source import Source, rebatched
@@ -88,21 +89,26 @@ def _unperturbed(
 
 
 def perturb_table(
-    layout: TableLayout, source: Source, levels: Sequence[Level], key: Key, threads: int | None
+    layout: TableLayout,
+    source: Source,
+    levels: Sequence[Level],
+    key: Key,
+    threads: int | None,
+    algorithm: str = BLAKE3,
 ) -> Iterator[list[DigestedBatch]]:
     """The copies of each batch of a table at some levels, in order, each with its digest."""
 
     def perturb(item: NumberedBatch) -> list[DigestedBatch]:
-        return [(copy, content_digest.of_batch(copy)) for copy in perturb_rows(layout, *item, levels, key)]
+        return [(copy, content_digest.of_batch(copy, algorithm)) for copy in perturb_rows(layout, *item, levels, key)]
 
     if layout.shuffles:
-        yield from _shuffled_copies(layout, source, levels, key, threads)
+        yield from _shuffled_copies(layout, source, levels, key, threads, algorithm)
     else:
         yield from Local(threads).map(perturb, numbered_rows(layout, source))
 
 
 def _shuffled_copies(
-    layout: TableLayout, source: Source, levels: Sequence[Level], key: Key, threads: int | None
+    layout: TableLayout, source: Source, levels: Sequence[Level], key: Key, threads: int | None, algorithm: str
 ) -> Iterator[list[DigestedBatch]]:
     """The same in the secret order of rows; the copies of all levels are shuffled side by side."""
     schema = layout.schema(source.schema)
@@ -115,7 +121,7 @@ def _shuffled_copies(
     for batch in rebatched(shuffled(Local(threads).map(perturb, numbered_rows(layout, source)), wide)):
         parts = [batch.columns[i * len(schema) : (i + 1) * len(schema)] for i in range(len(levels))]
         copies = [pa.RecordBatch.from_arrays(part, schema=schema) for part in parts]
-        yield [(copy, content_digest.of_batch(copy)) for copy in copies]
+        yield [(copy, content_digest.of_batch(copy, algorithm)) for copy in copies]
 
 
 def sort_keys(layout: TableLayout, rows: Words, batch: pa.RecordBatch, key: Key) -> Words:

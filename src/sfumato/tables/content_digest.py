@@ -1,22 +1,27 @@
 """Content digests: a hash of a copy's values that does not depend on file format, batches or widths of types.
 
-SHA-256 over the digests of the batches of `tables.readers.BATCH` rows, each over the columns' names, kinds, nulls and
-values. Batches are hashed where they are made, in parallel.
+A hash over the digests of the batches of `tables.readers.BATCH` rows, each over the columns' names, kinds, nulls and
+values. Batches are hashed where they are made, in parallel. The hash is BLAKE3, which a digest names; one without a
+name is of SHA-256, as copies had until version 0.3.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
+BLAKE3, SHA256 = "blake3", "sha256"
+"""The hashes, by their names."""
 
-def of_batch(batch: pa.RecordBatch) -> bytes:
+
+def of_batch(batch: pa.RecordBatch, algorithm: str = BLAKE3) -> bytes:
     """The digest of one batch."""
-    digest = hashlib.sha256()
+    digest = _hash(algorithm)
     for field, array in zip(batch.schema, batch.columns, strict=True):
         plain = _widest(array.dictionary_decode() if types.is_dictionary(array.type) else array)
         digest.update(f"{field.name}\0{_kind(plain.type)}\0{len(plain)}\0{plain.null_count}\0".encode())
@@ -25,12 +30,36 @@ def of_batch(batch: pa.RecordBatch) -> bytes:
             plain = plain.drop_null()
         for part in _bytes(plain):
             digest.update(part)
-    return digest.digest()
+    found: bytes = digest.digest()
+    return found
 
 
-def of_batches(digests: Iterable[bytes]) -> str:
+def of_batches(digests: Iterable[bytes], algorithm: str = BLAKE3) -> str:
     """The digest of a copy, from the digests of its batches."""
-    return hashlib.sha256(b"".join(digests)).hexdigest()
+    found = _hash(algorithm)
+    found.update(b"".join(digests))
+    return found.hexdigest() if algorithm == SHA256 else f"{algorithm}:{found.hexdigest()}"
+
+
+def algorithm_of(digest: str) -> str:
+    """The hash that a digest is of; `ValueError` if this version does not know it."""
+    name, colon, _ = digest.rpartition(":")
+    if colon and name != BLAKE3:
+        raise ValueError(f"the digest of a copy must be of {BLAKE3} or {SHA256}, got {name!r}")
+    return name if colon else SHA256
+
+
+def as_bytes(digest: str) -> bytes:
+    """The bytes of a digest, without the name of its hash."""
+    return bytes.fromhex(digest.rpartition(":")[2])
+
+
+def _hash(algorithm: str) -> Any:
+    if algorithm == SHA256:
+        return hashlib.sha256()
+    from blake3 import blake3  # noqa: PLC0415 - most commands make and read no copy
+
+    return blake3()
 
 
 def _widest(array: pa.Array) -> pa.Array:

@@ -13,6 +13,7 @@ from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.reader import LedgerReader
 from sfumato.release.policy import Policy
 from sfumato.tables import content_digest
+from sfumato.tables.content_digest import SHA256
 from sfumato.tables.source import Source
 from sfumato.vault.appending import appended_version
 from sfumato.vault.datasets import APPENDED, TABLE, Dataset, first_version, next_version
@@ -118,8 +119,9 @@ def append(
         before = require(reading, "dataset", dataset)
     now = Dataset.of(before, store.pinned())
     more = now.later_source(table)
-    batches = [(batch.num_rows, content_digest.of_batch(batch)) for batch in more.batches(now.schema.names)]
-    digest, rows = content_digest.of_batches(one for _, one in batches), sum(count for count, _ in batches)
+    batches = [(batch.num_rows, content_digest.of_batch(batch, SHA256)) for batch in more.batches(now.schema.names)]
+    digest = content_digest.of_batches((one for _, one in batches), SHA256)
+    rows = sum(count for count, _ in batches)
     if before.body.get(APPENDED) == digest or not rows:
         return before
     body = appended_version(now, more, rows, progress)

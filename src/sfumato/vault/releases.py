@@ -22,6 +22,7 @@ from sfumato.release.gate import Clearance, Issuer, accepted_risks
 from sfumato.release.manifest import Manifest
 from sfumato.release.outputs import check_output, write_copy
 from sfumato.release.scheme import TableScheme
+from sfumato.tables.content_digest import BLAKE3, algorithm_of
 from sfumato.tables.source import Source
 from sfumato.vault.approvals import require_approval
 from sfumato.vault.datasets import APPENDED, Dataset, residual_error, variance_ratio
@@ -170,6 +171,11 @@ class VaultIssuer(Issuer):
             signer=public_key(request.key),
         )
 
+    def digest_algorithm(self) -> str:
+        with self._ledger.reading(self._request.keys) as reading:
+            recorded = [entry.body["digest"] for entry in self._request.recorded(reading)]
+        return next((algorithm_of(digest) for digest in recorded if digest), BLAKE3)
+
     def finish(self, manifest: Manifest) -> Manifest:
         self.record("released", manifest.rows, manifest.digest)
         return signed(manifest, self._request.key)
@@ -251,6 +257,9 @@ class RepeatIssuer(VaultIssuer):
     @property
     def was_released(self) -> bool:
         return True
+
+    def digest_algorithm(self) -> str:
+        return algorithm_of(self._digest)
 
     def record(self, action: str, rows: int, digest: str = "") -> None:
         """Look at the ledger's head, and further only if it has changed."""

@@ -16,6 +16,7 @@ import pyarrow as pa
 from sfumato.errors import SourceError, VaultError
 from sfumato.ledger.reader import Query
 from sfumato.tables import content_digest
+from sfumato.tables.content_digest import SHA256
 from sfumato.tables.source import Source
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Windows:
         """
         number += self._offset
         rows = self._sorted(table)
-        digest = content_digest.of_batches(content_digest.of_batch(one) for one in rows.combine_chunks().to_batches())
+        batches = rows.combine_chunks().to_batches()
+        digest = content_digest.of_batches((content_digest.of_batch(one, SHA256) for one in batches), SHA256)
         if self._is_processed(number, digest):
             return
         if rows.num_rows:

@@ -1,0 +1,88 @@
+"""Random replacement in one compiled loop, from values to copies: addresses, blocks of AES-256 and events.
+
+It is what `kernels.replacement` does array by array, to the last bit. The few cells that need more than that, a draw
+that is rejected or an unlikely number of events, are listed and left to it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from sfumato.kernels import Floats, Mask, Rows, Words
+from sfumato.kernels.aes import SCHEDULE, SIDE_BY_SIDE, encrypt
+from sfumato.kernels.replacement import LOW, TO_UNIT
+
+_BLOCK_ROWS = 1024
+"""Rows per loop."""
+
+
+@njit(nogil=True)
+def _apply(  # pragma: no cover - compiled
+    bits: Words, floor: float, size: int, reached: Floats, values: Rows, goes_on: Mask, rejected: Mask
+) -> None:
+    """Apply the two events of a block to each cell; without branches, which no processor could foresee."""
+    wide = np.uint64(size)
+    threshold = (np.uint64(1 << 32) - wide) % wide
+    for i in range(values.shape[0]):
+        word, other = bits[2 * i], bits[2 * i + 1]
+        first = reached[i] * ((np.float64(np.int64(word >> np.uint64(32))) + 0.5) * TO_UNIT)
+        second = first * ((np.float64(np.int64(other >> np.uint64(32))) + 0.5) * TO_UNIT)
+        product, later = (word & LOW) * wide, (other & LOW) * wide
+        is_replaced, again = first >= floor, second >= floor
+        value = np.int64(product >> np.uint64(32)) if is_replaced else values[i]
+        values[i] = np.int64(later >> np.uint64(32)) if again else value
+        last = later if again else product
+        rejected[i] = (last & LOW) < threshold if is_replaced else rejected[i]
+        reached[i] = second
+        goes_on[i] = again
+
+
+@njit(cache=True, nogil=True)
+def replace_all(  # pragma: no cover - compiled
+    values: Rows, words: Words, rows: Words, floor: float, size: int, lanes: Words, out: Rows, careful: Rows
+) -> int:
+    """Fill `out` with the perturbed values; list the cells that need more in `careful`, and return their number.
+
+    Args:
+        values: indices into a domain of `size` values.
+        words: what they are addressed by.
+        rows: the record ids.
+        floor: the retention.
+        size: of the domain.
+        lanes: the expanded keys of blocks of events.
+        out: the perturbed values.
+        careful: has room for all cells.
+
+    """
+    blocks, left_over = lanes.shape[0] // SCHEDULE, 0
+    room = _BLOCK_ROWS + SIDE_BY_SIDE
+    cells, bits = np.empty(2 * room, np.uint64), np.empty(2 * room, np.uint64)
+    index, reached, value = np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64)
+    goes_on, rejected, late = np.empty(room, np.bool_), np.empty(room, np.bool_), np.empty(room, np.bool_)
+    for start in range(0, values.shape[0], _BLOCK_ROWS):
+        size_here = min(_BLOCK_ROWS, values.shape[0] - start)
+        for i in range(size_here):
+            cells[2 * i], cells[2 * i + 1] = rows[start + i], words[start + i]
+            index[i], reached[i], value[i], rejected[i] = i, 1.0, values[start + i], False
+        active = size_here
+        for block in range(blocks):
+            encrypt(lanes, block, cells, active, bits)
+            _apply(bits, floor, size, reached[:active], value[:active], goes_on, rejected)
+            still = 0
+            for i in range(active):
+                at = index[i]
+                out[start + at] = value[i]
+                late[at] = rejected[i]
+                cells[2 * still], cells[2 * still + 1] = cells[2 * i], cells[2 * i + 1]
+                index[still], reached[still], value[still], rejected[still] = at, reached[i], value[i], rejected[i]
+                still += goes_on[i]
+            active = still
+            if active == 0:
+                break
+        for i in range(active):
+            late[index[i]] = True
+        for i in range(size_here):
+            careful[left_over] = start + i
+            left_over += late[i]
+    return left_over

@@ -1,0 +1,51 @@
+"""When compiled code is used, and the expanded keys that it needs.
+
+Compiled loops and arrays give the same bytes. Compiled ones are several times as fast, and cost a fraction of a second
+to load, or some seconds to compile where that was never done; so they are for large tables, and for every table once
+they are there.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import lru_cache
+
+import numpy as np
+
+from sfumato.kernels import Words
+from sfumato.keys.key import Key
+from sfumato.keys.stream import lane_key
+
+Labels = tuple[str, ...]
+"""What the key of a stream of random bits is derived by."""
+
+_WORTH_LOADING = 1 << 20
+"""The cells that a process perturbs array by array before it loads compiled code."""
+
+_perturbed = 0
+
+
+def is_worth_it(cells: int, module: str) -> bool:
+    """Whether so many cells are perturbed by the compiled code of a module in `kernels`."""
+    global _perturbed  # noqa: PLW0603 - what a process has done so far; the results do not depend on it
+    if f"sfumato.kernels.{module}" not in sys.modules:
+        _perturbed += cells
+        if _perturbed < _WORTH_LOADING:
+            return False
+    from sfumato.kernels.aes import is_available  # noqa: PLC0415 - numba takes a third of a second to import
+
+    return is_available()
+
+
+@lru_cache(maxsize=64)
+def expanded(secret: Key, streams: tuple[Labels, ...], lanes: tuple[str, ...]) -> Words:
+    """The expanded keys of some lanes of some streams, one after the other."""
+    from sfumato.kernels.aes import SCHEDULE, expand  # noqa: PLC0415
+
+    keys = [lane_key(secret.derive(*labels) if labels else secret, lane) for labels in streams for lane in lanes]
+    out = np.empty((len(keys), SCHEDULE), np.uint64)
+    for key, schedule in zip(keys, out, strict=True):
+        expand(np.frombuffer(key.expose(), np.uint32), schedule)
+    flat: Words = out.reshape(-1)
+    flat.flags.writeable = False
+    return flat
