@@ -45,6 +45,19 @@ def _fill(  # pragma: no cover - compiled
 
 
 @njit(nogil=True)
+def _listed(late: Mask, rows: int, pending: Rows) -> int:  # pragma: no cover - compiled
+    """List the late rows and return their number; most groups of eight have none."""
+    groups, count = late.view(np.uint64), np.uint64(0)
+    for group in range(np.uint64((rows + 7) // 8)):
+        if groups[group] != 0:
+            first = group * np.uint64(8)
+            for row in range(first, min(first + np.uint64(8), np.uint64(rows))):
+                pending[count] = row
+                count += np.uint64(late[row])
+    return np.int64(count)
+
+
+@njit(nogil=True)
 def _settle(draws: Words, bits: Words, rows: Rows, deviation: float, out: Floats) -> int:  # pragma: no cover - compiled
     """Accept or reject each late draw with fresh bits; move those still late to the front; return their count."""
     still = 0
@@ -76,8 +89,24 @@ def _settle(draws: Words, bits: Words, rows: Rows, deviation: float, out: Floats
 
 
 @njit(nogil=True)
+def scratch(lanes: int) -> Any:  # pragma: no cover - compiled
+    """Arrays for `walk` to work in: to allocate them takes as long as to draw some numbers."""
+    room = 2 * (BLOCK_ROWS + SIDE_BY_SIDE)
+    bits, blocks = np.empty((lanes, room), np.uint64), np.empty(room, np.uint64)
+    late, pending = np.zeros(BLOCK_ROWS, np.bool_), np.empty(BLOCK_ROWS + 1, np.int64)
+    return bits, late, pending, np.empty(BLOCK_ROWS, np.uint64), blocks
+
+
+@njit(nogil=True)
 def walk(  # pragma: no cover - compiled
-    nodes: Rows, weights: Floats, stream: int, lanes: Words, late_lanes: Words, addresses: Words, path: Floats
+    nodes: Rows,
+    weights: Floats,
+    stream: int,
+    lanes: Words,
+    late_lanes: Words,
+    addresses: Words,
+    arrays: Any,
+    path: Floats,
 ) -> None:
     """The path of one stream at all nodes, for at most `BLOCK_ROWS` rows.
 
@@ -89,30 +118,26 @@ def walk(  # pragma: no cover - compiled
         lanes: the expanded keys of all lanes of all streams.
         late_lanes: the expanded keys of all nodes of all streams, for draws that need more bits.
         addresses: of the rows, with room for a multiple of `SIDE_BY_SIDE`.
+        arrays: from `scratch`.
         path: filled, `(node, row)`; its last line is 0.
 
     """
     node_count, rows = nodes.shape[0], path.shape[1]
-    lane_count = nodes[:, 0].max() + 1
-    room = 2 * (rows + SIDE_BY_SIDE)
-    bits = np.empty((lane_count, room), np.uint64)
-    late = np.empty(rows, np.bool_)
-    pending, draws = np.empty(rows, np.int64), np.empty(rows, np.uint64)
-    blocks = np.empty(room, np.uint64)
+    bits, late, pending, draws, blocks = arrays
+    lane_count = bits.shape[0]
     for lane in range(lane_count):
         encrypt(lanes, stream * lane_count + lane, addresses, rows, bits[lane])
     for i in range(node_count):
-        lane, word = nodes[i, 0], nodes[i, 1]
+        block, word = bits[nodes[i, 0]], nodes[i, 1]
         left, right = path[nodes[i, 2]], path[nodes[i, 3]]
         weight, deviation = weights[i, 0], weights[i, 1]
-        _fill(bits[lane], word, left, right, weight, deviation, path[i], late)
-        count = 0
-        for row in range(rows):
-            if late[row]:
-                path[i, row] = (1.0 - weight) * left[row] + weight * right[row]
-                pending[count], draws[count] = row, _draw(bits[lane, 2 * row], bits[lane, 2 * row + 1], word)
-                blocks[2 * count], blocks[2 * count + 1] = addresses[2 * row], addresses[2 * row + 1]
-                count += 1
+        _fill(block, word, left, right, weight, deviation, path[i], late)
+        count = _listed(late, rows, pending)
+        for k in range(count):
+            row = pending[k]
+            path[i, row] = (1.0 - weight) * left[row] + weight * right[row]
+            draws[k] = _draw(block[2 * row], block[2 * row + 1], word)
+            blocks[2 * k], blocks[2 * k + 1] = addresses[2 * row], addresses[2 * row + 1]
         while count > 0:
             encrypt(late_lanes, stream * node_count + i, blocks, count, blocks)
             count = _settle(draws, blocks, pending[:count], deviation, path[i])
@@ -125,11 +150,12 @@ def walk_rows(  # pragma: no cover - compiled
     """Fill `out`, `(target, stream, row)`, with the path of each stream at the target nodes, for any number of rows."""
     total = out.shape[2]
     state = np.empty(2 * (BLOCK_ROWS + SIDE_BY_SIDE), np.uint64)
+    arrays = scratch(nodes[:, 0].max() + 1)
     for start in range(0, total, BLOCK_ROWS):
         size = min(BLOCK_ROWS, total - start)
         state[: 2 * size] = addresses[2 * start : 2 * (start + size)]
         path = np.zeros((nodes.shape[0] + 1, size))
         for stream in range(out.shape[1]):
-            walk(nodes, weights, stream, lanes, late_lanes, state, path)
+            walk(nodes, weights, stream, lanes, late_lanes, state, arrays, path)
             for target in range(targets.shape[0]):
                 out[target, stream, start : start + size] = path[targets[target]]

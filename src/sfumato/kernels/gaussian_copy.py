@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 from sfumato.kernels import NULL, Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SIDE_BY_SIDE, encrypt
-from sfumato.kernels.brownian_path import BLOCK_ROWS, walk
+from sfumato.kernels.brownian_path import BLOCK_ROWS, scratch, walk
 from sfumato.kernels.lattice import LARGEST
 
 
@@ -49,31 +49,29 @@ def _to_lattice(  # pragma: no cover - compiled
 
 
 @njit(nogil=True)
-def _add_noise(factor: Floats, path: Floats, lattice: Floats, steps: Floats, out: Floats) -> None:  # pragma: no cover
-    """`kernels.lattice.add_noise`, four terms at a time."""
-    rows = path.shape[1]
-    noise = np.empty(rows)
-    for j in range(factor.shape[0]):
-        last = factor.shape[1]
-        while last > 0 and factor[j, last - 1] == 0.0:
-            last -= 1
-        noise[:] = 0.0
-        k = 0
-        while k + 4 <= last:
-            a, b, c, d = factor[j, k], factor[j, k + 1], factor[j, k + 2], factor[j, k + 3]
-            for row in range(rows):
-                part = noise[row] + a * path[k, row]
-                part = part + b * path[k + 1, row]
-                part = part + c * path[k + 2, row]
-                noise[row] = part + d * path[k + 3, row]
-            k += 4
-        while k < last:
-            a = factor[j, k]
-            for row in range(rows):
-                noise[row] += a * path[k, row]
-            k += 1
+def _add_noise(  # pragma: no cover - compiled
+    weights: Floats, path: Floats, lattice: Floats, step: float, noise: Floats, out: Floats
+) -> None:
+    """`kernels.lattice.add_noise` for one column, four terms at a time."""
+    rows, last, k = out.shape[0], weights.shape[0], 0
+    while last > 0 and weights[last - 1] == 0.0:
+        last -= 1
+    noise[:rows] = 0.0
+    while k + 4 <= last:
+        a, b, c, d = weights[k], weights[k + 1], weights[k + 2], weights[k + 3]
         for row in range(rows):
-            out[j, row] = (lattice[j, row] + np.rint(noise[row])) * steps[j]
+            part = noise[row] + a * path[k, row]
+            part = part + b * path[k + 1, row]
+            part = part + c * path[k + 2, row]
+            noise[row] = part + d * path[k + 3, row]
+        k += 4
+    while k < last:
+        a = weights[k]
+        for row in range(rows):
+            noise[row] += a * path[k, row]
+        k += 1
+    for row in range(rows):
+        out[row] = (lattice[row] + np.rint(noise[row])) * step
 
 
 @njit(nogil=True)
@@ -121,7 +119,8 @@ def gaussian_copies(  # pragma: no cover - compiled
     extra, width = more.shape[0], columns + more.shape[0]
     room = BLOCK_ROWS + SIDE_BY_SIDE
     invalid = np.zeros(columns, np.int64)
-    none = np.empty(0, np.bool_)
+    none, arrays = np.empty(0, np.bool_), scratch(nodes[:, 0].max() + 1)
+    noise = np.empty(BLOCK_ROWS)
     state, addresses = np.empty(2 * room, np.uint64), np.empty(2 * room, np.uint64)
     for start in range(0, total, BLOCK_ROWS):
         size = min(BLOCK_ROWS, total - start)
@@ -143,12 +142,14 @@ def gaussian_copies(  # pragma: no cover - compiled
         paths = np.empty((targets.shape[0], streams.shape[0], size))
         for stream in range(streams.shape[0]):
             if streams[stream] < 0:
-                walk(nodes, weights, stream, lanes, late_lanes, state, path)
+                walk(nodes, weights, stream, lanes, late_lanes, state, arrays, path)
             else:
                 addresses[: 2 * size] = given[streams[stream], 2 * start : 2 * (start + size)]
-                walk(nodes, weights, stream, lanes, late_lanes, addresses, path)
+                walk(nodes, weights, stream, lanes, late_lanes, addresses, arrays, path)
             for level in range(targets.shape[0]):
                 paths[level, stream] = path[targets[level]]
         for level in range(targets.shape[0]):
-            _add_noise(factor, paths[level], lattice, steps, out[level, :, start : start + size])
+            for j in range(columns):
+                copy = out[level, j, start : start + size]
+                _add_noise(factor[j], paths[level], lattice[j], steps[j], noise, copy)
     return invalid

@@ -38,6 +38,16 @@ def _apply(  # pragma: no cover - compiled
         goes_on[i] = again
 
 
+@njit(nogil=True)
+def _listed(which: Mask, count: int, out: Rows) -> int:  # pragma: no cover - compiled
+    """List the indices of what is marked, and return their number; without branches."""
+    found = np.uint64(0)
+    for i in range(count):
+        out[found] = i
+        found += np.uint64(which[i])
+    return np.int64(found)
+
+
 @njit(cache=True, nogil=True)
 def replace_all(  # pragma: no cover - compiled
     values: Rows, words: Words, rows: Words, floor: float, size: int, lanes: Words, out: Rows, careful: Rows
@@ -58,30 +68,38 @@ def replace_all(  # pragma: no cover - compiled
     blocks, left_over = lanes.shape[0] // SCHEDULE, 0
     room = _BLOCK_ROWS + SIDE_BY_SIDE
     cells, bits = np.empty(2 * room, np.uint64), np.empty(2 * room, np.uint64)
-    index, reached, value = np.empty(room, np.int64), np.empty(room), np.empty(room, np.int64)
+    index, keep = np.empty(room, np.int64), np.empty(room, np.int64)
+    reached, value = np.empty(room), np.empty(room, np.int64)
     goes_on, rejected, late = np.empty(room, np.bool_), np.empty(room, np.bool_), np.empty(room, np.bool_)
     for start in range(0, values.shape[0], _BLOCK_ROWS):
         size_here = min(_BLOCK_ROWS, values.shape[0] - start)
+        copy = out[start : start + size_here]
+        copy[:] = values[start : start + size_here]
         for i in range(size_here):
             cells[2 * i], cells[2 * i + 1] = rows[start + i], words[start + i]
-            index[i], reached[i], value[i], rejected[i] = i, 1.0, values[start + i], False
-        active = size_here
-        for block in range(blocks):
-            encrypt(lanes, block, cells, active, bits)
-            _apply(bits, floor, size, reached[:active], value[:active], goes_on, rejected)
-            still = 0
-            for i in range(active):
-                at = index[i]
-                out[start + at] = value[i]
-                late[at] = rejected[i]
-                cells[2 * still], cells[2 * still + 1] = cells[2 * i], cells[2 * i + 1]
-                index[still], reached[still], value[still], rejected[still] = at, reached[i], value[i], rejected[i]
-                still += goes_on[i]
-            active = still
+        reached[:size_here], late[:size_here] = 1.0, False
+        encrypt(lanes, 0, cells, size_here, bits)
+        _apply(bits, floor, size, reached[:size_here], copy, goes_on, late)
+        active = _listed(goes_on, size_here, keep)
+        for k in range(active):
+            i = keep[k]
+            index[k], value[k], rejected[k] = i, copy[i], late[i]
+        for block in range(1, blocks):
             if active == 0:
                 break
-        for i in range(active):
-            late[index[i]] = True
+            for k in range(active):  # the cells that go on, moved to the front
+                i = keep[k]
+                cells[2 * k], cells[2 * k + 1], reached[k] = cells[2 * i], cells[2 * i + 1], reached[i]
+            encrypt(lanes, block, cells, active, bits)
+            _apply(bits, floor, size, reached[:active], value[:active], goes_on, rejected)
+            for k in range(active):
+                copy[index[k]], late[index[k]] = value[k], rejected[k]
+            active = _listed(goes_on, active, keep)
+            for k in range(active):
+                i = keep[k]
+                index[k], value[k], rejected[k] = index[i], value[i], rejected[i]
+        for k in range(active):
+            late[index[k]] = True
         for i in range(size_here):
             careful[left_over] = start + i
             left_over += late[i]

@@ -32,6 +32,9 @@ _MOST_LISTED = 1 << 16
 """Domains with more values are not listed for the perturbation of single records."""
 
 
+_NO_NULLS: npt.NDArray[np.bool_] = np.empty(0, np.bool_)
+
+
 class UniformScheme(Scheme):
     """`Y` is `X` with probability `p`, else uniform over the product of the domains."""
 
@@ -111,11 +114,12 @@ class UniformScheme(Scheme):
         return 1.0
 
     def _codes(self, batch: pa.RecordBatch) -> tuple[list[CategoryCodes], list[npt.NDArray[np.bool_]]]:
-        """The index of each cell in its domain, and which cells are null."""
+        """The index of each cell in its domain, and which cells are null: an empty array where none is."""
         codes = [
             domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
         ]
-        return codes, [part < 0 for part in codes]
+        null = [part < 0 for part in codes]
+        return codes, [missing if missing.any() else _NO_NULLS for missing in null]
 
     def _retention(self, level: Level) -> float:
         """`p = f^scale`: a scale multiplies the axis `-ln p`."""
@@ -150,8 +154,9 @@ class UniformScheme(Scheme):
     def _words(self, total: CategoryCodes, null: list[npt.NDArray[np.bool_]]) -> Words:
         """What cells are addressed by, besides their records."""
         words = total.view(np.uint64)
-        absent = np.logical_and.reduce(null)
-        return words if self._perturbs_null or not absent.any() else np.where(absent, NULL, words)
+        if self._perturbs_null or not all(missing.size for missing in null):
+            return words
+        return np.where(np.logical_and.reduce(null), NULL, words)
 
     def _join(self, codes: list[CategoryCodes], null: list[npt.NDArray[np.bool_]], sizes: list[int]) -> CategoryCodes:
         """One number over the product of the domains.
@@ -160,7 +165,7 @@ class UniformScheme(Scheme):
         """
         total: CategoryCodes | None = None
         for part, missing, count in zip(codes, null, sizes, strict=True):
-            code = np.where(missing, count - 1 if self._perturbs_null else 0, part) if missing.any() else part
+            code = np.where(missing, count - 1 if self._perturbs_null else 0, part) if missing.size else part
             total = code if total is None else total * count + code
         if total is None:
             raise TypeError("a replacement has at least one column")
