@@ -13,7 +13,7 @@ from click.testing import CliRunner
 import sfumato as sf
 from sfumato.attacks import ATTACKS, score
 from sfumato.audit.audit import audit
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.cli import main
 from sfumato.errors import PolicyError, SourceError
 from sfumato.kernels import Floats

@@ -9,7 +9,7 @@ import pytest
 import sfumato as sf
 from sfumato.audit.audit import audit
 from sfumato.audit.result import Audit
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 
 ROWS = 4000
 POLICY = """

@@ -14,10 +14,10 @@ from sfumato.audit.measures.accounting import PrivacyBudget
 from sfumato.audit.measures.information_loss import Utility
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.risk_utility import RiskUtilityPoint
+from sfumato.audit.states import State
 from sfumato.audit.survival import Survival
 from sfumato.audit.verdict import (
     Finding,
-    State,
     disclosed_by_related_records,
     quasi_identifiers,
     readable,

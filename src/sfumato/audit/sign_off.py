@@ -10,7 +10,7 @@ from sfumato.audit import messages
 from sfumato.audit.messages import verdict
 from sfumato.audit.result import Audit
 from sfumato.audit.sections import MEANING, Section, all_sections, findings_section
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 from sfumato.audit.checks import Soundness
 from sfumato.audit.column_risk import RECOVERED, ColumnRisk
@@ -13,28 +12,6 @@ from sfumato.audit.measures.rare_values import RareValue
 from sfumato.audit.outliers import SinglingOutRisk
 from sfumato.audit.survival import Survival
 from sfumato.risk.thresholds import ThresholdResult
-
-
-class State(StrEnum):
-    """The three states of a verdict, the worst first."""
-
-    UNSOUND = "unsound"
-    AT_RISK = "at risk"
-    WITHIN_LIMITS = "within limits"
-
-    @property
-    def exit_code(self) -> int:
-        """What a command returns: 0 if all is well, 3 at risk, 4 if the copies are unsound; 1 and 2 are errors."""
-        return {State.WITHIN_LIMITS: 0, State.AT_RISK: 3, State.UNSOUND: 4}[self]
-
-    @property
-    def sentence(self) -> str:
-        """What the state means, as the rest of a sentence."""
-        return {
-            State.UNSOUND: "do not release these copies.",
-            State.AT_RISK: "collusion-resistant, but columns are readable or records can be singled out.",
-            State.WITHIN_LIMITS: "collusion-resistant and within your limits.",
-        }[self]
 
 
 @dataclass(frozen=True)

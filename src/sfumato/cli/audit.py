@@ -167,7 +167,7 @@ def audit(
 
     With --original, audit files instead: each COPY is a copy of that table.
     """
-    from sfumato.audit.verdict import State
+    from sfumato.audit.states import State
     from sfumato.tables.atomic import write_text
 
     _check_outputs(report, output, subjects, original, location, risk_utility=risk_utility)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-from numba import njit
 from scipy.stats import norm
 
 from sfumato.experiments import _data
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.replacement import replace
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream

@@ -165,7 +165,8 @@ def _subroutine(module: Any) -> Any:
     function.linkage = "linkonce_odr"
     function.attributes.add("noinline")
     builder = ir.IRBuilder(function.append_basic_block())
-    emit(builder, *function.args, rounds=_rounds())
+    schedule, blocks, out = function.args
+    emit(builder, schedule, blocks, out, _rounds())
     builder.ret_void()
     return function
 

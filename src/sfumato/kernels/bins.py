@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels.compiled import njit
 
 FURTHEST = 9.0
 """The end of the first and of the last interval of scores: as good as infinity."""

@@ -45,7 +45,7 @@ def _fill(  # pragma: no cover - compiled
 
 
 @njit(nogil=True)
-def _listed(late: Mask, rows: int, pending: Rows) -> int:  # pragma: no cover - compiled
+def _listed(late: Mask, rows: int, pending: Rows) -> Any:  # pragma: no cover - compiled
     """List the late rows and return their number; most groups of eight have none."""
     groups, count = late.view(np.uint64), np.uint64(0)
     for group in range(np.uint64((rows + 7) // 8)):

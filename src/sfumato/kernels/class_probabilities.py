@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.compiled import njit
 
 _FAST = {"contract", "reassoc", "nsz"}
 """Sums may be taken in any order, so that several classes are computed at once."""

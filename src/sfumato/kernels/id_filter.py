@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.kernels import Mask, Words
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.hashes import hashes
 
 Bits = npt.NDArray[np.uint8]

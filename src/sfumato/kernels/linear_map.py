@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats
+from sfumato.kernels.compiled import njit
 
 
 @njit(cache=True, nogil=True)

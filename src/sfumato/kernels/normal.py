@@ -11,9 +11,9 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats
+from sfumato.kernels.compiled import njit
 
 _LN2_HIGH, _LN2_LOW = 0.6931471803691238, 1.9082149292705877e-10
 """The logarithm of 2 in two parts, the first with trailing zeros, so that its multiples are exact."""

@@ -12,9 +12,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.covariances import nearest_covariance
 
 Singles = npt.NDArray[np.float32]

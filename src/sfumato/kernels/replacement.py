@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from sfumato.kernels import Rows, Words
+from sfumato.kernels import Mask, Rows, Words
 
 EVENTS = 2  # per block
 LOW = np.uint64(0xFFFFFFFF)
@@ -68,7 +68,7 @@ def _redraw(rows: Rows, lane: str, size: int, cells: Words, bits: Bits, out: Row
         rows, attempt = rows[is_rejected], attempt + 1
 
 
-def _drawn(bits: Words, size: int) -> tuple[Rows, Words]:
+def _drawn(bits: Words, size: int) -> tuple[Rows, Mask]:
     """Values of a domain from 32 random bits each, and which of them must be drawn again (Lemire 2019)."""
     product = bits * np.uint64(size)
     return (product >> np.uint64(32)).astype(np.int64), (product & LOW) < np.uint64(((1 << 32) - size) % size)

@@ -6,6 +6,8 @@ that is rejected or an unlikely number of events, are listed and left to it.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import njit
 
@@ -39,7 +41,7 @@ def _apply(  # pragma: no cover - compiled
 
 
 @njit(nogil=True)
-def _listed(which: Mask, count: int, out: Rows) -> int:  # pragma: no cover - compiled
+def _listed(which: Mask, count: int, out: Rows) -> Any:  # pragma: no cover - compiled
     """List the indices of what is marked, and return their number; without branches."""
     found = np.uint64(0)
     for i in range(count):

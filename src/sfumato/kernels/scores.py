@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats, Rows, Words
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.normal import truncated
 
 NARROW = 0.1

@@ -71,7 +71,7 @@ def copy_tables(clearance: Clearance[Source], *, threads: int | None = None) -> 
     """The cleared copies as tables in memory, each with its manifest; levels share their common draws."""
     clearance.require_no_issuer()
     layout, source, key = clearance.layout, clearance.table, clearance.secret()
-    batches = list(perturb_table(layout, source, clearance.levels, key, threads))
+    batches = list(perturb_table(layout, source, clearance.levels, key, threads, in_memory=True))
     copies, schema = [], layout.schema(source.schema)
     for i, level in enumerate(clearance.levels):
         copy = pa.Table.from_batches([batch[i][0] for batch in batches], schema=schema)

@@ -24,12 +24,10 @@ from sfumato.levels import Level
 from sfumato.mechanisms import Scheme
 from sfumato.models import of_type
 from sfumato.models.rotation import Rotation
-from sfumato.release.evidence import copy_evidence, original_before_map, original_records, pooled_evidence
 from sfumato.release.kept_formats import check_format
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import all_ids, numbered_rows, perturb_sample
-from sfumato.risk import breach, sample, thresholds
 from sfumato.tables.partitioned import Part
 from sfumato.tables.sampling import sampled
 from sfumato.tables.source import Source
@@ -209,6 +207,8 @@ def check_linear_maps(request: Request[T], level: Level) -> None:
     for mechanism, scheme in request.layout.fitted:
         required = mechanism.must_withstand
         if required is not None:
+            from sfumato.risk import breach, sample
+
             records, model = _records_before_map(request, scheme, level)
             breach.assess_known_record_risk(records, model, required).require_resistance(required, mechanism.role)
             sample.require_sample_resistance(records, model, mechanism.role)
@@ -216,6 +216,9 @@ def check_linear_maps(request: Request[T], level: Level) -> None:
 
 def _records_before_map(request: Request[T], scheme: Scheme, level: Level) -> tuple[Floats, Rotation]:
     """Complete records as they are before the linear map, and the model of a copy of them."""
+    from sfumato.release.evidence import original_before_map
+    from sfumato.risk import breach
+
     [model] = of_type([scheme.model(level)], Rotation)
     _, rows = request.sample(breach.ROWS)
     return original_before_map(rows, model), model
@@ -237,6 +240,9 @@ def _check_thresholds(
     targets = request.layout.policy.targets
     if not targets or not levels:
         return
+    from sfumato.release.evidence import copy_evidence, original_records, pooled_evidence
+    from sfumato.risk import thresholds
+
     whole = request.layout.with_view(EVERYTHING)
     row_numbers, rows = request.sample(thresholds.ROWS)
     if rows.num_rows:

@@ -23,7 +23,7 @@ from sfumato.release.pseudonyms import pseudonyms
 from sfumato.tables import content_digest, row_order
 from sfumato.tables.content_digest import BLAKE3
 from sfumato.tables.record_ids import hashed, record_ids
-from sfumato.tables.row_order import BY_OWNER, KEEP, shuffled
+from sfumato.tables.row_order import BY_OWNER, KEEP, shuffled, shuffled_in_memory
 from sfumato.tables.source import Source, rebatched
 
 _ROW = "sfumato.row"
@@ -95,20 +95,32 @@ def perturb_table(
     key: Key,
     threads: int | None,
     algorithm: str = BLAKE3,
+    *,
+    in_memory: bool = False,
 ) -> Iterator[list[DigestedBatch]]:
-    """The copies of each batch of a table at some levels, in order, each with its digest."""
+    """The copies of each batch of a table at some levels, in order, each with its digest.
+
+    Copies that are kept in memory are shuffled there, the others in memory that does not grow with the table.
+    """
 
     def perturb(item: NumberedBatch) -> list[DigestedBatch]:
         return [(copy, content_digest.of_batch(copy, algorithm)) for copy in perturb_rows(layout, *item, levels, key)]
 
     if layout.shuffles:
-        yield from _shuffled_copies(layout, source, levels, key, threads, algorithm)
+        yield from _shuffled_copies(layout, source, levels, key, threads, algorithm, in_memory=in_memory)
     else:
         yield from Local(threads).map(perturb, numbered_rows(layout, source))
 
 
 def _shuffled_copies(
-    layout: TableLayout, source: Source, levels: Sequence[Level], key: Key, threads: int | None, algorithm: str
+    layout: TableLayout,
+    source: Source,
+    levels: Sequence[Level],
+    key: Key,
+    threads: int | None,
+    algorithm: str,
+    *,
+    in_memory: bool,
 ) -> Iterator[list[DigestedBatch]]:
     """The same in the secret order of rows; the copies of all levels are shuffled side by side."""
     schema = layout.schema(source.schema)
@@ -118,7 +130,9 @@ def _shuffled_copies(
         columns = [column for copy in perturb_rows(layout, *item, levels, key) for column in copy.columns]
         return sort_keys(layout, *item, key), pa.RecordBatch.from_arrays(columns, schema=wide)
 
-    for batch in rebatched(shuffled(Local(threads).map(perturb, numbered_rows(layout, source)), wide)):
+    local = Local(threads)
+    keyed = local.map(perturb, numbered_rows(layout, source))
+    for batch in rebatched(shuffled_in_memory(keyed, wide, local.threads) if in_memory else shuffled(keyed, wide)):
         parts = [batch.columns[i * len(schema) : (i + 1) * len(schema)] for i in range(len(levels))]
         copies = [pa.RecordBatch.from_arrays(part, schema=schema) for part in parts]
         yield [(copy, content_digest.of_batch(copy, algorithm)) for copy in copies]

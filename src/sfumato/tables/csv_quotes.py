@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from numba import njit
 
 from sfumato.errors import SourceError
+from sfumato.kernels.compiled import njit
 
 _START, _PLAIN, _QUOTED, _CLOSED, _BAD = range(5)
 """At the start of a cell, within a plain one, within quotes, after a quote that ends them or begins a pair, refused."""

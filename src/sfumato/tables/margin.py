@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import scipy
 from pyarrow import types
-from scipy.special import ndtr
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask, Rows, bins
@@ -333,5 +333,6 @@ def _density(x: Floats) -> Floats:
 def _mass(lower: Floats, upper: Floats, narrow: Mask) -> Floats:
     """The probability of each interval; 1 for narrow ones, whose mean is their middle."""
     # in the upper tail, precision is in the mirror image
+    ndtr = scipy.special.ndtr  # loaded here, by attribute
     mass = np.where(lower > 0, ndtr(-lower) - ndtr(-upper), ndtr(upper) - ndtr(lower))
     return np.where(narrow, 1.0, np.maximum(mass, 1e-300))

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-from numba import njit
 from pyarrow import types
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Rows, Words
+from sfumato.kernels.compiled import njit
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Lane
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import chain
 
 import numpy as np
@@ -12,7 +14,7 @@ from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream
 from sfumato.tables.formats import BATCH
-from sfumato.tables.partitioner import partition, sorted_order
+from sfumato.tables.partitioner import PARTITION_BITS, partition, sorted_order
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
 from sfumato.tables.view import EVERYTHING, View
@@ -70,20 +72,41 @@ def is_arranged(table: pa.Table) -> bool:
 
 
 def shuffled(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
-    """The rows of some batches in the order of their sort keys."""
+    """The rows of some batches in the order of their sort keys, in memory that does not grow with them."""
     wide = schema.append(pa.field(_SORT_KEY, pa.uint64()))
     keyed = ((keys, batch.append_column(_SORT_KEY, pa.array(keys))) for keys, batch in batches)
     first: list[tuple[Words, pa.RecordBatch]] = []
     for pair in keyed:
         first.append(pair)
         if sum(len(batch) for _, batch in first) > BATCH:
-            for rows in partition(chain(first, keyed), wide, _sorted):
+            for rows in partition(chain(first, keyed), wide, partial(_sorted, shared_bits=PARTITION_BITS)):
                 yield from rows
             return
     yield from _sorted(pa.Table.from_batches([batch for _, batch in first], wide))
 
 
-def _sorted(table: pa.Table) -> list[pa.RecordBatch]:
-    order = sorted_order(table.column(_SORT_KEY).to_numpy())
+def shuffled_in_memory(
+    batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema, threads: int
+) -> Iterator[pa.RecordBatch]:
+    """The same for rows that are in memory anyway, column by column."""
+    pairs = list(batches)
+    if not pairs:
+        return
+    order = sorted_order(np.concatenate([keys for keys, _ in pairs]))
+    table = pa.Table.from_batches([batch for _, batch in pairs], schema)
+
+    def arrange(column: pa.ChunkedArray) -> pa.Array:
+        return pa.concat_arrays(column.chunks).take(order)
+
+    if threads == 1:
+        columns = list(map(arrange, table.columns))
+    else:
+        with ThreadPoolExecutor(threads) as pool:
+            columns = list(pool.map(arrange, table.columns))
+    yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _sorted(table: pa.Table, shared_bits: int = 0) -> list[pa.RecordBatch]:
+    order = sorted_order(table.column(_SORT_KEY).to_numpy(), shared_bits)
     rows: list[pa.RecordBatch] = table.drop_columns([_SORT_KEY]).combine_chunks().take(order).to_batches()
     return rows

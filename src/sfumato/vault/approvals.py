@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.errors import GrantError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry

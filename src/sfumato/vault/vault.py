@@ -1,11 +1,14 @@
-"""The vault: datasets with their master key, recipients, grants and ledger, and the operations on them."""
+"""The vault: datasets with their master key, recipients, grants and ledger, and the operations on them.
+
+Audits, tracing and verification are imported when they run: they take seconds to import, and most commands need none.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
@@ -17,7 +20,6 @@ from sfumato.tables.filesystem import is_remote
 from sfumato.tables.view import View
 from sfumato.vault import tokens
 from sfumato.vault.approvals import decide
-from sfumato.vault.audits import ReportedAudit, audit_dataset, holders_of
 from sfumato.vault.dataset_versions import add, append, update
 from sfumato.vault.datasets import TABLE, Dataset
 from sfumato.vault.erasure import erase_dataset, erase_recipient, erase_version
@@ -29,11 +31,13 @@ from sfumato.vault.paths import check_replaceable, default_copy_path
 from sfumato.vault.protocol import Progress, Stage
 from sfumato.vault.recipients import Recipient, register, set_state
 from sfumato.vault.releases import CopyRequest, release
-from sfumato.vault.sign_off import Pack, check_format, is_pdf, signed_pack
-from sfumato.vault.suspects import release_groups
 from sfumato.vault.tokens import Token
-from sfumato.vault.tracing import Trace, trace
-from sfumato.vault.verification import VerificationReport, verify
+
+if TYPE_CHECKING:
+    from sfumato.vault.audits import ReportedAudit
+    from sfumato.vault.sign_off import Pack
+    from sfumato.vault.tracing import Trace
+    from sfumato.vault.verification import VerificationReport
 
 
 class Vault(VaultLifecycle):
@@ -287,6 +291,9 @@ class Vault(VaultLifecycle):
             stage: called with the name of each stage.
 
         """
+        from sfumato.vault.audits import audit_dataset, holders_of
+        from sfumato.vault.sign_off import check_format, is_pdf
+
         if report is not None:
             check_format(Path(report))
         keys = self.keys()
@@ -311,6 +318,8 @@ class Vault(VaultLifecycle):
 
     def pack(self, dataset: str, audit: ReportedAudit, *, as_pdf: bool) -> Pack:
         """The signed sign-off pack of an audit of the current version, recorded in the ledger."""
+        from sfumato.vault.sign_off import signed_pack
+
         return signed_pack(
             self.ledger, self.keys(), self.dataset(dataset), audit, audit.views, self.now(), as_pdf=as_pdf
         )
@@ -321,6 +330,9 @@ class Vault(VaultLifecycle):
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:
         """The recipients whose copy a file is, or was made from; none for a file that was not made from a copy."""
+        from sfumato.vault.suspects import release_groups
+        from sfumato.vault.tracing import trace
+
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
             require(reading, "dataset", dataset)
@@ -340,6 +352,8 @@ class Vault(VaultLifecycle):
             files: verify tables and copies too, not only the ledger.
 
         """
+        from sfumato.vault.verification import verify
+
         keys = self.keys()
         return verify(
             self.ledger, self.store.files, keys, self.outbox, contains=contains, files=files, progress=progress

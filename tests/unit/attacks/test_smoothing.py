@@ -10,7 +10,7 @@ import sfumato as sf
 from sfumato.attacks import ATTACKS, AttackError, Evidence, score
 from sfumato.audit.audit import audit
 from sfumato.audit.audit_input import AuditInput
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.kernels.periods import periods
 
 ROWS = 6000

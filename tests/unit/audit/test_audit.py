@@ -20,7 +20,7 @@ from sfumato.audit.messages import headline, notes, text, verdict
 from sfumato.audit.outliers import SinglingOutRisk, singling_out_risk
 from sfumato.audit.report import page
 from sfumato.audit.result import SkippedAttack
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.errors import AttackError, GrantError, VaultError
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.policy.targets import Target

@@ -8,7 +8,7 @@ import pytest
 
 import sfumato as sf
 from sfumato.audit.audit import audit
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.errors import PolicyError, SourceError
 from sfumato.mining import Frequencies
 from sfumato.tables.domain import Domain

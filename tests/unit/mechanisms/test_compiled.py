@@ -15,7 +15,7 @@ from sfumato.mechanisms import _brownian_noise, _compiled, _replacement
 
 KEY = sf.Key.from_bytes(bytes(range(32)))
 ROWS = 3000  # which is no multiple of what compiled loops work on at once
-LEVELS = ("high", "middle", "low", 0.37, 0.95, 0.03)
+LEVELS: list[float | str] = ["high", "middle", "low", 0.37, 0.95, 0.03]
 HEAD = 'dataset = "t"\n[levels]\nhigh = 0.8\nmiddle = 0.5\nlow = 0.2\n[columns]\n'
 
 needs_aes = pytest.mark.skipif(not aes.is_available(), reason="this processor has no instructions for AES")

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 import sfumato as sf
 from sfumato.audit.audit import audit
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.cli import main
 from sfumato.errors import ManifestError
 from sfumato.release.manifest import Manifest, attach

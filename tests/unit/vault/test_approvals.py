@@ -9,7 +9,7 @@ import pytest
 from tests import wards
 
 import sfumato as sf
-from sfumato.audit.verdict import State
+from sfumato.audit.states import State
 from sfumato.errors import GrantError, ManifestError, PolicyError, VaultError
 from sfumato.vault.delivery import Delivery
 from sfumato.vault.sign_off import check_report
