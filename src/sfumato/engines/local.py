@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
+from itertools import chain, islice
 
 from sfumato.engines import Engine, In, Out, Secret
 from sfumato.errors import EngineError
@@ -32,13 +33,15 @@ class Local(Engine):
         return cls(threads)
 
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
-        if self.threads == 1:
-            yield from map(function, items)
+        items = iter(items)
+        first = list(islice(items, 1 if self.threads == 1 else 2))
+        if self.threads == 1 or len(first) < 2:  # threads would cost more than they save
+            yield from map(function, chain(first, items))
             return
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[Out]] = deque()
             try:
-                for item in items:
+                for item in chain(first, items):
                     waiting.append(pool.submit(function, item))
                     if len(waiting) > 2 * self.threads:
                         yield waiting.popleft().result()

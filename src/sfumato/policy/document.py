@@ -19,6 +19,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Self
@@ -213,6 +214,10 @@ class PolicyDocument:
 
     def mechanisms(self) -> list[Mechanism]:
         """The mechanisms that perturb the columns, role by role."""
+        return list(self._mechanisms)
+
+    @cached_property
+    def _mechanisms(self) -> list[Mechanism]:
         found = [
             mechanism
             for role in self.roles()

@@ -128,6 +128,20 @@ class TableLayout:
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, with its dialect and labels and no other metadata."""
+        known, content = self._last_schema, source.serialize().to_pybytes()  # equality of schemas leaves labels out
+        found = known.get(content)
+        if found is None:
+            found = self._shown_schema(source)
+            known.clear()
+            known[content] = found
+        return found
+
+    @cached_property
+    def _last_schema(self) -> dict[bytes, pa.Schema]:
+        """The columns of a copy of a table with the schema that was looked at last."""
+        return {}
+
+    def _shown_schema(self, source: pa.Schema) -> pa.Schema:
         perturbed: dict[str, list[pa.Field]] = {}
         for mechanism, scheme in self.fitted:
             perturbed |= fields_by_source(mechanism.columns, scheme.fields(source), source)

@@ -98,7 +98,7 @@ def shuffled_in_memory(
     def arrange(column: pa.ChunkedArray) -> pa.Array:
         return pa.concat_arrays(column.chunks).take(order)
 
-    if threads == 1:
+    if threads == 1 or len(order) <= BATCH:
         columns = list(map(arrange, table.columns))
     else:
         with ThreadPoolExecutor(threads) as pool:
