@@ -14,7 +14,7 @@ import sfumato as sf
 from sfumato.tables.source import Source
 
 ROWS = 3000
-LAYOUTS = ("one", "many", "partitioned")
+LAYOUTS = ("one", "many", "partitioned", "row groups")
 LEVELS = ("high", 0.55, "low")
 
 _HEAD = 'dataset = "lake"\n[levels]\nhigh = 0.8\nlow = 0.2\n'
@@ -89,7 +89,10 @@ def table(rows: int = ROWS, seed: int = 5) -> pa.Table:
 
 
 def lay(whole: pa.Table, folder: Path, layout: str) -> Path:
-    """The table in files: one, some of uneven sizes in nested folders, or one partition a region."""
+    """The table in files: one, some of uneven sizes in nested folders, one partition a region, or no folder at all."""
+    if layout == "row groups":
+        _write(whole, folder / "table.parquet")
+        return folder / "table.parquet"
     if layout == "partitioned":
         for region in ("north", "south", "east coast"):
             rows = whole.filter(pa.compute.equal(whole["region"], region)).drop(["region"])

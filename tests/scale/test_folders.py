@@ -224,7 +224,7 @@ def test_folders_that_cannot_be(key: sf.Key, tmp_path: Path) -> None:
     with pytest.raises(ReleaseError, match=r"replaces nothing but an earlier one.*thesis\.parquet"):
         release_folder(scheme, folder, tmp_path / "other", "high", key)
     assert (tmp_path / "other" / "thesis.parquet").read_text() == "mine"
-    with pytest.raises(ReleaseError, match="made from a table in a folder"):
+    with pytest.raises(ReleaseError, match="made from a folder of files or a Parquet file"):
         release_folder(scheme, WHOLE, tmp_path / "copy", "high", key)
     perturbed = sf.Policy.loads(lakes.POLICIES["gaussian"].dumps().replace('region = "keep"', 'region = "uniform"'))
     for policy in (perturbed, sf.Policy.loads(perturbed.dumps().replace('region = "uniform"', 'region = "drop"'))):
@@ -308,7 +308,7 @@ def test_the_command_makes_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert json.loads(run("attack", "llse", "copy", "--truth", "lake", "--json").stdout)["rows"] == lakes.ROWS
     refused = run("release", "lake", "copy.parquet", *said, "--engine", "dask")
     assert refused.exit_code == 2
-    assert "releases a folder to a folder" in refused.stderr
+    assert "releases a folder, or a Parquet file, to a folder" in refused.stderr
     for words in (["--engine", "dask", "--master", "x"], ["--scheduler", "tcp://x"], ["--format", "delta"]):
         assert run("release", "lake", "other", *said, *words).exit_code == 2
     assert folder.exists()
@@ -334,3 +334,26 @@ def test_many_files_say_what_one_says(key: sf.Key, tmp_path: Path) -> None:
     score = sf.score(sf.attack("llse", [whole]), WHOLE)
     found = sf.attack_folder("llse", [tmp_path / "copy"], folder)
     assert found.rmse["income"] == pytest.approx(score.number("income").rmse.attack.estimate, rel=1e-2)
+
+
+def test_a_large_file_is_shared_out_by_its_row_groups(key: sf.Key, tmp_path: Path) -> None:
+    """Records without ids keep their numbers, so that each has the noise that a copy in one file has."""
+    table = WHOLE.select(["age", "income"])
+    pq.write_table(table, tmp_path / "table.parquet", row_group_size=256)
+    policy = sf.Policy.loads(
+        'dataset = "d"\norder = "keep"\n[levels]\na = 0.5\n[columns]\nage = "gaussian"\nincome = "gaussian"'
+    )
+    scheme = policy.fit(tmp_path / "table.parquet")
+    manifest = release_folder(scheme, tmp_path / "table.parquet", tmp_path / "copy", "a", key)
+    manifest.verify(tmp_path / "copy")
+    names = sorted(path.name for path in (tmp_path / "copy").glob("*.parquet"))
+    assert names == [f"part-{i:05}.parquet" for i in range(4)]  # 768, 768, 768 and 696 rows
+    expected = scheme.release(table, "a", key)
+    assert pa.concat_tables(pq.read_table(tmp_path / "copy" / name) for name in names).equals(expected)
+
+
+def test_a_file_that_is_no_parquet_is_copied_to_a_file(key: sf.Key, tmp_path: Path) -> None:
+    pyarrow.csv.write_csv(WHOLE.select(["age"]), tmp_path / "table.csv")
+    scheme = sf.Policy.loads('dataset = "d"\n[levels]\na = 0.5\n[columns]\nage = "gaussian"').fit(WHOLE.select(["age"]))
+    with pytest.raises(ReleaseError, match="a folder of files or a Parquet file"):
+        release_folder(scheme, tmp_path / "table.csv", tmp_path / "copy", "a", key)

@@ -75,7 +75,7 @@ def attack_folder(
     Args:
         name: the name of an attack that can be applied record by record, such as `llse`, `bayes` and `collusion`.
         copies: the folders of the copies, each with its manifest.
-        truth: the folder of the original.
+        truth: the folder of the original, or the Parquet file that was shared out by its row groups.
         engine: the engine that does the work; by default this machine.
         progress: called with the number of records just processed.
         options: the parameters of the attack.
@@ -88,7 +88,9 @@ def attack_folder(
             "together; attack a single file, or choose another attack"
         )
     manifests = tuple(Manifest.of(copy) for copy in copies)
-    files = _files([m.source(copy) for m, copy in zip(manifests, copies, strict=True)], Source.of(truth))
+    files = _files(
+        [m.source(copy) for m, copy in zip(manifests, copies, strict=True)], Source.of(truth).by_row_groups()
+    )
     training = _copy_set(manifests, files[0].copies).training_evidence(all_rows=False)
     reader = _StatisticsReader.of(manifests, training)
     statistics = where.fold(reader, _SufficientStatistics.merged, files)
@@ -116,7 +118,7 @@ def _files(copies: Sequence[Source], truth: Source) -> list[_File]:
     if not names or any(set(found) != set(names) for found in parts):
         raise AttackError(
             "copies must be folders whose files have the names of those of the original, and one is not; name the "
-            "folder that they were made from"
+            "folder or the Parquet file that they were made from"
         )
     return [_File(tuple(found[name] for found in parts), part) for name, part in zip(names, truth.parts, strict=True)]
 

@@ -60,8 +60,8 @@ def release(
 
     The copy is written as Parquet, CSV, Arrow, ORC, JSON lines, Excel, SPSS or Stata, by the ending of its name, here
     or in an object store (s3://, gs://, az://), to a table in a database (postgresql://...?table=copy), or to one of
-    Delta Lake (a folder NAME.delta). TABLE may be a partitioned table: a folder of files. Then OUT may be a folder
-    too, and an --engine may do the work.
+    Delta Lake (a folder NAME.delta). TABLE may be a partitioned table: a folder of files, or a large Parquet file,
+    which is shared out by its row groups. Then OUT may be a folder too, and an --engine may do the work.
     """
     from sfumato.tables.readers import FORMATS
 
@@ -158,7 +158,7 @@ def _of_table(
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting")
         if form is None:
-            source = _stated_policy(policy_path, scheme_path).source(table)
+            source = _shared_out(_stated_policy(policy_path, scheme_path).source(table), out)
             _check_engine(source, out, engine)
             if not _to_folder(source, out):
                 check_output(source, out)
@@ -189,14 +189,24 @@ def _of_table(
 
 def _check_engine(source: Source, out: str, engine: Engine) -> None:
     if not _to_folder(source, out) and engine.is_distributed:
-        raise click.UsageError("a cluster releases a folder to a folder; TABLE or OUT is not one.")
+        raise click.UsageError("a cluster releases a folder, or a Parquet file, to a folder; TABLE or OUT is not one.")
 
 
 def _to_folder(source: Source, out: str) -> bool:
+    return bool(source.parts) and _is_folder_name(out)
+
+
+def _shared_out(source: Source, out: str) -> Source:
+    """A Parquet file that is copied to a folder is shared out by its row groups."""
+    return source.by_row_groups() if _is_folder_name(out) else source
+
+
+def _is_folder_name(out: str) -> bool:
+    from sfumato.tables.database import is_database
     from sfumato.tables.lake import is_delta_name
     from sfumato.tables.readers import FORMATS
 
-    return bool(source.parts) and Path(out).suffix.lower() not in FORMATS and not is_delta_name(out)
+    return Path(out).suffix.lower() not in FORMATS and not is_delta_name(out) and not is_database(out)
 
 
 def _written(

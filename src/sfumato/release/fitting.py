@@ -79,11 +79,11 @@ def _summarise(
     due: Due,
     progress: Callable[[int], None] | None,
 ) -> list[Summary]:
-    """One pass over a table: a cluster gets the files of a partitioned table, one machine the batches."""
+    """One pass over a table: a cluster gets its files, or the row groups of a Parquet file, one machine the batches."""
     measure = Measure(due)
     total = measure.of_no_rows(source.schema)  # so that an empty table is summarised too
-    by_file = bool(source.parts) and engine.is_distributed
-    for summaries in engine.map(measure, source.parts if by_file else source.batches(measure.columns)):
+    parts = source.by_row_groups().parts if engine.is_distributed else ()
+    for summaries in engine.map(measure, parts or source.batches(measure.columns)):
         total = total.merged(summaries)
         if progress:
             progress(summaries.rows)

@@ -48,12 +48,14 @@ def release_folder(
 ) -> Manifest:
     """Write a copy of a folder of files to another folder, with one manifest for all of them.
 
+    A large Parquet file is shared out by its row groups; each makes a file of the copy.
+
     The same request gives the same bytes in the same files, whatever the engine, and an interrupted one is finished by
     making it again: files that are done are not done again.
 
     Args:
         scheme: the fitted scheme.
-        table: the folder, or its URL.
+        table: the folder, or a Parquet file, or its URL.
         target: the folder to write, or its URL.
         level: of the copy.
         key: of the owner.
@@ -61,7 +63,7 @@ def release_folder(
         progress: called with the rows of each finished file.
 
     """
-    source, where = scheme.policy.source(table), engine or Local()
+    source, where = scheme.policy.source(table).by_row_groups(), engine or Local()
     target = str(target) if is_remote(target) else str(Path(target).absolute())
     _check_target(source, target)
     requested = scheme.policy.ladder.level(level)
@@ -144,8 +146,8 @@ def _check_target(source: Source, target: str) -> None:
     """Refuse a source that is no folder, and a target that is not a folder of its own."""
     if not source.parts:
         raise ReleaseError(
-            f"a copy in a folder is made from a table in a folder, and {source.uri or 'this table'} is none; name a "
-            "file to write to, or put the table into a folder"
+            f"a copy in a folder is made from a folder of files or a Parquet file, and {source.uri or 'this table'} is "
+            "none; name a file to write to, or put the table into a folder"
         )
     here, there = (join(uri if is_remote(uri) else Path(uri).resolve(), "") for uri in (target, source.uri))
     if here.startswith(there) or there.startswith(here):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -98,6 +98,15 @@ def join(folder: str | Path, name: str) -> str:
     return f"{str(folder).rstrip('/')}/{name}"
 
 
+def stamp_of(uri: str) -> str:
+    """What changes when a file does."""
+    if not is_remote(uri):
+        return _stamp(Path(uri).stat())
+    files, path = filesystem_of(uri)
+    with _reaching(uri):
+        return _remote_stamp(files.info(path))
+
+
 def list_files(folder: str | Path) -> list[FileInfo]:
     """All files below a folder, sorted by name; their URIs hold on any machine that reaches the folder."""
     found = _remote(str(folder)) if is_remote(folder) else _local(Path(folder).absolute())
@@ -108,8 +117,11 @@ def _local(folder: Path) -> Iterator[FileInfo]:
     for directory, _, names in os.walk(folder):
         for name in names:
             path = Path(directory, name)
-            status = path.stat()
-            yield FileInfo(path.relative_to(folder).as_posix(), str(path), f"{status.st_size} {status.st_mtime_ns}")
+            yield FileInfo(path.relative_to(folder).as_posix(), str(path), _stamp(path.stat()))
+
+
+def _stamp(status: os.stat_result) -> str:
+    return f"{status.st_size} {status.st_mtime_ns}"
 
 
 def _remote(folder: str) -> Iterator[FileInfo]:
@@ -119,5 +131,9 @@ def _remote(folder: str) -> Iterator[FileInfo]:
         found = files.find(root, detail=True)
     for path, info in found.items():
         name = str(path).removeprefix(root).lstrip("/")
-        tag = info.get("ETag") or info.get("etag") or info.get("LastModified") or info.get("created")
-        yield FileInfo(name, join(folder, name), f"{info.get('size')} {tag}")
+        yield FileInfo(name, join(folder, name), _remote_stamp(info))
+
+
+def _remote_stamp(info: Mapping[str, Any]) -> str:
+    tag = info.get("ETag") or info.get("etag") or info.get("LastModified") or info.get("created")
+    return f"{info.get('size')} {tag}"

@@ -1,4 +1,7 @@
-"""Partitioned tables: one table in many files of a folder, nested or partitioned (`region=north/…`), anywhere."""
+"""Partitioned tables: one table in many files of a folder, nested or partitioned (`region=north/…`), anywhere.
+
+A large Parquet file is shared out like a folder, by its row groups.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -14,9 +18,9 @@ from pyarrow import types
 
 from sfumato.errors import SourceError
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
-from sfumato.tables.filesystem import FileInfo, is_remote, list_files
+from sfumato.tables.filesystem import FileInfo, is_remote, list_files, stamp_of
 from sfumato.tables.formats import TableReader
-from sfumato.tables.readers import FORMATS, brief, format_of, read_file
+from sfumato.tables.readers import FORMATS, brief, format_of, read_file, read_row_groups, row_groups_of
 
 _FEW = 1000
 
@@ -28,9 +32,25 @@ _NULL = "__HIVE_DEFAULT_PARTITION__"
 Value = str | int | None
 
 
+_ROWS_PER_PART = 1 << 20
+"""The rows after which a part of a Parquet file ends: a function of the file alone, so that any engine shares it out
+alike."""
+
+
+@dataclass(frozen=True)
+class RowGroups:
+    """Some consecutive row groups of a Parquet file."""
+
+    first: int
+    end: int
+    """The number after the last one."""
+    start: int
+    """The number of their first row in the file."""
+
+
 @dataclass(frozen=True)
 class Part:
-    """One file of a partitioned table; small, so that it can be sent to the worker that reads it."""
+    """One file of a partitioned table, or a part of one; small, so that it can be sent to the worker that reads it."""
 
     name: str
     """Its path below the folder, with slashes."""
@@ -41,13 +61,18 @@ class Part:
     """The columns whose values are in the names of its folders."""
     schema: pa.Schema
     """The schema of the whole table, with those columns."""
+    row_groups: RowGroups | None = None
+    """The row groups of the file that belong to the part; all by default."""
 
     @property
     def start(self) -> int:
         """The number of its first row, from its name alone, so that other files may be added and removed.
 
-        It is the first 64 bits of the name's SHA-256; the next row has the next number, and so on (modulo 2^64).
+        It is the first 64 bits of the name's SHA-256; the next row has the next number, and so on (modulo 2^64). Rows
+        of a part of a file have the numbers that they have in the file.
         """
+        if self.row_groups is not None:
+            return self.row_groups.start
         return int.from_bytes(hashlib.sha256(self.name.encode()).digest()[:8], "big")
 
     def rows(self) -> int:
@@ -59,7 +84,7 @@ class Part:
         """A reader of its rows, with the types of the whole table."""
         fixed = dict(self.fixed)
         own = pa.schema(field for field in self.schema if field.name not in fixed)
-        read = read_file(self.uri, own)
+        read = self.stored(own)
         missing = [name for name in own.names if name not in read.schema.names]
         if missing:
             raise SourceError(f"all files of a folder must have its columns, and {self.uri} has no {missing[0]!r}")
@@ -74,6 +99,13 @@ class Part:
                 yield pa.RecordBatch.from_arrays(columns, schema=pa.schema([self.schema.field(n) for n in names]))
 
         return TableReader(self.schema, read.rows, batches)
+
+    def stored(self, schema: pa.Schema | None = None) -> TableReader:
+        """A reader of its rows as they are stored; a schema gives the types of text."""
+        groups = self.row_groups
+        if groups is None:
+            return read_file(self.uri, schema)
+        return read_row_groups(self.uri, range(groups.first, groups.end))
 
     def _column(self, name: str, batch: pa.RecordBatch) -> pa.Array:
         kind, fixed = self.schema.field(name).type, dict(self.fixed)
@@ -116,11 +148,34 @@ def parts_of(
     )
 
 
+def parts_of_file(uri: str) -> tuple[Part, ...]:
+    """The parts of a Parquet file; none of another one."""
+    sizes = row_groups_of(uri)
+    if not sizes:
+        return ()
+    ends = [i + 1 for i, rows in enumerate(_running(sizes)) if rows >= _ROWS_PER_PART]
+    ends = sorted({*ends, len(sizes)})
+    schema, stamp = read_file(uri).schema, stamp_of(uri)
+    bare = pa.schema([_bare(field) for field in schema], schema.metadata)
+    return tuple(
+        Part(f"part-{i:05}.parquet", uri, stamp, (), bare, RowGroups(first, end, sum(sizes[:first])))
+        for i, (first, end) in enumerate(pairwise([0, *ends]))
+    )
+
+
+def _running(sizes: Sequence[int]) -> Iterator[int]:
+    """The rows of the part that each row group would end."""
+    total = 0
+    for size in sizes:
+        total = size if total >= _ROWS_PER_PART else total + size
+        yield total
+
+
 def rows_of(parts: Sequence[Part]) -> int | None:
     """The number of rows of all files, where it is cheap to know: few Parquet files on this machine."""
     if len(parts) > _FEW or any(is_remote(part.uri) or format_of(part.uri) != "parquet" for part in parts):
         return None
-    counts = [read_file(part.uri).rows for part in parts]
+    counts = [part.stored().rows for part in parts]
     return sum(count for count in counts if count is not None)
 
 

@@ -17,7 +17,7 @@ from sfumato.tables.dialect import Dialect
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
 from sfumato.tables.filesystem import is_file, open_file
 from sfumato.tables.formats import Open, TableReader
-from sfumato.tables.formats.columnar import read_arrow, read_orc, read_parquet
+from sfumato.tables.formats.columnar import read_arrow, read_orc, read_parquet, row_group_sizes
 from sfumato.tables.formats.csv_text import read_csv
 from sfumato.tables.formats.excel import read_excel
 from sfumato.tables.formats.json_lines import read_json_lines
@@ -81,6 +81,16 @@ def read_file(uri: str | Path, schema: pa.Schema | None = None, options: FileOpt
     return _read(str(uri), kind, partial(open_file, uri, mapped=kind == "arrow"), schema, options)
 
 
+def read_row_groups(uri: str | Path, row_groups: range) -> TableReader:
+    """Some row groups of a Parquet file."""
+    return _guarded(str(uri), "parquet", lambda: read_parquet(partial(open_file, uri), row_groups))
+
+
+def row_groups_of(uri: str | Path) -> list[int]:
+    """The number of rows of each row group of a file; none where it is not Parquet."""
+    return row_group_sizes(partial(open_file, uri)) if check_file(uri) == "parquet" else []
+
+
 def read_opened(file: TableFile, schema: pa.Schema | None = None, options: FileOptions = NOTHING_STATED) -> TableReader:
     """A file that is not read by its path; a schema gives the types of text."""
     opened = lambda: pa.PythonFile(file.open(), mode="r")  # noqa: E731
@@ -88,8 +98,13 @@ def read_opened(file: TableFile, schema: pa.Schema | None = None, options: FileO
 
 
 def _read(name: str, kind: str, opened: Open, schema: pa.Schema | None, options: FileOptions) -> TableReader:
+    return _guarded(name, kind, lambda: _of_format(kind, opened, schema, options))
+
+
+def _guarded(name: str, kind: str, read: Callable[[], TableReader]) -> TableReader:
+    """A reader, or an error that names the file."""
     try:
-        reader = _of_format(kind, opened, schema, options)
+        reader = read()
         list(reader.schema.names)  # names that are not UTF-8 are refused here
         return reader
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:

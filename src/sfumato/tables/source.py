@@ -19,11 +19,11 @@ import pyarrow as pa
 from sfumato.errors import SourceError
 from sfumato.tables.database import is_database, read_database
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
-from sfumato.tables.filesystem import is_folder, is_remote
+from sfumato.tables.filesystem import is_file, is_folder, is_remote
 from sfumato.tables.formats import BATCH, TableReader
 from sfumato.tables.formats.columnar import without_views
 from sfumato.tables.lake import is_lake, read_lake
-from sfumato.tables.partitioned import Part, parts_of, rows_of
+from sfumato.tables.partitioned import Part, parts_of, parts_of_file, rows_of
 from sfumato.tables.readers import TableFile, brief, read_file, read_opened, with_types
 
 RESERVED = "sfumato."
@@ -79,6 +79,13 @@ class Source:
             return cls._read(_memory(table))
         parts = parts_of(table, schema, options) if is_folder(table) else ()
         return cls._read(_chained(parts) if parts else read_file(table, schema, options), table, parts)
+
+    def by_row_groups(self) -> Source:
+        """This Parquet file as a table in parts, to be shared out; any other table as it is."""
+        if not self.uri or self.parts or not is_file(self.uri):
+            return self
+        parts = parts_of_file(self.uri if is_remote(self.uri) else str(Path(self.uri).absolute()))
+        return Source._read(_chained(parts), self.uri, parts) if parts else self
 
     @classmethod
     def _read(cls, read: TableReader, uri: str | Path = "", parts: tuple[Part, ...] = (), start: int = 0) -> Source:

@@ -28,25 +28,32 @@ def without_views(schema: pa.Schema) -> pa.Schema:
     return pa.schema([field.with_type(plain(field.type)) for field in schema], schema.metadata)
 
 
-def read_parquet(opened: Open) -> TableReader:
-    """A Parquet file."""
+def read_parquet(opened: Open, row_groups: range | None = None) -> TableReader:
+    """A Parquet file, or some of its row groups."""
     with opened() as handle, pyarrow.parquet.ParquetFile(handle) as file:
-        schema, rows = file.schema_arrow, file.metadata.num_rows
+        schema, chosen = file.schema_arrow, row_groups or range(file.metadata.num_row_groups)
+        rows = sum(file.metadata.row_group(number).num_rows for number in chosen)
 
     def read(names: list[str]) -> Iterator[pa.RecordBatch]:
         with opened() as handle, pyarrow.parquet.ParquetFile(handle, pre_buffer=True) as file:
-            for run in _runs(file.metadata):
+            for run in _runs(file.metadata, chosen):
                 for batch in file.iter_batches(batch_size=BATCH, row_groups=run, columns=names):
                     yield batch.select(names)
 
     return TableReader(schema, rows, read)
 
 
-def _runs(metadata: Any) -> Iterator[list[int]]:
+def row_group_sizes(opened: Open) -> list[int]:
+    """The number of rows of each row group of a Parquet file."""
+    with opened() as handle, pyarrow.parquet.ParquetFile(handle) as file:
+        return [file.metadata.row_group(number).num_rows for number in range(file.metadata.num_row_groups)]
+
+
+def _runs(metadata: Any, chosen: range) -> Iterator[list[int]]:
     """Consecutive row groups that are read into memory at once: few large reads, but never a whole large file."""
     run: list[int] = []
     size = 0
-    for number in range(metadata.num_row_groups):
+    for number in chosen:
         if size >= _RUN:
             yield run
             run, size = [], 0
