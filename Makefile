@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architecture/test_,architecture.py imports.py language.py)
 
-.PHONY: demo test unit sweep mutants bench figures docs dist clean
+.PHONY: demo test unit sweep mutants bench bench-quick figures docs dist clean
 
 demo: $(VENV)/.plot
 	$(BIN)/sfumato demo
@@ -32,6 +32,9 @@ mutants: $(VENV)/.dev  ## plants faults in what protects people, and lists those
 
 bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/benchmarks.md
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py
+
+bench-quick: $(VENV)/.dev  ## the most important ones in two minutes, printed only
+	PYTHONPATH=. $(BIN)/python benchmarks/run.py --quick
 
 figures: $(VENV)/.plot  ## every figure of the papers at full size, with verdicts, in sfumato-reproduced
 	$(BIN)/sfumato reproduce --report

@@ -6,15 +6,18 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from sklearn.tree import DecisionTreeClassifier
 
 import sfumato as sf
 from measure import Line, at_most, compare, seconds
-from sfumato.mining import Density, Frequencies
+from sfumato.mining import DecisionTree, Density, Frequencies, ask
 
 POLICY = """
 dataset = "b"
@@ -64,7 +67,37 @@ def speed() -> Iterator[Line]:
                     pass
 
         pair = compare(lambda: Frequencies().fit(copy), read, rounds=3)
-        yield at_most("frequencies of 10,000,000 cells of 50 values", pair, "reading the column in batches", 2)
+        yield at_most("frequencies of 10,000,000 cells of 50 values", pair, "reading the column in batches", 1.5)
+
+
+def trees() -> Iterator[Line]:
+    """A decision tree from a copy, against scikit-learn's from the original."""
+    for rows, columns in ((303, 4), (100_000, 10)):
+        rng = np.random.default_rng(0)
+        x = rng.normal(size=(rows, columns))
+        y = np.where(x[:, 0] + 0.5 * x[:, 1] ** 2 + 0.5 * rng.normal(size=rows) > 0.3, "yes", "no")
+        table = pa.table({**{f"x{i}": x[:, i] for i in range(columns)}, "y": y})
+        roles = "".join(f'x{i} = "gaussian"\n' for i in range(columns))
+        policy = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.8\n[columns]\n{roles}y = "keep"')
+        copy = policy.fit(table).release(table, "a", sf.Key.from_bytes(bytes(32)))
+        learn, plain = partial(DecisionTree().fit, copy, "y"), partial(DecisionTreeClassifier().fit, x, y)
+        pair = compare(learn, plain, rounds=3)
+        ours, _ = pair
+        name = f"decision tree from a copy of {rows:,} x {columns}"
+        if rows > 1000:
+            yield at_most(name, pair, "scikit-learn on the original", 20)
+        else:
+            yield Line(name, ours, 0.5, "the limit", "at most 0.5 s", ours <= 0.5)
+
+
+def questions() -> Iterator[Line]:
+    """SQL on a copy of 10,000,000 rows, against DuckDB on a file with the same rows."""
+    question = "select w, count(*) as n, avg(x) as m from copy group by w"
+    with tempfile.TemporaryDirectory() as folder:
+        copy = _copy(folder, 10_000_000)
+        plain = question.replace("from copy", f"from '{copy}'")
+        pair = compare(lambda: ask(copy, question), lambda: duckdb.sql(plain).fetchall(), rounds=3)
+        yield at_most("groups with counts and averages in SQL, 10,000,000 rows", pair, "DuckDB on the original", 3)
 
 
 def memory() -> Iterator[Line]:

@@ -59,7 +59,7 @@ def rows(counts: Sequence[int] = (10**5, 10**6, 10**7, 10**8)) -> Iterator[Line]
     yield Line(f"peak memory, {2 * most:,} cells", large, 1024, "the limit", "at most 1 GiB", large <= 1024, "MiB")
     small = counts[0]
     yield Line(
-        f"peak memory, {2 * most:,} cells",
+        f"peak memory, {2 * most:,} cells, against {2 * small:,}",
         large,
         found[small][1],
         f"{2 * small:,} cells",
@@ -87,6 +87,22 @@ def threads(count: int = 10_000_000) -> Iterator[Line]:
         scheme = lake.policy(4).fit(source)
         times = [_best(scheme, source, Path(folder, "out"), partial(Local, cores)) for cores in (1, 2)]
     yield Line(f"{4 * count:,} cells, two threads", times[1], times[0], "one thread", "(for comparison)", True)
+
+
+def one_file(count: int = 25_000_000, kinds: Sequence[str] = ("Dask", "Spark")) -> Iterator[Line]:
+    """One Parquet file of four columns, shared out by its row groups, on two workers against two threads."""
+    with tempfile.TemporaryDirectory() as folder:
+        source = lake.write_dataset(Path(folder, "in"), count, 4, 1)
+        [file] = source.rglob("*.parquet")
+        scheme = lake.policy(4).fit(file)
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        here = _best(scheme, file, Path(folder, "out"), partial(Local, 2))
+        for name in kinds:
+            start, engine, _ = KINDS[name]
+            with start(Path(folder, name), 2) as cluster:
+                there = _best(scheme, file, Path(folder, "out"), partial(engine, cluster.address, None))
+            name_of_line = f"{4 * count:,} cells in one file, {name}, workers: 2"
+            yield at_most(name_of_line, (there, here), "local, threads: 2", 1.3)
 
 
 Kind = tuple[Callable[[Path, int], AbstractContextManager[Cluster]], Callable[[str, None], Engine], float]

@@ -74,10 +74,6 @@ class X86Rounds:
         last = key(_ROUNDS)
         return [builder.call(self._last, [state, last]) for state in states]
 
-    def substitute(self, state: Any) -> Any:
-        """Instructions that shift the rows of a block and substitute its bytes."""
-        return self._builder.call(self._last, [state, ir.Constant(_BLOCK, [0, 0])])
-
 
 class WideX86Rounds(X86Rounds):
     """VAES: the same for two blocks at once, in half the time."""
@@ -107,11 +103,6 @@ class ArmRounds:
         states = [builder.call(self._round, [state, one]) for state in states]
         return [builder.xor(builder.bitcast(state, _BLOCK), last) for state in states]
 
-    def substitute(self, state: Any) -> Any:
-        """Instructions that shift the rows of a block and substitute its bytes."""
-        builder, none = self._builder, ir.Constant(_BYTES, [0] * 16)
-        return builder.bitcast(builder.call(self._round, [builder.bitcast(state, _BYTES), none]), _BLOCK)
-
 
 Rounds = type[X86Rounds] | type[ArmRounds]
 
@@ -123,6 +114,15 @@ def _rounds() -> Rounds:
         return ArmRounds
     features = {} if config.CPU_FEATURES is not None else get_host_cpu_features()
     return WideX86Rounds if features.get("vaes", False) and features.get("avx2", False) else X86Rounds
+
+
+def substitute(builder: Any, state: Any, *, arm: bool = _ARM) -> Any:
+    """Instructions that shift the rows of a block and substitute its bytes: a last round under a key of zeros."""
+    if not arm:
+        last = _function(builder, "llvm.x86.aesni.aesenclast", _BLOCK, _BLOCK)
+        return builder.call(last, [state, ir.Constant(_BLOCK, [0, 0])])
+    one = _function(builder, "llvm.aarch64.crypto.aese", _BYTES, _BYTES)
+    return builder.bitcast(builder.call(one, [builder.bitcast(state, _BYTES), ir.Constant(_BYTES, [0] * 16)]), _BLOCK)
 
 
 def vectors(blocks: int) -> Any:
@@ -202,7 +202,7 @@ def _substituted(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 - numba
         columns = ir.Constant(_COLUMNS, ir.Undefined)
         for i in range(4):
             columns = builder.insert_element(columns, values[0], _I32(i))
-        state = (ArmRounds if _ARM else X86Rounds)(builder).substitute(builder.bitcast(columns, _BLOCK))
+        state = substitute(builder, builder.bitcast(columns, _BLOCK))
         return builder.extract_element(builder.bitcast(state, _COLUMNS), _I32(0))
 
     return (signature, generate) if isinstance(word, types.Integer) else None
