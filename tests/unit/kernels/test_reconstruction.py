@@ -257,7 +257,7 @@ def box(of: dict[str, Array], _: np.random.Generator) -> Array:
 
 def test_the_gradient_of_the_penalised_likelihood_matches_finite_differences() -> None:
     training, _ = labelled(3000, box)
-    counts = GridClassCounts.of(training, joint_grid(training, (0, 2, 3), 5))
+    counts = GridClassCounts.of(training, joint_grid(training, (0, 2, 3), 5), {})
     fit = _PenalisedFit(counts, 0, 0.06)
     draw = np.random.default_rng(2)
     point, penalties = draw.uniform(0.2, 0.8, counts.density.size), [np.float64(3.0)] * 3
@@ -309,7 +309,7 @@ def test_class_probabilities_between_0_and_1_stay_so() -> None:
 def test_the_log_likelihood_is_a_sum_over_classes() -> None:
     """With a replaced category on the grid, whose axis must not be confused with that of the classes."""
     training, _ = labelled(3000, lambda of, _: np.where(of["ward"] == "u", "yes", "no"))
-    counts = GridClassCounts.of(training, joint_grid(training, (0, 3), 6))
+    counts = GridClassCounts.of(training, joint_grid(training, (0, 3), 6), {})
     probabilities = counts.rough_class_probabilities()
     total = counts.channel.forward(counts.density)
     observed = [counts.channel.forward(one * counts.density) / total for one in probabilities]

@@ -11,7 +11,7 @@ import numpy as np
 from sfumato.kernels import Floats, Rows
 from sfumato.mining.features.features import TrainingSet
 from sfumato.mining.trees.hyperplanes import PENALTIES, GridClassCounts
-from sfumato.mining.trees.joint_density import JointGrid, joint_grid
+from sfumato.mining.trees.joint_density import JointGrid, KnownMarginals, joint_grid
 
 _BINS = (64, 48, 24)
 """Bins per column of the final grid, for one, two and three columns."""
@@ -59,7 +59,10 @@ def select_features(training: TrainingSet, most: int, seed: int | None) -> Featu
     widest, correlations = _discriminating_groups(sample, most), _correlations(sample)
     subsets = {part for group in widest for size in range(1, len(group) + 1) for part in combinations(group, size)}
     groups = [part for part in subsets if len(part) == 1 or _cells(training, part) <= _MAX_CELLS]
-    counts = {group: GridClassCounts.of(sample, joint_grid(sample, group, _ROUGH_BINS)) for group in sorted(groups)}
+    known: KnownMarginals = {}
+    counts = {
+        group: GridClassCounts.of(sample, joint_grid(sample, group, _ROUGH_BINS), known) for group in sorted(groups)
+    }
 
     majority_error = 1 - float(np.bincount(sample.labels).max()) / len(sample.labels)
     seed = int(np.random.default_rng(seed).integers(1 << 32))
@@ -71,7 +74,7 @@ def select_features(training: TrainingSet, most: int, seed: int | None) -> Featu
 
     finalists = sorted(counts, key=lambda group: score(group, 1), reverse=True)[:_FINALISTS]
     best = max(finalists, key=lambda group: score(group, _SPLITS))
-    finer = GridClassCounts.of(sample, joint_grid(sample, best, _PENALTY_BINS))
+    finer = GridClassCounts.of(sample, joint_grid(sample, best, _PENALTY_BINS), known)
     penalty = max(PENALTIES, key=lambda penalty: _held_out_log_likelihood(finer, penalty, seed))
     return FeatureSelection(joint_grid(training, best, _BINS[len(best) - 1]), penalty)
 

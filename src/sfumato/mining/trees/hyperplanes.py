@@ -22,7 +22,7 @@ from scipy.optimize import minimize
 
 from sfumato.kernels import Floats
 from sfumato.mining.features.features import TrainingSet
-from sfumato.mining.trees.joint_density import JointChannel, JointGrid, joint_density
+from sfumato.mining.trees.joint_density import JointChannel, JointGrid, KnownMarginals, joint_density
 
 PENALTIES = (0.02, 0.06, 0.2, 0.6)
 """Candidate penalties on a change from 0 to 1 across a whole hyperplane, in units of the root of the record count."""
@@ -48,11 +48,11 @@ class GridClassCounts:
     """The number of records by class, and by bin along every axis."""
 
     @classmethod
-    def of(cls, training: TrainingSet, grid: JointGrid) -> GridClassCounts:
-        """Count all records of a training set."""
+    def of(cls, training: TrainingSet, grid: JointGrid, known: KnownMarginals) -> GridClassCounts:
+        """Count all records of a training set; what is found of columns by themselves is added to what is known."""
         counts = grid.class_counts(training.values, training.labels, len(training.classes))
         channel = JointChannel(grid)
-        return cls(grid, channel, joint_density(grid, training.values, counts.sum(axis=0), channel), counts)
+        return cls(grid, channel, joint_density(grid, training.values, counts.sum(axis=0), channel, known), counts)
 
     def random_halves(self, rng: np.random.Generator) -> tuple[GridClassCounts, GridClassCounts]:
         """The counts of a random half of the records and of the other half, with the density of all records."""

@@ -75,6 +75,10 @@ class JointGrid:
         return np.bincount(keys, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
 
 
+KnownMarginals = dict[tuple[int, tuple[int, ...]], Floats]
+"""The densities of columns by themselves, by column and number of bins: many groups have a column in common."""
+
+
 class JointChannel:
     """The perturbation as a linear map from cells of the original to bins of the copy, and its adjoint."""
 
@@ -92,9 +96,11 @@ class JointChannel:
         return mixed if self._noise is None else self._noise.adjoint(mixed)
 
 
-def joint_density(grid: JointGrid, values: Floats, counts: Floats, channel: JointChannel) -> Floats:
+def joint_density(
+    grid: JointGrid, values: Floats, counts: Floats, channel: JointChannel, known: KnownMarginals
+) -> Floats:
     """The joint density of all records of the original over the cells, from the copy's values and their counts."""
-    marginals = (_marginal(grid, axis, values, counts) for axis in range(counts.ndim))
+    marginals = (_marginal(grid, axis, values, counts, known) for axis in range(counts.ndim))
     density: Floats = reduce(np.multiply.outer, marginals)
     for _ in range(_JOINT_ITERATIONS if counts.ndim > 1 else 0):
         density = density * channel.adjoint(counts / channel.forward(density)) / counts.sum()
@@ -102,13 +108,21 @@ def joint_density(grid: JointGrid, values: Floats, counts: Floats, channel: Join
     return normalised
 
 
-def _marginal(grid: JointGrid, axis: int, values: Floats, counts: Floats) -> Floats:
+def _marginal(grid: JointGrid, axis: int, values: Floats, counts: Floats, known: KnownMarginals) -> Floats:
     """The marginal distribution along one axis."""
     if axis < len(grid.exact):
         observed = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
         return em_frequencies(observed + 1e-9, [grid.retentions[axis]], iterations=500)
     marginal = grid.marginals[axis - len(grid.exact)]
-    observed = marginal.histogram(values[:, grid.columns[axis], None])
+    key = grid.columns[axis], marginal.bins
+    if key not in known:
+        known[key] = _reconstructed(marginal, values[:, key[0], None])
+    return known[key]
+
+
+def _reconstructed(marginal: Grid, values: Floats) -> Floats:
+    """The density of one noisy column."""
+    observed = marginal.histogram(values)
     initial = InitialDensity(marginal, observed)
     channel, start = NoiseChannel(marginal, initial.smoothing), initial.densities(observed[None])
     stack, _ = reconstruct(channel, observed[None], _MARGINAL_ITERATIONS, _TOLERANCE, start)
