@@ -5,9 +5,12 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shutil
 import tempfile
+import threading
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -76,6 +79,7 @@ def _write(table: pa.Table, path: Path, form: str) -> None:
 
 
 def _cpu(work: Callable[[], object], rounds: int = 4) -> float:
+    """The least CPU seconds of some runs, after one to warm up."""
     work()
     best = np.inf
     for _ in range(rounds):
@@ -109,7 +113,54 @@ def check(found: np.ndarray) -> tuple[float, float]:
     return float(np.dot(found, run.parts)), cpu
 
 
+def shares(order: str) -> tuple[float, dict[str, float]]:
+    """CPU seconds of releasing 40,000,000 cells from one file to another on two threads: in all, and of single threads.
+
+    Threads of a pool can be more; one reads and hands out batches, and one writes, which limits what more cores bring.
+    """
+    rng = np.random.default_rng(1)
+    with tempfile.TemporaryDirectory() as folder:
+        source, out = Path(folder, "in.parquet"), Path(folder, "out.parquet")
+        pa.parquet.write_table(pa.table({f"c{i}": rng.normal(size=10_000_000) for i in range(4)}), source)
+        roles = "".join(f'c{i} = "gaussian"\n' for i in range(4))
+        policy = sf.Policy.loads(f'dataset = "b"\norder = "{order}"\n[levels]\na = 0.5\n[columns]\n{roles}')
+        scheme = policy.fit(source)
+        release_file(scheme, source, out, "a", KEY, threads=2)
+        seen: dict[str, float] = {}
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.wait(0.005):
+                for thread in threading.enumerate():
+                    stat = Path(f"/proc/self/task/{thread.native_id}/stat")
+                    if stat.exists() and not thread.name.startswith("ThreadPool"):
+                        fields = stat.read_text().rpartition(")")[2].split()
+                        seen[thread.name] = (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+        watcher = threading.Thread(target=watch, name="watcher")
+        watcher.start()
+        first = time.thread_time()
+        before = time.process_time()
+        release_file(scheme, source, out, "a", KEY, threads=2)
+        total = time.process_time() - before
+        done.set()
+        watcher.join()
+    serial = {name: used for name, used in seen.items() if name not in ("watcher", "MainThread")}
+    return total, {"writing": seen["MainThread"] - first, "reading": max(serial.values(), default=0.0)}
+
+
 def page() -> Iterator[str]:
+    yield from _parts()
+    yield ""
+    yield "| order of rows | CPU s in all | of the thread that reads | of the thread that writes | cores that help |"
+    yield "|---|---:|---:|---:|---:|"
+    for order in ("keep", "secret"):
+        total, single = shares(order)
+        cells = [f"{value:.2f}" for value in (total, single["reading"], single["writing"])]
+        yield f"| {order} | {' | '.join(cells)} | {total / max(single.values()):.1f} |"
+
+
+def _parts() -> Iterator[str]:
     found, runs = model()
     yield "| part | nanoseconds |"
     yield "|---|---:|"

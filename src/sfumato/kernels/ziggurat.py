@@ -1,7 +1,7 @@
 """Standard normals from addressed bits, by the ziggurat of Marsaglia and Tsang (2000) with 256 layers.
 
 A block of 128 bits holds three draws of 42 bits: 8 choose the layer, 1 the sign, 33 the abscissa. The resolution of a
-draw is below `4e-10` standard deviations, far finer than the lattice that the noise is rounded to. About 0.7 % of the
+draw is below `4e-10` standard deviations, far finer than the lattice that the noise is rounded to. About 1.5 % of the
 draws need more bits; they come from a further lane of the same slot, so that a draw depends on its own address alone.
 """
 

@@ -40,6 +40,10 @@ from sfumato.tables.view import EVERYTHING, View
 SOFTWARE = f"sfumato {version('sfumato')}"
 
 
+_MOST_SCHEMAS = 8
+"""Schemas of tables for which the columns of a copy are kept: that of a whole table, and of its parts."""
+
+
 @dataclass(frozen=True)
 class TableLayout:
     """A policy with everything fitted to a table."""
@@ -128,17 +132,18 @@ class TableLayout:
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, with its dialect and labels and no other metadata."""
-        known, content = self._last_schema, source.serialize().to_pybytes()  # equality of schemas leaves labels out
+        known, content = self._known_schemas, source.serialize().to_pybytes()  # equality of schemas leaves labels out
         found = known.get(content)
         if found is None:
             found = self._shown_schema(source)
-            known.clear()
+            if len(known) >= _MOST_SCHEMAS:
+                known.clear()
             known[content] = found
         return found
 
     @cached_property
-    def _last_schema(self) -> dict[bytes, pa.Schema]:
-        """The columns of a copy of a table with the schema that was looked at last."""
+    def _known_schemas(self) -> dict[bytes, pa.Schema]:
+        """The columns of copies of tables with schemas that were looked at before."""
         return {}
 
     def _shown_schema(self, source: pa.Schema) -> pa.Schema:

@@ -63,6 +63,13 @@ def test_the_order_of_keys_is_that_of_a_stable_sort(bits: int) -> None:
     assert sorted_order(keys).to_pylist() == np.argsort(keys, kind="stable").tolist()
 
 
+@pytest.mark.parametrize("rows", [0, 1, 2, 10_000])
+@pytest.mark.parametrize("bits", [1, 12, 56])
+def test_bits_that_all_keys_share_are_left_out(rows: int, bits: int) -> None:
+    keys = np.random.default_rng(bits).integers(0, 2**bits, rows, np.uint64) | np.uint64(7 << 56)
+    assert sorted_order(keys, 8).to_pylist() == np.argsort(keys, kind="stable").tolist()
+
+
 def test_items_are_read_ahead_in_order_and_an_error_arrives_after_them() -> None:
     def items() -> Iterator[int]:
         yield from range(100)
