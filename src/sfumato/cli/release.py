@@ -206,7 +206,7 @@ def _is_folder_name(out: str) -> bool:
     from sfumato.tables.lake import is_delta_name
     from sfumato.tables.readers import FORMATS
 
-    return Path(out).suffix.lower() not in FORMATS and not is_delta_name(out) and not is_database(out)
+    return not is_database(out) and Path(out).suffix.lower() not in FORMATS and not is_delta_name(out)
 
 
 def _written(

@@ -180,7 +180,7 @@ def _eight(
     start: Any,
     out: Any,
 ) -> Any:
-    """Encrypt eight blocks, from number `start` on, under a row of `schedules`, to the same places of `out`."""
+    """Encrypt eight blocks, from number `start` on, under a row of `schedules`, to the same blocks of `out`."""
     signature = types.void(schedules, key, blocks, start, out)
 
     def generate(context: Any, builder: Any, given: Any, values: Any) -> Any:

@@ -34,7 +34,7 @@ def _draw(low: Any, high: Any, word: int) -> Any:  # pragma: no cover - compiled
 def _fill(  # pragma: no cover - compiled
     bits: Words, word: int, left: Floats, right: Floats, weight: float, deviation: float, out: Floats, late: Mask
 ) -> None:
-    """Fill `out` as if each draw were accepted, and mark those that are not; without branches, for vector units."""
+    """Fill `out` as if each draw were accepted, and say which are not; without branches, for vector units."""
     near = 1.0 - weight
     for row in range(out.shape[0]):
         drawn = _draw(bits[2 * row], bits[2 * row + 1], word)

@@ -75,81 +75,90 @@ def _add_noise(  # pragma: no cover - compiled
 
 
 @njit(nogil=True)
-def _absorb(state: Words, first: Words, second: Words) -> None:  # pragma: no cover - compiled
-    for row in range(first.shape[0]):
-        state[2 * row] ^= first[row]
-        state[2 * row + 1] ^= second[row]
+def _read(  # pragma: no cover - compiled
+    cells: tuple[Words, Words], part: tuple[int, int], bounds: Floats, steps: Floats, on_lattice: Any, invalid: Rows
+) -> None:
+    """Round some rows of all columns to the lattice, and count the cells that have no point of it.
+
+    Args:
+        cells: as in `gaussian_copies`.
+        part: the first of the rows, and the number of rows of the columns.
+        bounds: as in `gaussian_copies`.
+        steps: as in `gaussian_copies`.
+        on_lattice: filled: the lattice points, and the words to address them by.
+        invalid: the counts, which are added to.
+
+    """
+    (lattice, words), (start, total), (values_at, nulls_at) = on_lattice, part, cells
+    end, none = start + lattice.shape[1], np.empty(0, np.bool_)
+    for j in range(steps.shape[0]):
+        values, null = carray(_pointer(values_at[j]), (total,), np.float64)[start:end], none
+        if nulls_at[j] != 0:
+            null = carray(_pointer(nulls_at[j]), (total,), np.bool_)[start:end]
+        invalid[j] += _to_lattice(values, null, bounds[j], steps[j], lattice[j], words[j])
+
+
+@njit(nogil=True)
+def _absorb(record_key: Words, rows: Words, words: Words, state: Words) -> None:  # pragma: no cover - compiled
+    """The addresses of rows, from their ids and words: see `keys.stream`."""
+    size, width = rows.shape[0], words.shape[0]
+    for row in range(size):
+        state[2 * row], state[2 * row + 1] = rows[row], words[0, row]
+    for j in range(1, width, 2):
+        encrypt(record_key, 0, state, size, state)
+        for row in range(size):
+            state[2 * row] ^= words[j, row]
+            state[2 * row + 1] ^= words[min(j + 1, width - 1), row]
 
 
 @njit(cache=True, nogil=True)
 def gaussian_copies(  # pragma: no cover - compiled
-    cells: Words,
-    nulls: Words,
+    cells: tuple[Words, Words],
     rows: Words,
     more: Words,
     bounds: Floats,
     steps: Floats,
     keys: tuple[Words, Words, Words],
     program: tuple[Rows, Floats, Rows],
-    given: Words,
-    streams: Rows,
+    given: tuple[Words, Rows],
     factor: Floats,
     out: Floats,
 ) -> Rows:
     """Fill `out`, `(level, column, row)`, and return the number of cells per column that have no lattice point.
 
     Args:
-        cells: the address in memory of each column's doubles.
-        nulls: the address in memory of each column's mask of nulls; 0 where it has none.
+        cells: the address in memory of each column's doubles, and of its mask of nulls; 0 where it has none.
         rows: the record ids.
         more: further words that rows are addressed by, `(word, row)`.
         bounds: the lower and the upper end of each column.
-        steps: of the lattice of each column.
+        steps: the lattice of each column.
         keys: the expanded keys of the records, of the lanes of each stream, and of its late draws.
         program: nodes, weights and targets of `brownian_path.walk_rows`.
-        given: addresses that are not those of the rows, `(number, word)`.
-        streams: for each stream the number of its given addresses, or a negative number for those of the rows.
+        given: other addresses, `(number, word)`, and for each stream the number of its own; negative for the rows'.
         factor: what the normals of the streams are multiplied with, for each column, in lattice steps.
         out: the copies.
 
     """
-    columns, total = cells.shape[0], rows.shape[0]
-    record_key, lanes, late_lanes = keys
-    nodes, weights, targets = program
-    extra, width = more.shape[0], columns + more.shape[0]
-    room = BLOCK_ROWS + SIDE_BY_SIDE
-    invalid = np.zeros(columns, np.int64)
-    none, arrays = np.empty(0, np.bool_), scratch(nodes[:, 0].max() + 1)
-    noise = np.empty(BLOCK_ROWS)
-    state, addresses = np.empty(2 * room, np.uint64), np.empty(2 * room, np.uint64)
+    columns, total, (others, streams) = steps.shape[0], rows.shape[0], given
+    (record_key, lanes, late_lanes), (nodes, weights, targets) = keys, program
+    room = 2 * (BLOCK_ROWS + SIDE_BY_SIDE)
+    invalid, arrays, noise = np.zeros(columns, np.int64), scratch(nodes[:, 0].max() + 1), np.empty(BLOCK_ROWS)
+    own, addresses = np.empty(room, np.uint64), np.empty(room, np.uint64)
     for start in range(0, total, BLOCK_ROWS):
-        size = min(BLOCK_ROWS, total - start)
-        lattice, words = np.empty((columns, size)), np.empty((width, size), np.uint64)
-        for j in range(columns):
-            values = carray(_pointer(cells[j]), (total,), np.float64)[start : start + size]
-            null = none
-            if nulls[j] != 0:
-                null = carray(_pointer(nulls[j]), (total,), np.bool_)[start : start + size]
-            invalid[j] += _to_lattice(values, null, bounds[j], steps[j], lattice[j], words[j])
-        for j in range(extra):
-            words[columns + j] = more[j, start : start + size]
-        for row in range(size):
-            state[2 * row], state[2 * row + 1] = rows[start + row], words[0, row]
-        for j in range(1, width, 2):
-            encrypt(record_key, 0, state, size, state)
-            _absorb(state, words[j], words[min(j + 1, width - 1)])
-        path = np.zeros((nodes.shape[0] + 1, size))
-        paths = np.empty((targets.shape[0], streams.shape[0], size))
+        end = min(start + BLOCK_ROWS, total)
+        size = end - start
+        lattice, words = np.empty((columns, size)), np.empty((columns + more.shape[0], size), np.uint64)
+        _read(cells, (start, total), bounds, steps, (lattice, words), invalid)
+        words[columns:] = more[:, start:end]
+        _absorb(record_key, rows[start:end], words, own)
+        path, paths = np.zeros((nodes.shape[0] + 1, size)), np.empty((targets.shape[0], streams.shape[0], size))
         for stream in range(streams.shape[0]):
-            if streams[stream] < 0:
-                walk(nodes, weights, stream, lanes, late_lanes, state, arrays, path)
-            else:
-                addresses[: 2 * size] = given[streams[stream], 2 * start : 2 * (start + size)]
-                walk(nodes, weights, stream, lanes, late_lanes, addresses, arrays, path)
+            if streams[stream] >= 0:
+                addresses[: 2 * size] = others[streams[stream], 2 * start : 2 * end]
+            chosen = addresses if streams[stream] >= 0 else own
+            walk(nodes, weights, stream, lanes, late_lanes, chosen, arrays, path)
             for level in range(targets.shape[0]):
                 paths[level, stream] = path[targets[level]]
-        for level in range(targets.shape[0]):
-            for j in range(columns):
-                copy = out[level, j, start : start + size]
-                _add_noise(factor[j], paths[level], lattice[j], steps[j], noise, copy)
+        for level, j in np.ndindex(out.shape[0], columns):
+            _add_noise(factor[j], paths[level], lattice[j], steps[j], noise, out[level, j, start:end])
     return invalid

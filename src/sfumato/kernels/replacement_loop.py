@@ -42,12 +42,42 @@ def _apply(  # pragma: no cover - compiled
 
 @njit(nogil=True)
 def _listed(which: Mask, count: int, out: Rows) -> Any:  # pragma: no cover - compiled
-    """List the indices of what is marked, and return their number; without branches."""
+    """List the indices of what is true, and return their number; without branches."""
     found = np.uint64(0)
     for i in range(count):
         out[found] = i
         found += np.uint64(which[i])
     return np.int64(found)
+
+
+@njit(nogil=True)
+def _finish(  # pragma: no cover - compiled
+    lanes: Words, floor: float, size: int, active: int, arrays: Any, copy: Rows, late: Mask
+) -> None:
+    """Apply all further blocks of events to the cells that go on after the first one, which are listed in `keep`.
+
+    A cell that goes on beyond the last block is late, too.
+    """
+    cells, bits, keep, index, reached, value, goes_on, rejected = arrays
+    for k in range(active):
+        i = keep[k]
+        index[k], value[k], rejected[k] = i, copy[i], late[i]
+    for block in range(1, lanes.shape[0] // SCHEDULE):
+        if active == 0:
+            return
+        for k in range(active):  # the cells that go on, moved to the front
+            i = keep[k]
+            cells[2 * k], cells[2 * k + 1], reached[k] = cells[2 * i], cells[2 * i + 1], reached[i]
+        encrypt(lanes, block, cells, active, bits)
+        _apply(bits, floor, size, reached[:active], value[:active], goes_on, rejected)
+        for k in range(active):
+            copy[index[k]], late[index[k]] = value[k], rejected[k]
+        active = _listed(goes_on, active, keep)
+        for k in range(active):
+            i = keep[k]
+            index[k], value[k], rejected[k] = index[i], value[i], rejected[i]
+    for k in range(active):
+        late[index[k]] = True
 
 
 @njit(cache=True, nogil=True)
@@ -64,45 +94,26 @@ def replace_all(  # pragma: no cover - compiled
         size: of the domain.
         lanes: the expanded keys of blocks of events.
         out: the perturbed values.
-        careful: has room for all cells.
+        careful: has room for all cells and one more.
 
     """
-    blocks, left_over = lanes.shape[0] // SCHEDULE, 0
-    room = _BLOCK_ROWS + SIDE_BY_SIDE
+    left_over, room = 0, _BLOCK_ROWS + SIDE_BY_SIDE
     cells, bits = np.empty(2 * room, np.uint64), np.empty(2 * room, np.uint64)
-    index, keep = np.empty(room, np.int64), np.empty(room, np.int64)
-    reached, value = np.empty(room), np.empty(room, np.int64)
-    goes_on, rejected, late = np.empty(room, np.bool_), np.empty(room, np.bool_), np.empty(room, np.bool_)
+    index, keep, value = np.empty(room, np.int64), np.empty(room, np.int64), np.empty(room, np.int64)
+    reached, late = np.empty(room), np.empty(room, np.bool_)
+    goes_on, rejected = np.empty(room, np.bool_), np.empty(room, np.bool_)
     for start in range(0, values.shape[0], _BLOCK_ROWS):
-        size_here = min(_BLOCK_ROWS, values.shape[0] - start)
-        copy = out[start : start + size_here]
-        copy[:] = values[start : start + size_here]
-        for i in range(size_here):
+        count = min(_BLOCK_ROWS, values.shape[0] - start)
+        copy = out[start : start + count]
+        copy[:] = values[start : start + count]
+        for i in range(count):
             cells[2 * i], cells[2 * i + 1] = rows[start + i], words[start + i]
-        reached[:size_here], late[:size_here] = 1.0, False
-        encrypt(lanes, 0, cells, size_here, bits)
-        _apply(bits, floor, size, reached[:size_here], copy, goes_on, late)
-        active = _listed(goes_on, size_here, keep)
-        for k in range(active):
-            i = keep[k]
-            index[k], value[k], rejected[k] = i, copy[i], late[i]
-        for block in range(1, blocks):
-            if active == 0:
-                break
-            for k in range(active):  # the cells that go on, moved to the front
-                i = keep[k]
-                cells[2 * k], cells[2 * k + 1], reached[k] = cells[2 * i], cells[2 * i + 1], reached[i]
-            encrypt(lanes, block, cells, active, bits)
-            _apply(bits, floor, size, reached[:active], value[:active], goes_on, rejected)
-            for k in range(active):
-                copy[index[k]], late[index[k]] = value[k], rejected[k]
-            active = _listed(goes_on, active, keep)
-            for k in range(active):
-                i = keep[k]
-                index[k], value[k], rejected[k] = index[i], value[i], rejected[i]
-        for k in range(active):
-            late[index[k]] = True
-        for i in range(size_here):
+        reached[:count], late[:count] = 1.0, False
+        encrypt(lanes, 0, cells, count, bits)
+        _apply(bits, floor, size, reached[:count], copy, goes_on, late)
+        active = _listed(goes_on, count, keep)
+        _finish(lanes, floor, size, active, (cells, bits, keep, index, reached, value, goes_on, rejected), copy, late)
+        for i in range(count):
             careful[left_over] = start + i
             left_over += late[i]
     return left_over

@@ -140,16 +140,17 @@ class BrownianNoise:
         rows = len(addresses.rows)
         values = [np.ascontiguousarray(one) for one in table.values]
         invalid: Rows = gaussian_copies(
-            np.array([one.ctypes.data for one in values], np.uint64),
-            np.array([one.ctypes.data if one.size else 0 for one in table.null], np.uint64),
+            (_pointers(values), _pointers(table.null)),
             addresses.rows,
             np.array(addresses.more, np.uint64).reshape(len(addresses.more), rows),
             np.array(table.bounds),
             table.steps,
             (expanded(self.secret, ((),), (RECORD,)), *self._schedules()),
             self._program,
-            np.array(addresses.given, np.uint64).reshape(len(addresses.given), 2 * rows),
-            np.array(addresses.streams or [OWN] * len(self.streams)),
+            (
+                np.array(addresses.given, np.uint64).reshape(len(addresses.given), 2 * rows),
+                np.array(addresses.streams or [OWN] * len(self.streams)),
+            ),
             factor,
             out,
         )
@@ -178,6 +179,11 @@ class BrownianNoise:
             for j, point in enumerate(self.points):
                 out[j, i] = path[point.slot]
         return out
+
+
+def _pointers(arrays: Sequence[Floats | Mask]) -> Words:
+    """The addresses in memory of some arrays; 0 of an empty one."""
+    return np.array([one.ctypes.data if one.size else 0 for one in arrays], np.uint64)
 
 
 def walk(stream: Stream, addresses: Words, nodes: Sequence[Node]) -> dict[Slot, Floats]:
