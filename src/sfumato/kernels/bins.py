@@ -107,7 +107,9 @@ def mapped(  # pragma: no cover - compiled
 ) -> None:
     """A piecewise linear map of scores; `table` is the guide to where it bends."""
     counts, origin, scale = table
-    last, slopes = before.shape[0] - 2, np.diff(after) / np.diff(before)
+    last, slopes = before.shape[0] - 2, np.empty(before.shape[0] - 1)
+    for piece in range(last + 1):  # a loop: numba takes five seconds to compile `np.diff`
+        slopes[piece] = (after[piece + 1] - after[piece]) / (before[piece + 1] - before[piece])
     for row in range(scores.shape[0]):
         piece = min(max(_below(before, counts, origin, scale, scores[row]) - 1, 0), last)
         out[row] = after[piece] + slopes[piece] * (scores[row] - before[piece])

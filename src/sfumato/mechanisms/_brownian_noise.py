@@ -16,7 +16,7 @@ from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
 from sfumato.keys.path import Node, Slot, ancestry
 from sfumato.keys.stream import RECORD, Stream
-from sfumato.mechanisms._compiled import Labels, expanded, is_worth_it
+from sfumato.mechanisms._compiled import Labels, expanded, is_worth_it, writable
 
 Program = tuple[Rows, Floats, Rows]
 """Nodes, weights and targets, as `kernels.brownian_path` needs them."""
@@ -102,7 +102,7 @@ class BrownianNoise:
         from sfumato.kernels.brownian_path import walk_rows  # noqa: PLC0415 - loaded when it is worth it
 
         out = np.empty((len(self.points), len(self.streams), len(addresses) // 2))
-        walk_rows(*self._program, *self._schedules(), addresses, out)
+        walk_rows(*self._program, *self._schedules(), writable(addresses), out)
         return out
 
     @property
@@ -141,7 +141,7 @@ class BrownianNoise:
         values = [np.ascontiguousarray(one) for one in table.values]
         invalid: Rows = gaussian_copies(
             (_pointers(values), _pointers(table.null)),
-            addresses.rows,
+            writable(addresses.rows),
             np.array(addresses.more, np.uint64).reshape(len(addresses.more), rows),
             np.array(table.bounds),
             table.steps,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import sys
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -35,6 +36,11 @@ def is_worth_it(cells: int, module: str) -> bool:
     from sfumato.kernels.aes import is_available  # noqa: PLC0415 - numba takes a third of a second to import
 
     return is_available()
+
+
+def writable(array: Any) -> Any:
+    """The array, or a copy of one that is read-only, for which everything would be compiled a second time."""
+    return np.require(array, requirements=["C", "W"])
 
 
 @lru_cache(maxsize=64)

@@ -138,6 +138,7 @@ class Margin:
             return self.counted(codes, codes < 0)
         values, null = read_numbers(plain(array))
         found = Cells.of(len(values), null)
+        values = np.require(values, requirements=["C", "W"])  # else everything is compiled twice
         unusable = bins.to_cells(values, null, self._per_unit, self._bins, self._bin_guide, *found.arrays)
         if unusable:
             raise SourceError(
