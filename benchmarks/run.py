@@ -1,6 +1,6 @@
 """Run all benchmarks (`make bench`), and write docs/benchmarks.md, and results.json and history.jsonl beside this file.
 
-`python benchmarks/run.py vaults` repeats the benchmarks of one file, and keeps the other results of machines like this;
+`python benchmarks/run.py vaults scale.threads` repeats some, and keeps the other results of machines like this;
 `python benchmarks/run.py --quick` (`make bench-quick`) measures the most important ones in two minutes and only prints.
 """
 
@@ -131,7 +131,8 @@ def main() -> None:
     label = " ".join([platform.machine(), *facts["features"]])
     lines = _lines(kept.get(label, {"lines": []})["lines"]) if chosen else {}
     for benchmark in ALL:
-        if not chosen or benchmark.__module__ in chosen:
+        names = {benchmark.__module__, f"{benchmark.__module__}.{benchmark.__name__}"}
+        if not chosen or names & set(chosen):
             new: dict[str, Line] = {}
             for line in benchmark():
                 if line.name in new:

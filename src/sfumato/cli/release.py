@@ -198,7 +198,10 @@ def _to_folder(source: Source, out: str) -> bool:
 
 def _shared_out(source: Source, out: str) -> Source:
     """A Parquet file that is copied to a folder is shared out by its row groups."""
-    return source.by_row_groups() if _is_folder_name(out) else source
+    from sfumato.tables.filesystem import is_folder
+
+    named = not Path(out).suffix and not out.startswith("-")  # any other ending is a mistake
+    return source.by_row_groups() if _is_folder_name(out) and (named or is_folder(out)) else source
 
 
 def _is_folder_name(out: str) -> bool:

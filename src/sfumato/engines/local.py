@@ -35,13 +35,15 @@ class Local(Engine):
     def map(self, function: Callable[[In], Out], items: Iterable[In]) -> Iterator[Out]:
         items = iter(items)
         first = list(islice(items, 1 if self.threads == 1 else 2))
-        if self.threads == 1 or len(first) < 2:  # threads would cost more than they save
-            yield from map(function, chain(first, items))
+        alone, items = self.threads == 1 or len(first) < 2, chain(first, items)
+        del first  # which would be kept in memory
+        if alone:  # threads would cost more than they save
+            yield from map(function, items)
             return
         with ThreadPoolExecutor(self.threads) as pool:
             waiting: deque[Future[Out]] = deque()
             try:
-                for item in chain(first, items):
+                for item in items:
                     waiting.append(pool.submit(function, item))
                     if len(waiting) > 2 * self.threads:
                         yield waiting.popleft().result()

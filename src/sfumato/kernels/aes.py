@@ -15,11 +15,12 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 from llvmlite.binding import get_host_cpu_features
-from numba import njit, types
+from numba import types
 from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from sfumato.kernels import Words
+from sfumato.kernels.compiled import njit
 
 SIDE_BY_SIDE = 8
 """Blocks per call: arrays of blocks must have room for a multiple of it."""

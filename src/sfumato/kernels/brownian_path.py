@@ -10,10 +10,10 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SIDE_BY_SIDE, encrypt
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.ziggurat import EDGE, HEIGHT, INSIDE, MASK, TO_UNIT, WIDTH
 
 BLOCK_ROWS = 512

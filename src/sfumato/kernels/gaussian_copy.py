@@ -10,12 +10,13 @@ from typing import Any
 
 import numpy as np
 from llvmlite import ir
-from numba import carray, njit, types
+from numba import carray, types
 from numba.extending import intrinsic
 
 from sfumato.kernels import NULL, Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SIDE_BY_SIDE, encrypt
 from sfumato.kernels.brownian_path import BLOCK_ROWS, scratch, walk
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.lattice import LARGEST
 
 

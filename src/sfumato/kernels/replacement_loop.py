@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import njit
 
 from sfumato.kernels import Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SCHEDULE, SIDE_BY_SIDE, encrypt
+from sfumato.kernels.compiled import njit
 from sfumato.kernels.replacement import LOW, TO_UNIT
 
 _BLOCK_ROWS = 1024

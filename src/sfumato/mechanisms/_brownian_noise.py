@@ -138,9 +138,12 @@ class BrownianNoise:
         from sfumato.kernels.gaussian_copy import gaussian_copies  # noqa: PLC0415 - loaded when it is worth it
 
         rows = len(addresses.rows)
-        values = [np.ascontiguousarray(one) for one in table.values]
+        values = [np.require(one, np.float64, ["C", "A"]) for one in table.values]
+        null = [np.require(one, np.bool_, ["C", "A"]) for one in table.null]
+        if any(one.size != rows for one in values) or any(one.size not in (0, rows) for one in null):
+            raise ValueError("compiled code reads memory by addresses: each column must have as many rows as ids")
         invalid: Rows = gaussian_copies(
-            (_pointers(values), _pointers(table.null)),
+            (_pointers(values), _pointers(null)),
             writable(addresses.rows),
             np.array(addresses.more, np.uint64).reshape(len(addresses.more), rows),
             np.array(table.bounds),

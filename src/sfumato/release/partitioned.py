@@ -23,7 +23,7 @@ from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
 from sfumato.release.copying import CopyStream, Progress
 from sfumato.release.gate import Clearance, DatasetSecret, Request, clear
 from sfumato.release.layout import SOFTWARE, TableLayout
-from sfumato.release.manifest import FOLDER, Manifest
+from sfumato.release.manifest import FOLDER, FORMAT, Manifest
 from sfumato.release.partition_checks import check_partition_ids, partition_sampler
 from sfumato.tables import content_digest
 from sfumato.tables.atomic import atomic_upload, read_text, remove, upload_text
@@ -34,6 +34,11 @@ from sfumato.tables.source import Source
 from sfumato.tables.view import View
 
 _RECEIPTS = "_sfumato"
+
+_ORDER_OF_PARTS = (
+    "The order of rows is secret within each file of this copy. Its files are in the order of the table, so that the "
+    "file of a row shows in which part of the table it was, of about a million rows."
+)
 
 
 def release_folder(
@@ -73,6 +78,8 @@ def release_folder(
         secret = DatasetSecret(shared)
         order = WITHIN_FILES if scheme.shuffles else KEEP
         draft = replace(scheme.manifest(source.schema, requested, key), order=order)
+        if scheme.shuffles and source.parts[0].row_groups:
+            draft = replace(draft, limits=(*draft.limits, _ORDER_OF_PARTS))
         sampler = partition_sampler(scheme, source, where)
         unique = lambda: check_partition_ids(scheme, source, where, secret)  # noqa: E731
         request = Request(scheme, source, source.schema, sampler, unique)
@@ -113,7 +120,7 @@ class _CopyFile:
         uri, receipt_uri = join(self.target, name), join(self.target, f"{_RECEIPTS}/{name}.json")
         tag = self._tag(part, key)
         written = read_text(receipt_uri)
-        if written is not None and json.loads(written).get("tag") == tag and is_file(uri):
+        if part.stamp and written is not None and json.loads(written).get("tag") == tag and is_file(uri):
             return Receipt(**json.loads(written))
         cleared = self.clearance.for_part(part, self._layout(part))
         stream = CopyStream(cleared, "parquet", part_of=self.draft, threads=self.threads)
@@ -133,7 +140,9 @@ class _CopyFile:
 
     def _tag(self, part: Part, key: Key) -> str:
         layout, level = self.clearance.layout, self.clearance.level
-        content = [part.name, part.stamp, layout.digest(), layout.order, str(layout.view), level.fidelity, SOFTWARE]
+        read = [part.name, part.uri, part.stamp, str(part.row_groups)]
+        written = [layout.digest(), layout.order, str(layout.view), level.fidelity]
+        content = [*read, *written, SOFTWARE, FORMAT, content_digest.BLAKE3]
         return hmac.digest(key.derive("receipts").expose(), json.dumps(content).encode(), "sha256").hex()
 
 

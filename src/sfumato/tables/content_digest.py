@@ -8,6 +8,7 @@ name is of SHA-256, as copies had until version 0.3.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -17,6 +18,8 @@ from pyarrow import types
 
 BLAKE3, SHA256 = "blake3", "sha256"
 """The hashes, by their names."""
+
+_DIGEST = re.compile(r"((?P<blake3>blake3:)?[0-9a-f]{64})?")
 
 
 def of_batch(batch: pa.RecordBatch, algorithm: str = BLAKE3) -> bytes:
@@ -42,11 +45,11 @@ def of_batches(digests: Iterable[bytes], algorithm: str = BLAKE3) -> str:
 
 
 def algorithm_of(digest: str) -> str:
-    """The hash that a digest is of; `ValueError` if this version does not know it."""
-    name, colon, _ = digest.rpartition(":")
-    if colon and name != BLAKE3:
-        raise ValueError(f"the digest of a copy must be of {BLAKE3} or {SHA256}, got {name!r}")
-    return name if colon else SHA256
+    """The hash that a digest is of, an empty one included; `ValueError` if it is no digest, or of another hash."""
+    found = _DIGEST.fullmatch(digest)
+    if found is None:
+        raise ValueError(f"the digest of a copy must be of {BLAKE3} or {SHA256}, got {digest!r}")
+    return BLAKE3 if found["blake3"] else SHA256
 
 
 def as_bytes(digest: str) -> bytes:

@@ -13,6 +13,9 @@ import pyarrow as pa
 
 from sfumato.errors import SourceError, install_hint
 
+_STAMPS = ("ETag", "etag", "LastModified", "last_modified", "Last-Modified", "mtime", "created")
+"""Where stores say that a file has changed."""
+
 _CLIENTS = ("botocore", "aiobotocore", "aiohttp", "azure", "adlfs", "gcsfs", "google", "requests")
 """The packages whose errors are about reaching a store."""
 
@@ -99,10 +102,11 @@ def join(folder: str | Path, name: str) -> str:
 
 
 def stamp_of(uri: str) -> str:
-    """What changes when a file does."""
+    """What changes when a file does; empty where a store does not tell."""
     if not is_remote(uri):
         return _stamp(Path(uri).stat())
     files, path = filesystem_of(uri)
+    files.invalidate_cache()
     with _reaching(uri):
         return _remote_stamp(files.info(path))
 
@@ -135,5 +139,5 @@ def _remote(folder: str) -> Iterator[FileInfo]:
 
 
 def _remote_stamp(info: Mapping[str, Any]) -> str:
-    tag = info.get("ETag") or info.get("etag") or info.get("LastModified") or info.get("created")
-    return f"{info.get('size')} {tag}"
+    tag = next((info[name] for name in _STAMPS if info.get(name)), None)
+    return "" if tag is None else f"{info.get('size')} {tag}"

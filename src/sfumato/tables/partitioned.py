@@ -56,7 +56,7 @@ class Part:
     """Its path below the folder, with slashes."""
     uri: str
     stamp: str
-    """Changes when the file does."""
+    """Changes when the file does; empty where a store does not tell."""
     fixed: tuple[tuple[str, Value], ...]
     """The columns whose values are in the names of its folders."""
     schema: pa.Schema
@@ -105,7 +105,19 @@ class Part:
         groups = self.row_groups
         if groups is None:
             return read_file(self.uri, schema)
-        return read_row_groups(self.uri, range(groups.first, groups.end))
+        self._check_unchanged()
+        read = read_row_groups(self.uri, range(groups.first, groups.end))
+
+        def batches(names: list[str]) -> Iterator[pa.RecordBatch]:
+            yield from read.batches(names)
+            self._check_unchanged()
+
+        return TableReader(read.schema, read.rows, batches)
+
+    def _check_unchanged(self) -> None:
+        """Refuse a file that was replaced since its row groups were counted: rows would have the numbers of others."""
+        if self.stamp and stamp_of(self.uri) != self.stamp:
+            raise SourceError(f"{self.uri} must stay as it is while it is copied, and it was changed; start again")
 
     def _column(self, name: str, batch: pa.RecordBatch) -> pa.Array:
         kind, fixed = self.schema.field(name).type, dict(self.fixed)
@@ -150,12 +162,13 @@ def parts_of(
 
 def parts_of_file(uri: str) -> tuple[Part, ...]:
     """The parts of a Parquet file; none of another one."""
+    stamp = stamp_of(uri)  # before anything of the file is read
     sizes = row_groups_of(uri)
     if not sizes:
         return ()
     ends = [i + 1 for i, rows in enumerate(_running(sizes)) if rows >= _ROWS_PER_PART]
     ends = sorted({*ends, len(sizes)})
-    schema, stamp = read_file(uri).schema, stamp_of(uri)
+    schema = read_file(uri).schema
     bare = pa.schema([_bare(field) for field in schema], schema.metadata)
     return tuple(
         Part(f"part-{i:05}.parquet", uri, stamp, (), bare, RowGroups(first, end, sum(sizes[:first])))

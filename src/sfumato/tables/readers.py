@@ -107,7 +107,7 @@ def _guarded(name: str, kind: str, read: Callable[[], TableReader]) -> TableRead
         reader = read()
         list(reader.schema.names)  # names that are not UTF-8 are refused here
         return reader
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+    except (pa.ArrowException, OSError, UnicodeDecodeError, IndexError) as error:
         raise SourceError(f"{name} could not be read as {kind}: {brief(error)}") from None
     except SourceError as error:
         raise SourceError(f"{name}: {error}") from None

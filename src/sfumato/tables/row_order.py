@@ -30,6 +30,9 @@ WITHIN_FILES = "secret within files"
 BY_OWNER = "arranged by the owner"
 """The order of rows that the owner matched with the original, for attacks in the house: no recipient gets one."""
 
+_LONGEST = 1 << 31
+"""Bytes of a column beyond which the offsets of its texts may not fit into one array."""
+
 ARRANGED = {b"sfumato.arranged": b"as in the copy"}
 """The metadata of a table whose rows are in the order of a shuffled copy."""
 
@@ -88,12 +91,16 @@ def shuffled(batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema)
 def shuffled_in_memory(
     batches: Iterable[tuple[Words, pa.RecordBatch]], schema: pa.Schema, threads: int
 ) -> Iterator[pa.RecordBatch]:
-    """The same for rows that are in memory anyway, column by column."""
+    """The same for rows that are in memory anyway, column by column, but for texts too long for one array."""
     pairs = list(batches)
     if not pairs:
         return
-    order = sorted_order(np.concatenate([keys for keys, _ in pairs]))
     table = pa.Table.from_batches([batch for _, batch in pairs], schema)
+    if any(column.nbytes >= _LONGEST for column in table.columns):
+        yield from shuffled(pairs, schema)
+        return
+    order = sorted_order(np.concatenate([keys for keys, _ in pairs]))
+    del pairs
 
     def arrange(column: pa.ChunkedArray) -> pa.Array:
         return pa.concat_arrays(column.chunks).take(order)
@@ -103,6 +110,7 @@ def shuffled_in_memory(
     else:
         with ThreadPoolExecutor(threads) as pool:
             columns = list(pool.map(arrange, table.columns))
+    del table  # it takes as much memory as the shuffled rows
     yield pa.RecordBatch.from_arrays(columns, schema=schema)
 
 

@@ -15,7 +15,7 @@ from sfumato.levels import Level
 from sfumato.release.certificate import signed
 from sfumato.release.copying import CopyStream
 from sfumato.release.layout import SOFTWARE
-from sfumato.release.manifest import Manifest
+from sfumato.release.manifest import FORMAT, Manifest
 from sfumato.tables.source import Source
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import RequestedLevel, require
@@ -77,7 +77,7 @@ class Delivery:
         body, request = self.request.dataset.body, self.request
         files = [*(part.source["sha256"] for part in request.dataset.parts), body["scheme"]["sha256"]]
         terms = [request.grant.recipient, request.dataset.name, request.terms(), files]
-        content = [*terms, file_format, SOFTWARE, pa.__version__]
+        content = [*terms, file_format, SOFTWARE, FORMAT, pa.__version__]
         key = request.key.derive("tag")  # keyed: else one who knows all records but one could test guesses of it
         return hmac.digest(key.expose(), canonical(content).encode(), "sha256").hex()[:32]
 

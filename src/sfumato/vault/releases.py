@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from sfumato.errors import GrantError, NotAppended, TamperedError
+from sfumato.errors import GrantError, NotAppended, TamperedError, VaultError
 from sfumato.keys.key import Key
 from sfumato.keys.signature import public_key
 from sfumato.ledger.chain import Entry, canonical
@@ -200,7 +200,13 @@ class VaultIssuer(Issuer):
         self._check_grant(reading)
         before = self._request.recorded(reading)
         for entry in before:
-            if digest and entry.body["digest"] not in ("", digest):
+            recorded = entry.body["digest"]
+            if digest and recorded and algorithm_of(digest) != algorithm_of(recorded):
+                raise VaultError(
+                    f"this copy of {entry.dataset} was recorded by another version of the software in the meantime; "
+                    "release it again"
+                )
+            if digest and recorded not in ("", digest):
                 raise TamperedError(
                     f"the same request must give the same copy, and this one of {entry.dataset} differs from the one "
                     f"recorded as entry {entry.number}; run `sfumato verify`"
