@@ -16,8 +16,8 @@ from scipy import stats
 
 from sfumato.audit.checks import Check
 from sfumato.kernels import Floats, Rows
-from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.bivariate_normal import lower_quadrant
+from sfumato.kernels.score_arrays import FURTHEST
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.tables.margin import Margin
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from sfumato.audit.audit_input import AuditInput
 from sfumato.kernels import Floats
-from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.bivariate_normal import lower_quadrant
 from sfumato.kernels.normal import quantile
+from sfumato.kernels.score_arrays import FURTHEST
 from sfumato.models.gaussian_copula import GaussianCopula
 from sfumato.tables.margin import Margin
 
@@ -62,7 +62,7 @@ def survival(audited: AuditInput) -> tuple[Survival, ...]:
 def _watched(model: GaussianCopula, index: int) -> Iterator[tuple[str, float, float]]:
     """The rarest category with its interval of scores, or the largest numbers."""
     margin = Margin.decode(model.margins[index])
-    ends = [-FURTHEST, *(float(quantile(share)) for share in margin.share[:-1]), FURTHEST]
+    ends = [-FURTHEST, *quantile(np.array(margin.share[:-1])).tolist(), FURTHEST]
     shares = [after - before for before, after in pairwise([0.0, *margin.share])]
     rare = [i for i in range(len(shares)) if margin.low[i] == margin.high[i] and shares[i] <= _RARE]
     if margin.values and rare:

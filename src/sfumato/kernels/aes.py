@@ -20,7 +20,7 @@ from numba.core import cgutils, config
 from numba.extending import intrinsic
 
 from sfumato.kernels import Words
-from sfumato.kernels.compiled import njit
+from sfumato.kernels.compiled import copy_to, njit
 
 SIDE_BY_SIDE = 8
 """Blocks per call: arrays of blocks must have room for a multiple of it."""
@@ -213,7 +213,7 @@ def _substituted(typing_context: Any, word: Any) -> Any:  # noqa: ARG001 - numba
 def expand(key: Any, schedule: Words) -> None:  # pragma: no cover - compiled
     """Expand a key, given as eight 32-bit words, into the words of its round keys (FIPS 197, section 5.2)."""
     words = np.empty(2 * SCHEDULE, np.uint32)
-    words[:_KEY_WORDS] = key
+    copy_to(words, key)
     constant = np.uint32(1)
     for i in range(_KEY_WORDS, 2 * SCHEDULE):
         word = words[i - 1]

@@ -6,11 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.kernels import Floats, Mask, Rows
+from sfumato.kernels import Floats, Mask, Rows, score_arrays
 from sfumato.kernels.compiled import njit
-
-FURTHEST = 9.0
-"""The end of the first and of the last interval of scores: as good as infinity."""
+from sfumato.kernels.score_arrays import FURTHEST
 
 _CELLS = 4096
 """The number of cells of a guide: in each, the first bin that it may belong to is known."""
@@ -34,7 +32,7 @@ def guide(ends: Floats) -> tuple[Rows, float, float]:
     return np.searchsorted(ends, starts, side="left").astype(np.int64), first, scale
 
 
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _below(ends: Floats, counts: Rows, origin: float, scale: float, value: float) -> Any:  # pragma: no cover - compiled
     """How many ends are less than a value."""
     cell = (value - origin) * scale - _ROUNDING
@@ -44,7 +42,7 @@ def _below(ends: Floats, counts: Rows, origin: float, scale: float, value: float
     return found
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, arrays=score_arrays.to_cells)
 def to_cells(  # pragma: no cover - compiled
     values: Floats, null: Mask, inverse: float, bins: Any, table: Any, integers: Rows, lower: Floats, upper: Floats
 ) -> int:
@@ -86,7 +84,7 @@ def to_cells(  # pragma: no cover - compiled
     return unusable
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, arrays=score_arrays.from_scores)
 def from_scores(  # pragma: no cover - compiled
     scores: Floats, ends: Floats, bins: Any, table: Any, out: Rows
 ) -> None:
@@ -101,7 +99,7 @@ def from_scores(  # pragma: no cover - compiled
         out[row] = np.int64(low[bin_] + min(max(point, 0.0), high[bin_] - low[bin_]))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, arrays=score_arrays.mapped)
 def mapped(  # pragma: no cover - compiled
     scores: Floats, before: Floats, after: Floats, table: Any, out: Floats
 ) -> None:

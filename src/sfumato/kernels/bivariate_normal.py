@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import ndtr, ndtri
 
 from sfumato.kernels import Floats
-from sfumato.kernels.bins import FURTHEST
+from sfumato.kernels.score_arrays import FURTHEST
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(24)
 

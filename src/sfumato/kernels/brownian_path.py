@@ -13,7 +13,7 @@ import numpy as np
 
 from sfumato.kernels import Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SIDE_BY_SIDE, encrypt
-from sfumato.kernels.compiled import njit
+from sfumato.kernels.compiled import copy_to, njit
 from sfumato.kernels.ziggurat import EDGE, HEIGHT, INSIDE, MASK, TO_UNIT, WIDTH
 
 BLOCK_ROWS = 512
@@ -89,9 +89,11 @@ def _settle(draws: Words, bits: Words, rows: Rows, deviation: float, out: Floats
 
 
 @njit(nogil=True)
-def scratch(lanes: int) -> Any:  # pragma: no cover - compiled
+def scratch(nodes: Rows) -> Any:  # pragma: no cover - compiled
     """Arrays for `walk` to work in: to allocate them takes as long as to draw some numbers."""
-    room = 2 * (BLOCK_ROWS + SIDE_BY_SIDE)
+    room, lanes = 2 * (BLOCK_ROWS + SIDE_BY_SIDE), 1
+    for i in range(nodes.shape[0]):
+        lanes = max(lanes, nodes[i, 0] + 1)
     bits, blocks = np.empty((lanes, room), np.uint64), np.empty(room, np.uint64)
     late, pending = np.zeros(BLOCK_ROWS, np.bool_), np.empty(BLOCK_ROWS + 1, np.int64)
     return bits, late, pending, np.empty(BLOCK_ROWS, np.uint64), blocks
@@ -150,12 +152,12 @@ def walk_rows(  # pragma: no cover - compiled
     """Fill `out`, `(target, stream, row)`, with the path of each stream at the target nodes, for any number of rows."""
     total = out.shape[2]
     state = np.empty(2 * (BLOCK_ROWS + SIDE_BY_SIDE), np.uint64)
-    arrays = scratch(nodes[:, 0].max() + 1)
+    arrays = scratch(nodes)
     for start in range(0, total, BLOCK_ROWS):
         size = min(BLOCK_ROWS, total - start)
-        state[: 2 * size] = addresses[2 * start : 2 * (start + size)]
+        copy_to(state, addresses[2 * start : 2 * (start + size)])
         path = np.zeros((nodes.shape[0] + 1, size))
         for stream in range(out.shape[1]):
             walk(nodes, weights, stream, lanes, late_lanes, state, arrays, path)
             for target in range(targets.shape[0]):
-                out[target, stream, start : start + size] = path[targets[target]]
+                copy_to(out[target, stream, start : start + size], path[targets[target]])

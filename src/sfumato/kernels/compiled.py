@@ -1,4 +1,8 @@
-"""Functions that numba compiles when they are first called: to import numba takes longer than most commands."""
+"""Functions that numba compiles once they have enough to do: until then, NumPy does the same with the same bits.
+
+To import numba takes longer than most commands, and to compile a function takes up to some seconds where that was never
+done.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +12,36 @@ from functools import cache, cached_property, update_wrapper
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+_WORTH_LOADING = 1 << 20
+"""The array elements that a process works on with NumPy before it loads compiled code."""
+
+_worked = 0
+
+
+def is_worth_it(elements: int, *, loaded: bool) -> bool:
+    """Whether compiled code is to be used for so many elements: always if it is loaded."""
+    global _worked  # noqa: PLW0603 - what a process has done so far; results do not depend on it
+    _worked += 0 if loaded else elements
+    return loaded or _worked >= _WORTH_LOADING
+
 
 class Compiled:
     """A function to be compiled, which other such functions may call."""
 
-    def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, function: Callable[..., Any], options: dict[str, Any], arrays: Callable[..., Any] | None = None
+    ) -> None:
         update_wrapper(self, function)
-        self._function, self._options = function, options
+        self._function, self._options, self._arrays = function, options, arrays
 
     def __call__(self, *arguments: Any) -> Any:
-        """Compile the function, if that was not done before, and call it."""
+        """Call the function compiled, or what does the same with NumPy as long as there is little to do."""
+        if self._arrays is not None:
+            elements = max(one.size for one in arguments if isinstance(one, np.ndarray))
+            if not is_worth_it(elements, loaded="dispatcher" in vars(self)):
+                return self._arrays(*arguments)
         return self.dispatcher(*arguments)
 
     @cached_property
@@ -32,9 +56,28 @@ class Compiled:
         return made
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """`numba.njit`, but for the time at which numba is imported."""
-    return lambda function: Compiled(function, options)
+class Elementwise(Compiled):
+    """A function of numbers in compiled code, and of arrays elsewhere, from the same lines unless `arrays` is given."""
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Call the function with NumPy."""
+        return (self._arrays or self._function)(*arguments)
+
+
+def njit(*, arrays: Callable[..., Any] | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """`numba.njit`, but for the time at which numba is imported; `arrays` does the same with NumPy."""
+    return lambda function: Compiled(function, options, arrays)
+
+
+def elementwise(*, arrays: Callable[..., Any] | None = None, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """A function without branches and loops over elements, for numbers in compiled code and for arrays."""
+    return lambda function: Elementwise(function, {"nogil": True, **options}, arrays)
+
+
+@elementwise(arrays=np.where, inline="always")
+def choose(condition: Any, first: Any, second: Any) -> Any:  # pragma: no cover - compiled
+    """The first number where the condition holds, else the second."""
+    return first if condition else second
 
 
 def _stamp(dispatcher: Any) -> None:
@@ -69,3 +112,10 @@ def _register() -> None:
     @typeof_impl.register(Compiled)
     def _(function: Compiled, _: Any) -> Any:
         return types.Dispatcher(function.dispatcher)
+
+
+@njit(nogil=True)
+def copy_to(target: Any, source: Any) -> None:  # pragma: no cover - compiled
+    """Copy some numbers. To compile an assignment of slices takes seconds, for the text of its errors."""
+    for i in range(source.shape[0]):
+        target[i] = source[i]

@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 from sfumato.kernels import NULL, Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SIDE_BY_SIDE, encrypt
 from sfumato.kernels.brownian_path import BLOCK_ROWS, scratch, walk
-from sfumato.kernels.compiled import njit
+from sfumato.kernels.compiled import copy_to, njit
 from sfumato.kernels.lattice import LARGEST
 
 
@@ -143,23 +143,24 @@ def gaussian_copies(  # pragma: no cover - compiled
     columns, total, (others, streams) = steps.shape[0], rows.shape[0], given
     (record_key, lanes, late_lanes), (nodes, weights, targets) = keys, program
     room = 2 * (BLOCK_ROWS + SIDE_BY_SIDE)
-    invalid, arrays, noise = np.zeros(columns, np.int64), scratch(nodes[:, 0].max() + 1), np.empty(BLOCK_ROWS)
+    invalid, arrays, noise = np.zeros(columns, np.int64), scratch(nodes), np.empty(BLOCK_ROWS)
     own, addresses = np.empty(room, np.uint64), np.empty(room, np.uint64)
     for start in range(0, total, BLOCK_ROWS):
         end = min(start + BLOCK_ROWS, total)
         size = end - start
         lattice, words = np.empty((columns, size)), np.empty((columns + more.shape[0], size), np.uint64)
         _read(cells, (start, total), bounds, steps, (lattice, words), invalid)
-        words[columns:] = more[:, start:end]
+        for j in range(more.shape[0]):
+            copy_to(words[columns + j], more[j, start:end])
         _absorb(record_key, rows[start:end], words, own)
         path, paths = np.zeros((nodes.shape[0] + 1, size)), np.empty((targets.shape[0], streams.shape[0], size))
         for stream in range(streams.shape[0]):
             if streams[stream] >= 0:
-                addresses[: 2 * size] = others[streams[stream], 2 * start : 2 * end]
+                copy_to(addresses, others[streams[stream], 2 * start : 2 * end])
             chosen = addresses if streams[stream] >= 0 else own
             walk(nodes, weights, stream, lanes, late_lanes, chosen, arrays, path)
             for level in range(targets.shape[0]):
-                paths[level, stream] = path[targets[level]]
+                copy_to(paths[level, stream], path[targets[level]])
         for level, j in np.ndindex(out.shape[0], columns):
             _add_noise(factor[j], paths[level], lattice[j], steps[j], noise, out[level, j, start:end])
     return invalid

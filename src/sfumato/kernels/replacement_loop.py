@@ -12,7 +12,7 @@ import numpy as np
 
 from sfumato.kernels import Floats, Mask, Rows, Words
 from sfumato.kernels.aes import SCHEDULE, SIDE_BY_SIDE, encrypt
-from sfumato.kernels.compiled import njit
+from sfumato.kernels.compiled import copy_to, njit
 from sfumato.kernels.replacement import LOW, TO_UNIT
 
 _BLOCK_ROWS = 1024
@@ -105,7 +105,7 @@ def replace_all(  # pragma: no cover - compiled
     for start in range(0, values.shape[0], _BLOCK_ROWS):
         count = min(_BLOCK_ROWS, values.shape[0] - start)
         copy = out[start : start + count]
-        copy[:] = values[start : start + count]
+        copy_to(copy, values[start : start + count])
         for i in range(count):
             cells[2 * i], cells[2 * i + 1] = rows[start + i], words[start + i]
         reached[:count], late[:count] = 1.0, False

@@ -11,44 +11,28 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.kernels import Floats, Rows, Words
+from sfumato.kernels import Floats, Rows, Words, score_arrays
 from sfumato.kernels.compiled import njit
-from sfumato.kernels.normal import truncated
-
-NARROW = 0.1
-"""Scores in intervals up to this width are drawn once: the others have next to no influence on them."""
-
-_STEEPEST = 0.8
-"""The largest change of the logarithm of a density over an interval for which it is taken as linear."""
-
-DRAWS_PER_BLOCK = 4
-"""A block of 128 random bits serves four draws."""
-
-_TO_UNIT = 1.0 / (1 << 32)
+from sfumato.kernels.normal import clamped, truncated, truncated_far
+from sfumato.kernels.score_arrays import NARROW, in_short_interval, uniform
 
 
-@njit(cache=True, nogil=True, inline="always")
-def _share(blocks: Words, draw: int, row: int) -> Any:  # pragma: no cover - compiled
-    """Draw number `draw` of a record, uniform between 0 and 1, from its blocks of random bits."""
-    word = blocks[draw >> 2, 2 * row + ((draw >> 1) & 1)]
-    half = word >> np.uint64(32) if draw & 1 else word & np.uint64(0xFFFFFFFF)
-    return (np.float64(np.int64(half)) + 0.5) * _TO_UNIT
-
-
-@njit(cache=True, nogil=True, inline="always")
+@njit(nogil=True, inline="always")
 def _drawn(  # pragma: no cover - compiled
     low: float, high: float, mean: float, deviation: float, inverse: float, share: float, known: Any
 ) -> Any:
-    """A normal number in an interval; in a short one its density is linear, up to a few thousandths."""
-    width = high - low
-    steep = ((low + high) * 0.5 - mean) * inverse * inverse * width
-    if width < deviation and abs(steep) < _STEEPEST:
-        return low + width * share * (1.0 - 0.5 * steep * (1.0 - share))
-    inside = truncated((low - mean) * inverse, (high - mean) * inverse, share, known)
-    return min(max(mean + deviation * inside, low), high)
+    """A normal number in an interval."""
+    inside, short = in_short_interval(low, high, mean, deviation, inverse, share)
+    if short:
+        return inside
+    lower, upper = (low - mean) * inverse, (high - mean) * inverse
+    inside, far = truncated(lower, upper, share, known)
+    if far:
+        inside = truncated_far(lower, upper, share)
+    return clamped(mean + deviation * inside, low, high)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, arrays=score_arrays.first_scores)
 def first_scores(  # pragma: no cover - compiled
     lower: Floats, upper: Floats, blocks: Words, root: Floats, known: Any, out: Floats
 ) -> None:
@@ -71,12 +55,12 @@ def first_scores(  # pragma: no cover - compiled
         means, deviation = _weighted(root[j, :j], innovations, rows), root[j, j]
         inverse = 1.0 / deviation
         for row in range(rows):
-            share = _share(blocks, j, row)
+            share = uniform(blocks[j >> 2, 2 * row + ((j >> 1) & 1)], j)
             out[j, row] = _drawn(lower[j, row], upper[j, row], means[row], deviation, inverse, share, known)
             innovations[j, row] = (out[j, row] - means[row]) * inverse
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def _weighted(weights: Floats, lines: Floats, rows: int) -> Floats:  # pragma: no cover - compiled
     """The sum of some lines with weights, in their order, so that it is the same on every machine."""
     total = np.zeros(rows)
@@ -86,7 +70,7 @@ def _weighted(weights: Floats, lines: Floats, rows: int) -> Floats:  # pragma: n
     return total
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, arrays=score_arrays.redraw_scores)
 def redraw_scores(  # pragma: no cover - compiled
     lower: Floats, upper: Floats, blocks: Words, wide: Rows, conditionals: Any, known: Any, out: Floats
 ) -> None:
@@ -112,7 +96,7 @@ def redraw_scores(  # pragma: no cover - compiled
         for row in range(rows):
             low, high = lower[j, row], upper[j, row]
             if high - low > NARROW:
-                share = _share(blocks, draw, row)
+                share = uniform(blocks[draw >> 2, 2 * row + ((draw >> 1) & 1)], draw)
                 out[j, row] = _drawn(low, high, means[row], deviations[j], inverse[j], share, known)
 
 
@@ -125,7 +109,7 @@ def conditional(correlation: Floats) -> tuple[Floats, Floats]:
     return weights, np.sqrt(scale)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, arrays=score_arrays.degrade)
 def degrade(root: Floats, path: Floats, scores: Floats, shrinkage: float) -> Floats:  # pragma: no cover - compiled
     """`√f·(z + L·W(t))`: scores of a copy, with the distribution of those of the original; one row per score.
 

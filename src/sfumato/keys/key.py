@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any, TypeVar
 
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
@@ -15,17 +17,24 @@ from sfumato.errors import CustodyError
 BYTES = 32
 _HEADER = "sfumato-key-1 "
 
+_MOST_DERIVED = 256
+"""Derived keys that a key remembers: a release of one record would spend a tenth of its time on deriving them."""
+
+
+K = TypeVar("K", bound="Key")
+
 
 class Key:
     """A 256-bit secret key, which neither `repr` nor any error message ever shows."""
 
-    __slots__ = ("_secret",)
+    __slots__ = ("_derived", "_secret")
 
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes) or len(secret) != BYTES:
             got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
             raise CustodyError(f"a key must be exactly {BYTES} bytes, got {got}; make one with `sfumato key new`")
         self._secret = secret
+        self._derived: dict[str | bytes, Any] = {}
 
     @classmethod
     def generate(cls) -> Key:
@@ -95,7 +104,23 @@ class Key:
             len(label).to_bytes(4, "big") + label
             for label in (label.encode() if isinstance(label, str) else label for label in labels)
         )
-        return Key(HKDF(algorithm=SHA256(), length=BYTES, salt=b"sfumato-1", info=info).derive(self._secret))
+        return self._remembered(info, lambda: Key(self._hkdf(info)))
+
+    def of_dataset(self, name: str) -> DatasetKey:
+        """The key of a dataset, derived from this master key."""
+        return self._remembered(name, lambda: DatasetKey(self.derive("dataset", name).expose()))
+
+    def _hkdf(self, info: bytes) -> bytes:
+        return HKDF(algorithm=SHA256(), length=BYTES, salt=b"sfumato-1", info=info).derive(self._secret)
+
+    def _remembered(self, purpose: str | bytes, make: Callable[[], K]) -> K:
+        found: K | None = self._derived.get(purpose)
+        if found is None:
+            found = make()
+            if len(self._derived) >= _MOST_DERIVED:
+                self._derived.clear()
+            self._derived[purpose] = found
+        return found
 
     def expose(self) -> bytes:
         """The 32 secret bytes, for use by a cipher; never print, log or store them."""

@@ -13,26 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from sfumato.kernels import Words
+from sfumato.kernels import Words, compiled
 from sfumato.keys.key import Key
 from sfumato.keys.stream import lane_key
 
 Labels = tuple[str, ...]
 """What the key of a stream of random bits is derived by."""
 
-_WORTH_LOADING = 1 << 20
-"""The cells that a process perturbs array by array before it loads compiled code."""
-
-_perturbed = 0
-
 
 def is_worth_it(cells: int, module: str) -> bool:
     """Whether so many cells are perturbed by the compiled code of a module in `kernels`."""
-    global _perturbed  # noqa: PLW0603 - what a process has done so far; the results do not depend on it
-    if f"sfumato.kernels.{module}" not in sys.modules:
-        _perturbed += cells
-        if _perturbed < _WORTH_LOADING:
-            return False
+    if not compiled.is_worth_it(cells, loaded=f"sfumato.kernels.{module}" in sys.modules):
+        return False
     from sfumato.kernels.aes import is_available  # noqa: PLC0415 - numba takes a third of a second to import
 
     return is_available()

@@ -11,9 +11,9 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats, Words
-from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.cholesky import largest_variance_ratio
 from sfumato.kernels.covariances import symmetric
+from sfumato.kernels.score_arrays import FURTHEST
 from sfumato.kernels.scores import degrade
 from sfumato.keys.key import Key
 from sfumato.keys.path import PathTree, Point

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from sfumato.kernels import NULL, Floats, Rows, Words, bins
-from sfumato.kernels.bins import FURTHEST
-from sfumato.kernels.normal import lower_tail, quantile, tables
-from sfumato.kernels.scores import DRAWS_PER_BLOCK, NARROW, conditional, first_scores, redraw_scores
+from sfumato.kernels.normal import clamped, lower_tail, quantile, tables
+from sfumato.kernels.score_arrays import DRAWS_PER_BLOCK, FURTHEST, NARROW
+from sfumato.kernels.scores import conditional, first_scores, redraw_scores
 from sfumato.keys.stream import Stream
 from sfumato.tables.margin import Cells, Margin
 
@@ -85,10 +85,9 @@ class ScoreSampler:
 
         `often` is how often each draw counts.
         """
-        lower, upper = self._wide(score)
-        ends = np.array([_at_share(a, b, k / _CELLS) for a, b in zip(lower, upper, strict=True) for k in range(_CELLS)])
-        which = np.searchsorted(np.array(lower), drawn, side="right") - 1
-        inside = (which >= 0) & (drawn <= np.array([*upper, FURTHEST])[which])
+        lower, upper, ends = self._wide[score]
+        which = np.searchsorted(lower, drawn, side="right") - 1
+        inside = (which >= 0) & (drawn <= np.append(upper, FURTHEST)[which])
         cells = np.searchsorted(ends, drawn[inside], side="right") - 1
         return np.bincount(cells, often[inside], minlength=len(ends)).astype(np.int64)
 
@@ -97,26 +96,37 @@ class ScoreSampler:
         if not len(counts):
             return (), ()
         before, after = [-FURTHEST], [-FURTHEST]
-        for low, high, held in zip(*self._wide(score), counts.reshape(-1, _CELLS), strict=True):
+        even = np.arange(1, _CELLS) / _CELLS
+        for low, high, held in zip(*self._wide[score][:2], counts.reshape(-1, _CELLS), strict=True):
             total = int(held.sum())
-            shares = np.cumsum(held) / total if total >= _FEWEST else np.arange(1, _CELLS + 1) / _CELLS
-            before += [low, *(_at_share(low, high, k / _CELLS) for k in range(1, _CELLS)), high]
-            after += [low, *(_at_share(low, high, float(share)) for share in shares[:-1]), high]
+            shares = np.cumsum(held)[:-1] / total if total >= _FEWEST else even
+            before += [low, *_at_share(low, high, even), high]
+            after += [low, *_at_share(low, high, shares), high]
         rising = [i for i in range(1, len(before)) if before[i - 1] < before[i] < FURTHEST]
-        first, last = ((-FURTHEST, *(ends[i] for i in rising), FURTHEST) for ends in (before, after))
+        first, last = ((-FURTHEST, *(float(ends[i]) for i in rising), FURTHEST) for ends in (before, after))
         return first, last
 
-    def _wide(self, score: int) -> tuple[list[float], list[float]]:
+    @cached_property
+    def _wide(self) -> list[tuple[Floats, Floats, Floats]]:
+        """Of each score, the ends of the wide intervals of its values, and the lower ends of the cells in them."""
+        made = []
+        for score in range(self.size):
+            lower, upper = self._wide_intervals(score)
+            parts = _at_share(lower[:, None], upper[:, None], np.arange(_CELLS) / _CELLS)
+            made.append((lower, upper, parts.reshape(-1)))
+        return made
+
+    def _wide_intervals(self, score: int) -> tuple[Floats, Floats]:
         """The wide intervals of the values of a score; they may have gaps between them."""
         if score >= len(self.margins):
             end = self.margins[self.with_missing[score - len(self.margins)]].missing_end
-            return [-FURTHEST, end], [end, FURTHEST]
+            return np.array([-FURTHEST, end]), np.array([end, FURTHEST])
         margin = self.margins[score]
         few = [range(low, high + 1) for low, high in zip(margin.low, margin.high, strict=True) if high - low < _CELLS]
         points = np.array([point for some in few for point in some], np.int64)
         cells = margin.counted(points, np.zeros(len(points), np.bool_))
         wide = cells.upper - cells.lower > NARROW
-        return cells.lower[wide].tolist(), cells.upper[wide].tolist()
+        return cells.lower[wide], cells.upper[wide]
 
     @cached_property
     def _order(self) -> list[int]:
@@ -142,8 +152,9 @@ class ScoreSampler:
 
     def _long_share(self, score: int) -> float:
         """The share of records whose value has a long interval of this score."""
-        ends = zip(*self._wide(score), strict=True)
-        return float(sum(lower_tail(high) - lower_tail(low) for low, high in ends if high - low > _LONG))
+        lower, upper, _ = self._wide[score]
+        long = upper - lower > _LONG
+        return float(sum(lower_tail(upper[long]) - lower_tail(lower[long])))
 
     @cached_property
     def _conditionals(self) -> tuple[Floats, Floats, Floats]:
@@ -152,11 +163,14 @@ class ScoreSampler:
         return np.linalg.cholesky(ordered).astype(np.float64), *conditional(ordered)
 
 
-def _at_share(low: float, high: float, share: float) -> float:
-    """The score up to which this share of a normal distribution between two scores lies."""
+def _at_share(low: Any, high: Any, share: Floats) -> Floats:
+    """The scores up to which these shares of a normal distribution between two scores lie."""
     first, last = lower_tail(low), lower_tail(high)
     inside = first + share * (last - first)
-    return float(min(max(quantile(inside), low), high)) if 0 < inside < 1 else low if inside <= 0 else high
+    known = (inside > 0) & (inside < 1)
+    found = clamped(quantile(np.where(known, inside, 0.5)), low, high)
+    ends: Floats = np.where(known, found, np.where(inside <= 0, low, high))
+    return ends
 
 
 def _word(cells: Cells) -> Words:

@@ -9,11 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from importlib.metadata import version
-from typing import Self
+from typing import Any, Self, TypeVar
 
 import pyarrow as pa
 
@@ -40,8 +40,10 @@ from sfumato.tables.view import EVERYTHING, View
 SOFTWARE = f"sfumato {version('sfumato')}"
 
 
-_MOST_SCHEMAS = 8
-"""Schemas of tables for which the columns of a copy are kept: that of a whole table, and of its parts."""
+_MOST_ANSWERS = 32
+"""How much is remembered about copies of tables with some schemas, at some levels."""
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -121,9 +123,7 @@ class TableLayout:
         if isinstance(key, DatasetKey):
             return key
         table = self.policy.table
-        return DatasetKey(
-            key.derive("dataset", self.policy.dataset.removesuffix(f".{table}" if table else "")).expose()
-        )
+        return key.of_dataset(self.policy.dataset.removesuffix(f".{table}" if table else ""))
 
     def table_key(self, key: Key) -> Key:
         """The key from which the noise of this table, among several of a dataset, is drawn."""
@@ -132,18 +132,25 @@ class TableLayout:
 
     def schema(self, source: pa.Schema) -> pa.Schema:
         """The columns of a copy, in the order of the source, with its dialect and labels and no other metadata."""
-        known, content = self._known_schemas, source.serialize().to_pybytes()  # equality of schemas leaves labels out
-        found = known.get(content)
-        if found is None:
-            found = self._shown_schema(source)
-            if len(known) >= _MOST_SCHEMAS:
+        return self._remembered("schema", source, 0.0, lambda: self._shown_schema(source))
+
+    def _remembered(self, what: str, source: pa.Schema, fidelity: float, find: Callable[[], T]) -> T:
+        """What was found out before for tables with a schema: single records would take longer to look at than to copy.
+
+        Equality of schemas leaves labels out, so that their bytes are compared.
+        """
+        known, question = self._known, (what, fidelity, source.serialize().to_pybytes())
+        if question not in known:
+            answer = find()
+            if len(known) >= _MOST_ANSWERS:
                 known.clear()
-            known[content] = found
+            known[question] = answer
+            return answer
+        found: T = known[question]
         return found
 
     @cached_property
-    def _known_schemas(self) -> dict[bytes, pa.Schema]:
-        """The columns of copies of tables with schemas that were looked at before."""
+    def _known(self) -> dict[tuple[str, float, bytes], Any]:
         return {}
 
     def _shown_schema(self, source: pa.Schema) -> pa.Schema:
@@ -198,12 +205,17 @@ class TableLayout:
 
     def manifest(self, source: pa.Schema, level: Level, key: Key) -> Manifest:
         """The manifest of a copy, still without its row count and digest."""
+        draft = self._remembered("manifest", source, level.fidelity, lambda: self._draft(source, level))
+        return replace(draft, scheme=key.derive("scheme", self.digest()).fingerprint(), key=key.fingerprint())
+
+    def _draft(self, source: pa.Schema, level: Level) -> Manifest:
+        """The manifest of a copy by whatever key."""
         given, schema, models = self.given(level), self.schema(source), self.models(source, level)
         return Manifest(
             dataset=self.policy.dataset,
             policy=self._digests[0],
-            scheme=key.derive("scheme", self.digest()).fingerprint(),
-            key=key.fingerprint(),
+            scheme="",
+            key="",
             level=self.policy.ladder.name(given),
             requested_fidelity=level.fidelity,
             fidelity=given.fidelity,
@@ -225,6 +237,9 @@ class TableLayout:
             )
         if METADATA in (schema.metadata or {}):
             raise SourceError("a copy must be made from the original, and this table is itself a copy; use its source")
+        self._remembered("checked", schema, 0.0, lambda: self._check_columns(schema))
+
+    def _check_columns(self, schema: pa.Schema) -> None:
         check_columns(self.policy, schema)
         for mechanism in self.mechanisms:
             mechanism.check(schema)

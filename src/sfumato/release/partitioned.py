@@ -76,10 +76,7 @@ def release_folder(
     _check_partition_columns(scheme, source)
     with where.shared_key(scheme.dataset_key(key)) as shared:
         secret = DatasetSecret(shared)
-        order = WITHIN_FILES if scheme.shuffles else KEEP
-        draft = replace(scheme.manifest(source.schema, requested, key), order=order)
-        if scheme.shuffles and source.parts[0].row_groups:
-            draft = replace(draft, limits=(*draft.limits, _ORDER_OF_PARTS))
+        draft = _draft(scheme, source, requested, key)
         sampler = partition_sampler(scheme, source, where)
         unique = lambda: check_partition_ids(scheme, source, where, secret)  # noqa: E731
         request = Request(scheme, source, source.schema, sampler, unique)
@@ -93,6 +90,15 @@ def release_folder(
             if progress:
                 progress(receipt.rows)
     return _finish(draft, target, receipts)
+
+
+def _draft(scheme: TableLayout, source: Source, level: Level, key: Key) -> Manifest:
+    """The manifest of a folder, which says in which order its rows are."""
+    draft = scheme.manifest(source.schema, level, key)
+    if not scheme.shuffles:
+        return replace(draft, order=KEEP)
+    limits = (*draft.limits, _ORDER_OF_PARTS) if source.parts[0].row_groups else draft.limits
+    return replace(draft, order=WITHIN_FILES, limits=limits)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
@@ -20,6 +21,8 @@ CategoryCodes = npt.NDArray[np.int64]
 LARGEST = 1 << 31
 """The largest number of values of a domain, or of the product of the domains of a joint group."""
 
+_FEW_ROWS, _FEW_VALUES = 64, 4096
+"""In so few rows values are not looked for that repeat, and so few values are kept in the type of a column."""
 
 MISSING = "missing"
 """The rule by which a value outside of a domain counts as missing."""
@@ -128,6 +131,8 @@ class Domain:
             found: CategoryCodes = table[indices.to_numpy(zero_copy_only=False)]
         elif types.is_integer(array.type) and not self.values:
             found = self._offset(array)
+        elif len(array) <= _FEW_ROWS:
+            found = self._lookup(array)
         else:
             found = self.codes(array.dictionary_encode(), column)
         if self.unseen is not None:
@@ -166,6 +171,17 @@ class Domain:
 
     def typed(self, kind: pa.DataType) -> pa.Array:
         """The values of the domain in a type."""
+        if self.count > _FEW_VALUES:
+            return self._typed(kind)
+        if kind not in self._known:
+            self._known[kind] = self._typed(kind)
+        return self._known[kind]
+
+    @cached_property
+    def _known(self) -> dict[pa.DataType, pa.Array]:
+        return {}
+
+    def _typed(self, kind: pa.DataType) -> pa.Array:
         values: Sequence[Any] = self.values or range(self.first, self.first + self.count)
         try:
             return pa.array(values, kind) if types.is_integer(kind) else pa.array(values or [], None).cast(kind)

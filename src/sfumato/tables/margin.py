@@ -20,8 +20,8 @@ from pyarrow import types
 
 from sfumato.errors import SourceError
 from sfumato.kernels import Floats, Mask, Rows, bins
-from sfumato.kernels.bins import FURTHEST
 from sfumato.kernels.normal import quantile
+from sfumato.kernels.score_arrays import FURTHEST
 from sfumato.models.gaussian_copula import GaussianCopula, is_margin
 from sfumato.tables import numeric
 from sfumato.tables.columns import contiguous
@@ -247,7 +247,7 @@ class Margin:
     @cached_property
     def _ends(self) -> Floats:
         """The scores at the ends of all bins but the last."""
-        return np.array([quantile(share) for share in self.share[:-1]])
+        return np.asarray(quantile(np.array(self.share[:-1])))
 
     @cached_property
     def _starts(self) -> Floats:

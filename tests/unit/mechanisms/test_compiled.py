@@ -10,6 +10,7 @@ import pytest
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 
 import sfumato as sf
+from sfumato import kernels
 from sfumato.kernels import aes
 from sfumato.mechanisms import _brownian_noise, _compiled, _replacement
 
@@ -71,6 +72,7 @@ CASES = {
 def _force(monkeypatch: pytest.MonkeyPatch, *, compiled: bool) -> None:
     for module in (_brownian_noise, _replacement):
         monkeypatch.setattr(module, "is_worth_it", lambda *_: compiled)
+    monkeypatch.setattr(kernels.compiled, "is_worth_it", lambda *_, **__: compiled)
 
 
 @needs_aes
@@ -114,8 +116,8 @@ def test_blocks_are_those_of_openssl() -> None:
 
 
 def test_compiled_code_is_loaded_once_it_is_worth_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_compiled, "_perturbed", 0)
-    small = _compiled._WORTH_LOADING // 3
+    monkeypatch.setattr(kernels.compiled, "_worked", 0)
+    small = kernels.compiled._WORTH_LOADING // 3
     assert [_compiled.is_worth_it(small, "no_such_module") for _ in range(4)] == [
         False,
         False,
