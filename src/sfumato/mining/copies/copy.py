@@ -22,6 +22,7 @@ from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables.columns import codes_of, numbers_of, restored
 from sfumato.tables.partitioned import Part
+from sfumato.tables.read_ahead import read_ahead
 from sfumato.tables.source import Source
 
 Result = TypeVar("Result")
@@ -207,7 +208,8 @@ class Copy:
     def tables(self, columns: Sequence[str]) -> Iterator[pa.Table]:
         """Some columns of all rows, as a stream of tables; checks at the end that no row is missing."""
         count = 0
-        for batch in self.source.batches(list(dict.fromkeys(columns))):
+        batches = self.source.batches(list(dict.fromkeys(columns)))
+        for batch in read_ahead(batches) if self.source.uri else batches:
             count += batch.num_rows
             yield pa.Table.from_batches([batch])
         if self.source.uri and count != self.manifest.rows:
