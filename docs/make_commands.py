@@ -15,11 +15,34 @@ def page() -> str:
     parts = [
         "# Commands",
         "Written by `python docs/make_commands.py` from the commands' help; the tests fail when it is stale.",
-        "Every command exits with 0 on success, 1 on a refusal (one sentence on standard error, nothing changed) and 2 "
-        "on wrong usage. `--json` prints the result for programs.",
+        "A command that fails says why in one sentence on standard error, and changes nothing. With `--json` it prints "
+        'its result, or the reason as `{"error": {"class": ..., "message": ..., "exit_code": ...}}`, on standard '
+        "output. `--quiet` (or `SFUMATO_QUIET=1`) leaves out progress and next steps. Exit codes:",
+        _exit_codes(),
     ]
     parts += _sections(main, "sfumato")
     return "\n\n".join(parts) + "\n"
+
+
+MEANINGS = {
+    0: "done",
+    1: "refused: a release, an answer, an attack or a request that is not allowed or cannot be made",
+    2: "wrong usage",
+    3: "`audit`: at risk",
+    4: "`audit`: unsound",
+    10: "a policy or a level that cannot be used",
+    11: "a table or a copy that cannot be used",
+    12: "a key or passphrase that is missing or wrong",
+    13: "a vault that cannot be opened, or a name that is not in it",
+    14: "a vault that does not agree with its ledger: somebody altered it",
+    15: "a database, store, service or cluster that cannot be reached now; the same command may work later",
+    130: "interrupted",
+}
+
+
+def _exit_codes() -> str:
+    lines = [f"| {code} | {meaning} |" for code, meaning in MEANINGS.items()]
+    return "\n".join(["| code | meaning |", "|---:|---|", *lines])
 
 
 def _sections(command: click.Command, name: str) -> list[str]:

@@ -24,7 +24,7 @@
     └── MiningError      a question that a copy cannot answer
 
 Each message is one sentence that says what must hold, what was got and what to do. The command line prints it and
-exits with 1.
+exits with the code of its class: 1 for what is refused, 10 to 15 for what a script may want to tell apart.
 """
 
 from __future__ import annotations
@@ -36,13 +36,20 @@ from collections.abc import Iterable
 class SfumatoError(Exception):
     """The root of the tree; catch this to catch every refusal."""
 
+    exit_code = 1
+    """What a command that fails with it exits with."""
+
 
 class LevelError(SfumatoError):
     """An invalid level or ladder."""
 
+    exit_code = 10
+
 
 class PolicyError(SfumatoError):
     """A policy that cannot be read or contradicts itself."""
+
+    exit_code = 10
 
 
 class UnknownMember(PolicyError, KeyError):
@@ -55,13 +62,19 @@ class UnknownMember(PolicyError, KeyError):
 class SourceError(SfumatoError):
     """A table that cannot be read or does not fit its policy."""
 
+    exit_code = 11
+
 
 class CustodyError(SfumatoError):
     """A key that is missing, malformed or badly kept."""
 
+    exit_code = 12
+
 
 class VaultError(SfumatoError):
     """A vault that cannot be opened, or does not hold what is asked of it."""
+
+    exit_code = 13
 
 
 class UnknownSubject(VaultError):
@@ -71,9 +84,13 @@ class UnknownSubject(VaultError):
 class Unavailable(VaultError):
     """A database that cannot be used now."""
 
+    exit_code = 15
+
 
 class GrantError(VaultError):
     """A request that no grant in force allows."""
+
+    exit_code = 1
 
     def __init__(self, reason: str, advice: str = "") -> None:
         super().__init__(f"{reason}; {advice}" if advice else reason)
@@ -92,9 +109,13 @@ class NotGranted(GrantError):
 class TamperedError(VaultError):
     """A vault that does not agree with its ledger."""
 
+    exit_code = 14
+
 
 class ManifestError(SfumatoError):
     """A copy whose manifest is missing, malformed or does not fit it."""
+
+    exit_code = 11
 
 
 class ReleaseError(SfumatoError):
@@ -104,9 +125,13 @@ class ReleaseError(SfumatoError):
 class EngineError(ReleaseError):
     """An engine that is unavailable, or failed."""
 
+    exit_code = 15
+
 
 class ServiceError(SfumatoError):
     """A service that returned an error or did not respond."""
+
+    exit_code = 15
 
 
 class SurveyError(SfumatoError):

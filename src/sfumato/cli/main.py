@@ -8,6 +8,7 @@ from sfumato.cli import (
     advise,
     attack,
     audit,
+    config,
     copies,
     erase,
     mine,
@@ -21,7 +22,7 @@ from sfumato.cli import (
     tables,
     vault,
 )
-from sfumato.cli.output import Group
+from sfumato.cli.output import Group, quiet_option
 
 
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -61,6 +62,7 @@ for command in (
     audit.trace,
     serve.serve,
     serve.operator,
+    config.config,
     survey.survey,
     reproduce.reproduce,
     vault.backup,
@@ -70,4 +72,4 @@ for command in (
     vault.rekey,
     erase.erase,
 ):
-    main.add_command(command)
+    main.add_command(quiet_option(command))

@@ -8,11 +8,11 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NoReturn, Protocol
 
 import click
 
-from sfumato.errors import ReleaseError, SfumatoError
+from sfumato.errors import ReleaseError, SfumatoError, SourceError, Unavailable
 from sfumato.serialization import json_safe
 
 as_json_option = click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
@@ -58,28 +58,70 @@ def named_tables(tables: Sequence[str]) -> dict[str, Path | str] | None:
     return named
 
 
+_JSON, _QUIET = "sfumato.json", "sfumato.quiet"
+"""What a command was told about its output, in the context of all of them."""
+
+
+def quiet_option(command: click.Command) -> click.Command:
+    """Add `--quiet` to a command, or to all commands of a group."""
+    if isinstance(command, click.Group):
+        for inner in command.commands.values():
+            quiet_option(inner)
+    else:
+        told = click.Option(
+            ["--quiet"],
+            is_flag=True,
+            expose_value=False,
+            envvar="SFUMATO_QUIET",
+            help="Show no progress and no next step.",
+            callback=lambda ctx, _, value: ctx.meta.__setitem__(_QUIET, value),
+        )
+        command.params.append(told)
+    return command
+
+
+def _is_quiet() -> bool:
+    context = click.get_current_context(silent=True)
+    return context is not None and bool(context.meta.get(_QUIET))
+
+
 class Group(click.Group):
-    """A group of commands that reports a refusal in one sentence, with exit code 1."""
+    """A group of commands that reports a refusal in one sentence, or as JSON, with the exit code of its class."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Note whether the output is for a program, before anything can be wrong."""
+        ctx.meta[_JSON] = "--json" in args
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command."""
         try:
             return super().invoke(ctx)
         except SfumatoError as error:
-            click.echo(f"sfumato: {error}", err=True)
-            ctx.exit(1)
+            _fail(ctx, type(error).__name__, str(error), error.exit_code)
+        except click.UsageError as error:
+            if not ctx.meta[_JSON]:
+                raise
+            _fail(ctx, "UsageError", error.format_message(), 2)
         except OSError as error:
             name = error.filename or "the output"
-            click.echo(f"sfumato: {name} could not be used: {error.strerror or error}", err=True)
-            ctx.exit(1)
+            _fail(ctx, "OSError", f"{name} could not be used: {error.strerror or error}", Unavailable.exit_code)
         except Exception as error:  # Arrow's errors are about data that none of our checks covers
             if not type(error).__module__.startswith("pyarrow") and not isinstance(error, UnicodeDecodeError):
                 raise
-            click.echo(f"sfumato: the table could not be processed: {str(error).splitlines()[0]}", err=True)
-            ctx.exit(1)
+            reason = f"the table could not be processed: {str(error).splitlines()[0]}"
+            _fail(ctx, SourceError.__name__, reason, SourceError.exit_code)
         except KeyboardInterrupt:
-            click.echo("sfumato: interrupted; no file was changed, run the same command again to finish", err=True)
-            ctx.exit(130)
+            _fail(ctx, "Interrupted", "interrupted; no file was changed, run the same command again to finish", 130)
+
+
+def _fail(ctx: click.Context, kind: str, message: str, code: int) -> NoReturn:
+    """Say why a command failed: to a person on standard error, to a program as JSON where it expects the result."""
+    if ctx.meta[_JSON]:
+        click.echo(json.dumps({"error": {"class": kind, "message": message, "exit_code": code}}, indent=2))
+    else:
+        click.echo(f"sfumato: {message}", err=True)
+    ctx.exit(code)
 
 
 class Stage(Protocol):
@@ -100,7 +142,7 @@ def progress(*, quiet: bool, unit: str = "rows") -> Iterator[tuple[Stage, Callab
 
     count = [TextColumn("{task.completed:,.0f} " + unit), TimeRemainingColumn()] if unit else [TimeElapsedColumn()]
     columns = (TextColumn("{task.description}"), BarColumn(), *count)
-    console = Console(stderr=True, quiet=quiet or not sys.stderr.isatty())
+    console = Console(stderr=True, quiet=quiet or _is_quiet() or not sys.stderr.isatty())
     with Progress(*columns, console=console, transient=True) as bar:
         task = bar.add_task("starting", total=None)
 
@@ -131,4 +173,5 @@ def _head(path: Path) -> str:
 
 def print_result(data: dict[str, Any], as_json: bool, text: str, next_step: str) -> None:
     """Print the result as JSON, or as text with a next step."""
-    click.echo(json.dumps(json_safe(data), indent=2, allow_nan=False) if as_json else f"{text}\n\nNext: {next_step}")
+    told = text if _is_quiet() else f"{text}\n\nNext: {next_step}"
+    click.echo(json.dumps(json_safe(data), indent=2, allow_nan=False) if as_json else told)

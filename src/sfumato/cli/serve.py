@@ -4,23 +4,51 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from sfumato.cli.config import config_option
 from sfumato.cli.output import as_json_option, print_result
 from sfumato.cli.vault_options import key_option, local_vault, open_vault, vault_options
 from sfumato.errors import ServiceError, VaultError, install_hint
+from sfumato.service.settings import Settings
 
 if TYPE_CHECKING:
     from sfumato.service.deployment_check import Finding
 
 _PEM_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+ENVIRONMENT = "SFUMATO_SERVE"
+"""Each option of the service has a variable: this, and its name in capitals, as SFUMATO_SERVE_PORT."""
+
+LIMITS = {
+    "max_body_bytes": "Bytes of a request, except for a part of an upload.",
+    "max_part_bytes": "Bytes of a part of an upload.",
+    "max_parts": "Parts of an upload.",
+    "max_streams": "Concurrent downloads per caller.",
+    "receive_timeout": "Seconds within which a request must arrive.",
+    "send_timeout": "Seconds after which a client that reads nothing is disconnected.",
+    "max_queued_jobs": "Background jobs that may wait.",
+    "session_hours": "Hours after which a browser must sign in again.",
+}
+"""Limits of `Settings` that an option of their own name sets."""
+
+_DEFAULTS = Settings()
 
 
-@click.command()
+def _limits(command: Callable[..., None]) -> Callable[..., None]:
+    """Add an option for each limit."""
+    for name, text in reversed(LIMITS.items()):
+        option, default = f"--{name.replace('_', '-')}", getattr(_DEFAULTS, name)
+        command = click.option(option, type=click.IntRange(1), default=default, show_default=True, help=text)(command)
+    return command
+
+
+@click.command(context_settings={"auto_envvar_prefix": ENVIRONMENT})
 @click.argument("location", metavar="[VAULT]", default="vault", envvar="SFUMATO_VAULT")
+@config_option
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
 @click.option("--port", type=click.IntRange(0, 65535), default=8080, show_default=True, help="The port to listen on.")
 @click.option(
@@ -43,6 +71,7 @@ _PEM_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 @click.option(
     "--tries", type=click.IntRange(1), default=20, show_default=True, help="Failed sign-ins per minute and address."
 )
+@_limits
 @click.option("--check", "only_check", is_flag=True, help="Check the deployment, and exit.")
 @key_option
 @as_json_option
@@ -61,15 +90,16 @@ def serve(
     only_check: bool,
     key_path: Path | None,
     as_json: bool,
+    **limits: int,
 ) -> None:
     """Serve a VAULT over HTTP, with copies for recipients and a console for its owner.
 
-    It needs TLS: its own, with a certificate, or that of a proxy on this machine, or elsewhere with --proxied.
+    It needs TLS: its own, with a certificate, or that of a proxy on this machine, or elsewhere with --proxied. Each
+    option can also be set in a file (--config) or by a variable, as SFUMATO_SERVE_PORT: see `sfumato config`.
     """
     try:
         from sfumato.service.deployment_check import check
         from sfumato.service.server import serve
-        from sfumato.service.settings import Settings
     except ModuleNotFoundError as error:
         raise ServiceError(f"the service needs {error.name}; {install_hint('serve')}") from None
 
@@ -80,6 +110,7 @@ def serve(
         proxied=proxied,
         requests_per_minute=rate,
         failures_per_minute=tries,
+        **limits,
     )
     vault = local_vault(location, key_path)
     name = vault.ledger.database.name  # without a password

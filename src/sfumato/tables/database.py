@@ -108,7 +108,8 @@ def without_password(uri: str) -> str:
     """A URL as it may be printed."""
     parts = urlsplit(uri)
     user, at, host = parts.netloc.rpartition("@")
-    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}"))
+    query = "&".join(one for one in parts.query.split("&") if "password" not in one.partition("=")[0].lower())
+    return urlunsplit(parts._replace(netloc=f"{user.partition(':')[0]}{at}{host}", query=query))
 
 
 def is_database(table: Any) -> bool:
