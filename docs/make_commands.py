@@ -35,7 +35,7 @@ MEANINGS = {
     12: "a key or passphrase that is missing or wrong",
     13: "a vault that cannot be opened, or a name that is not in it",
     14: "a vault that does not agree with its ledger: somebody altered it",
-    15: "a database, store, service or cluster that cannot be reached now; the same command may work later",
+    15: "a database, store, service or cluster that cannot be reached or started",
     130: "interrupted",
 }
 

@@ -24,7 +24,7 @@
     └── MiningError      a question that a copy cannot answer
 
 Each message is one sentence that says what must hold, what was got and what to do. The command line prints it and
-exits with the code of its class: 1 for what is refused, 10 to 15 for what a script may want to tell apart.
+exits with the code of its class: 1 for what is refused, 10 to 15 for what a script may want to distinguish.
 """
 
 from __future__ import annotations

@@ -16,6 +16,7 @@ from tests import offices
 
 import sfumato as sf
 from sfumato.cli import main
+from sfumato.errors import ManifestError
 
 
 def run(*arguments: str) -> Result:
@@ -108,7 +109,7 @@ def test_a_question_with_another_table(folder: Path) -> None:
         (["copy.parquet", "select count(*) from copy", "--table", "wards"], 2, "NAME=FILE"),
         (["copy.parquet", "select max(age) from copy"], 1, "cannot be corrected"),
         (["low.csv", "select count(*) from copy where ward = 'a'"], 1, "more faithful copy"),
-        (["nothing.parquet"], 1, "a file that exists"),
+        (["nothing.parquet"], 11, "a file that exists"),
         (["copy.parquet", "select count(*) from copy", "--describe"], 2, "not both"),
         (["copy.parquet", "--confidence", "1"], 2, "confidence"),
         (["copy.parquet", "-o", "profile.pdf"], 1, ".html"),
@@ -145,7 +146,7 @@ def test_a_copy_that_was_changed_is_refused(folder: Path) -> None:
     table = pq.read_table("copy.parquet")
     pq.write_table(table.slice(1), "copy.parquet")
     done = run("mine", "copy.parquet")
-    assert done.exit_code == 1
+    assert done.exit_code == ManifestError.exit_code
     assert "manifest" in done.output or "changed" in done.output
     pq.write_table(offices.table(100), "plain.parquet")
     assert "must carry its manifest" in run("mine", "plain.parquet").output

@@ -18,10 +18,10 @@ COMMANDS = Path(__file__).parents[2] / "docs/commands.md"
 FAILING = {
     "level 7": ("LevelError", 10),
     "suggest missing.csv": ("SourceError", 11),
-    "show missing.parquet": ("ManifestError", 11),
+    "show missing.parquet": ("SourceError", 11),
     "release --policy p.toml --key-file missing.key --level a in.parquet out.parquet": ("CustodyError", 12),
     "status --vault nowhere": ("VaultError", 13),
-    "status --url http://127.0.0.1:9 --token-file token": ("ServiceError", 15),
+    "status --url http://127.0.0.1:9": ("ServiceError", 15),
     "level 0.5 --domain many": ("UsageError", 2),
     "no-such-command": ("UsageError", 2),
 }
@@ -36,9 +36,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SFUMATO_KEY_FILE", "")
     Path("p.toml").write_text('dataset = "d"\n[levels]\na = 0.5\n[columns]\nx = "gaussian"\n')
-    token = Path("token")
-    token.write_text("sfu_" + "0" * 40)
-    token.chmod(0o600)
+    monkeypatch.setenv("SFUMATO_TOKEN", "sfu_" + "0" * 40)
     return tmp_path
 
 
@@ -65,7 +63,7 @@ def test_a_copy_that_must_not_leave_is_refused_with_1(folder: Path) -> None:
     assert run(*words, "out.parquet").exit_code == 0
     again = run(*words[:-1], "out.parquet", "copy.parquet", "--json")
     assert (again.exit_code, json.loads(again.stdout)["error"]["class"]) == (11, "SourceError")
-    Path("p.toml").write_text(Path("p.toml").read_text() + '[thresholds]\nx = "error >= 0.99"\n')
+    Path("p.toml").write_text(Path("p.toml").read_text() + '[audit]\nx = "error >= 0.99"\n')
     refused = run(*words, "third.parquet", "--json")
     assert (refused.exit_code, json.loads(refused.stdout)["error"]["class"]) == (1, "ReleaseError")
     assert not Path("third.parquet").exists()

@@ -64,7 +64,7 @@ def test_from_a_definition_to_models(run: Run, tmp_path: Path) -> None:
         _check_forged(run, service.url, at)
         run("survey", "close", "trip", *at)
         assert "closed" in run("survey", "list", *at).output
-        assert "no survey" in run("survey", "status", "nowhere", *at, code=1).output
+        assert "no survey" in run("survey", "status", "nowhere", *at, code=13).output
 
 
 def _check_guided(run: Run, folder: Path, url: str, at: tuple[str, ...]) -> None:

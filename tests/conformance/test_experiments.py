@@ -17,6 +17,7 @@ import pyarrow.csv
 import pytest
 from tests.planted_faults import plant_independent_noise
 
+from sfumato.errors import UnknownMember
 from sfumato.experiments import EXPERIMENTS, FAILS, PAPERS, VERDICTS, Job
 from sfumato.experiments._data import MissingData
 from sfumato.experiments._runner import experiment, load, names, reproduce
@@ -226,6 +227,6 @@ def test_the_gallery_is_complete_and_its_errata_exist() -> None:
 def test_refusals() -> None:
     program = Path(sys.executable).with_name("sfumato")
     run = subprocess.run([program, "reproduce", "li2013"], capture_output=True, text=True, check=False)
-    assert run.returncode == 1
+    assert run.returncode == UnknownMember.exit_code
     assert "no paper or figure is called 'li2013'" in run.stderr
     assert "li2012" in run.stderr

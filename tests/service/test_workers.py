@@ -16,6 +16,7 @@ from tests.postgres import Server
 from tests.serving import Service, children, kill_process, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
+from sfumato.errors import ServiceError
 
 COPY = "/api/v1/copies/ward"
 
@@ -89,7 +90,7 @@ def test_sqlite_allows_only_one_worker(tmp_path: Path) -> None:
     sf.Key.from_bytes(bytes(range(32))).save(tmp_path / "key")
     command = [sys.executable, "-m", "sfumato", "serve", vault.location, "--key-file", str(tmp_path / "key")]
     done = subprocess.run([*command, "--workers", "2"], capture_output=True, text=True, check=False)
-    assert done.returncode == 1
+    assert done.returncode == ServiceError.exit_code
     assert "several workers need a vault in PostgreSQL" in done.stderr
 
 

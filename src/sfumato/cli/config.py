@@ -6,7 +6,7 @@ import json
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 from click.core import ParameterSource
@@ -66,16 +66,16 @@ config_option = click.option(
 @click.option("--show", is_flag=True, help="Print the settings in force, and where each comes from.")
 @click.option("--config", "path", type=click.Path(dir_okay=False, path_type=Path), help="The file to read them from.")
 @as_json_option
-def config(show: bool, path: Path | None, as_json: bool) -> None:
+@click.pass_context
+def config(context: click.Context, show: bool, path: Path | None, as_json: bool) -> None:
     """Print a commented configuration file for `sfumato serve`, or with --show the settings in force.
 
     Options override variables of the environment, these override the file, and the file overrides defaults.
     """
-    from sfumato.cli.serve import serve
-
+    serve = cast("click.Group", context.find_root().command).commands["serve"]
     words = [] if path is None else ["--config", str(path)]
-    with serve.make_context("serve", words, resilient_parsing=False) as context:
-        found = [_setting(context, name, one) for name, one in _settings(serve).items()]
+    with serve.make_context("serve", words) as served:
+        found = [_setting(served, name, one) for name, one in _settings(serve).items()]
     if show or as_json:
         width = max(len(one["name"]) for one in found)
         text = "\n".join(f"{one['name']:<{width}}  {_shown(one['value']):<24} {one['source']}" for one in found)

@@ -24,7 +24,7 @@ def _apply(  # pragma: no cover - compiled
     bits: Words, floor: float, size: int, reached: Floats, values: Rows, goes_on: Mask, rejected: Mask
 ) -> None:
     """Apply the two events of a block to each cell; without branches, which no processor could foresee."""
-    wide = np.uint64(size)
+    wide = np.uint64(size) & LOW  # which vector units multiply in one instruction
     threshold = (np.uint64(1 << 32) - wide) % wide
     for i in range(values.shape[0]):
         word, other = bits[2 * i], bits[2 * i + 1]
@@ -106,8 +106,9 @@ def replace_all(  # pragma: no cover - compiled
         count = min(_BLOCK_ROWS, values.shape[0] - start)
         copy = out[start : start + count]
         copy_to(copy, values[start : start + count])
+        ids, own = rows[start : start + count], words[start : start + count]  # whose indices are known to be positive
         for i in range(count):
-            cells[2 * i], cells[2 * i + 1] = rows[start + i], words[start + i]
+            cells[2 * i], cells[2 * i + 1] = ids[i], own[i]
         reached[:count], late[:count] = 1.0, False
         encrypt(lanes, 0, cells, count, bits)
         _apply(bits, floor, size, reached[:count], copy, goes_on, late)

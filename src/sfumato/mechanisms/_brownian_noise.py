@@ -16,7 +16,7 @@ from sfumato.kernels.ziggurat import bridge
 from sfumato.keys.key import Key
 from sfumato.keys.path import Node, Slot, ancestry
 from sfumato.keys.stream import RECORD, Stream
-from sfumato.mechanisms._compiled import Labels, expanded, is_worth_it, writable
+from sfumato.mechanisms._compiled import Labels, expanded, is_worth_it, readable
 
 Program = tuple[Rows, Floats, Rows]
 """Nodes, weights and targets, as `kernels.brownian_path` needs them."""
@@ -102,7 +102,7 @@ class BrownianNoise:
         from sfumato.kernels.brownian_path import walk_rows  # noqa: PLC0415 - loaded when it is worth it
 
         out = np.empty((len(self.points), len(self.streams), len(addresses) // 2))
-        walk_rows(*self._program, *self._schedules(), writable(addresses), out)
+        walk_rows(*self._program, *self._schedules(), readable(addresses), out)
         return out
 
     @property
@@ -144,7 +144,7 @@ class BrownianNoise:
             raise ValueError("compiled code reads memory by addresses: each column must have as many rows as ids")
         invalid: Rows = gaussian_copies(
             (_pointers(values), _pointers(null)),
-            writable(addresses.rows),
+            readable(addresses.rows),
             np.array(addresses.more, np.uint64).reshape(len(addresses.more), rows),
             np.array(table.bounds),
             table.steps,

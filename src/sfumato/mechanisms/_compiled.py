@@ -30,9 +30,18 @@ def is_worth_it(cells: int, module: str) -> bool:
     return is_available()
 
 
-def writable(array: Any) -> Any:
-    """The array, or a copy of one that is read-only, for which everything would be compiled a second time."""
-    return np.require(array, requirements=["C", "W"])
+class _Memory:
+    """The memory of a read-only array, for code that is known to leave it alone."""
+
+    def __init__(self, array: Any) -> None:
+        self._owner = array
+        self.__array_interface__ = {**array.__array_interface__, "data": (array.ctypes.data, False)}
+
+
+def readable(array: Any) -> Any:
+    """The array as compiled code reads it: for one that is read-only, everything would be compiled a second time."""
+    array = np.require(array, requirements=["C"])
+    return array if array.flags.writeable else np.asarray(_Memory(array))
 
 
 @lru_cache(maxsize=64)

@@ -11,7 +11,7 @@ from sfumato.kernels import Rows, Words
 from sfumato.kernels.replacement import EVENTS, event_lane, replace
 from sfumato.keys.key import Key
 from sfumato.keys.stream import Stream, pairs
-from sfumato.mechanisms._compiled import expanded, is_worth_it, writable
+from sfumato.mechanisms._compiled import expanded, is_worth_it, readable
 
 _CHUNK = 1 << 14
 """Cells that are worked on at once, array by array, within a processor's cache."""
@@ -40,7 +40,7 @@ class Replacement:
 
         out, careful = np.empty_like(values), np.empty(len(values) + 1, np.int64)
         lanes = expanded(self.secret, ((),), tuple(map(event_lane, range(self._blocks))))
-        given = writable(values), writable(words), writable(rows)
+        given = readable(values), readable(words), readable(rows)
         count = replace_all(*given, self.retention, self.size, lanes, out, careful)
         late = careful[:count]
         if count:

@@ -118,7 +118,11 @@ class UniformScheme(Scheme):
         codes = [
             domain.codes(batch.column(name), name) for name, domain in zip(self.columns, self._domains, strict=True)
         ]
-        null = [part < 0 for part in codes]
+        arrays = [batch.column(name) for name in self.columns]
+        null = [
+            part < 0 if domain.may_miss(array) else _NO_NULLS
+            for part, domain, array in zip(codes, self._domains, arrays, strict=True)
+        ]
         return codes, [missing if missing.any() else _NO_NULLS for missing in null]
 
     def _retention(self, level: Level) -> float:

@@ -145,6 +145,11 @@ class Domain:
             )
         return found
 
+    def may_miss(self, array: pa.Array) -> bool:
+        """Whether some code of a column may be -1: it has nulls, or others count as missing."""
+        whole = types.is_integer(array.type) or types.is_string(array.type)
+        return bool(array.null_count) or not whole or bool(self.edges) or self.unseen == -1
+
     def array(self, codes: CategoryCodes, null: npt.NDArray[np.bool_], kind: pa.DataType) -> pa.Array:
         """The column of type `kind` that has these indices."""
         mask = null if null.any() else None

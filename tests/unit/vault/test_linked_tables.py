@@ -193,7 +193,7 @@ def test_one_command_is_for_all_tables(tmp_path: Path) -> None:
         "visits.parquet",
     ]
     assert run("revoke", "lab", "clinic").count("Revoked") == 3
-    assert "no dataset called 'nowhere'" in run("release", "lab", "nowhere", code=1)
+    assert "no dataset called 'nowhere'" in run("release", "lab", "nowhere", code=13)
 
 
 def test_a_draft_of_several_tables_can_be_added_as_it_is(tmp_path: Path) -> None:
