@@ -7,7 +7,7 @@ UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architectu
 
 .PHONY: demo test unit sweep mutants bench bench-quick figures docs dist clean
 
-demo: $(VENV)/.plot
+demo: $(VENV)/.plain
 	$(BIN)/sfumato demo
 
 test: $(VENV)/.dev
@@ -36,7 +36,7 @@ bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/ben
 bench-quick: $(VENV)/.dev  ## the most important ones in two minutes, printed only
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py --quick
 
-figures: $(VENV)/.plot  ## every figure of the papers at full size, with verdicts, in sfumato-reproduced
+figures: $(VENV)/.plain  ## every figure of the papers at full size, with verdicts, in sfumato-reproduced
 	$(BIN)/sfumato reproduce --report
 
 docs: $(VENV)/.dev
@@ -58,8 +58,8 @@ $(VENV)/bin/pip:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "sfumato needs Python 3.11 or later")'
 	$(PYTHON) -m venv $(VENV)
 
-$(VENV)/.plot: pyproject.toml | $(VENV)/bin/pip
-	$(BIN)/pip install --quiet -e '.[plot]'
+$(VENV)/.plain: pyproject.toml | $(VENV)/bin/pip
+	$(BIN)/pip install --quiet -e .
 	touch $@
 
 $(VENV)/.unit: pyproject.toml | $(VENV)/bin/pip
@@ -72,4 +72,4 @@ $(VENV)/.release: pyproject.toml | $(VENV)/bin/pip
 
 $(VENV)/.dev: pyproject.toml | $(VENV)/bin/pip
 	$(BIN)/pip install --quiet -e '.[dev]'
-	touch $@ $(VENV)/.plot $(VENV)/.unit
+	touch $@ $(VENV)/.plain $(VENV)/.unit

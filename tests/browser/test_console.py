@@ -20,7 +20,7 @@ from tests.conftest import Site
 from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
-from sfumato.vault.sign_off import check_report
+from sfumato.release.certificate import check_report
 
 ARTEFACTS = Path(__file__).parents[2] / ".artefacts"
 SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1200, "height": 900}, "phone": {"width": 390, "height": 844}}

@@ -17,13 +17,13 @@ import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError, UnknownSubject
 from sfumato.keys.encrypted_file import Spill
 from sfumato.ledger.reader import Query
+from sfumato.release.certificate import check_report
 from sfumato.service import uploads
 from sfumato.service.settings import Settings
 from sfumato.service.state import JOBS, State
 from sfumato.tables.file_options import FileOptions
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
-from sfumato.vault.sign_off import check_report
 from sfumato.vault.store import FolderStore
 
 

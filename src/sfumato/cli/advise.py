@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress
-from sfumato.pages.svg import figure_class
 
 
 @click.command()
@@ -33,7 +32,6 @@ def advise(table: Path | str, policy_path: Path, picture: Path | None, as_json: 
     policy = Policy.load(policy_path)
     if picture is not None:
         check_new_file(picture, (".svg",), "<svg")
-        figure_class()  # refused before the work, not after it
     with progress(quiet=as_json, unit="") as (stage, _):
         found = assess_linear_map(policy, table, stage=stage)
     if picture is not None:

@@ -14,7 +14,6 @@ import click
 
 from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown
 from sfumato.cli.vault_options import is_service, open_vault, vault_options
-from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
     from sfumato.vault.protocol import AuditReport
@@ -230,8 +229,6 @@ def _check_outputs(
         _check_report(report, subjects, original, location)
     if output is not None:
         check_new_file(output, (".html", ".htm"), replaceable="<title>Audit of ")
-    if (output is not None or risk_utility) and (original is not None or not is_service(location)):
-        figure_class()
 
 
 def _check_report(report: Path, subjects: tuple[str, ...], original: Path | str | None, location: str) -> None:

@@ -172,7 +172,7 @@ def show(copy: Path | str, as_json: bool) -> None:
 def check(copy: Path | str, signer: str | None, succession: str | None, as_json: bool) -> None:
     """Verify the certificate of a copy, and describe its guarantees; or verify a sign-off pack. No secret is needed."""
     from sfumato.release.certificate import check as check_certificate
-    from sfumato.vault.sign_off import check_report, is_report
+    from sfumato.release.certificate import check_report, is_report
 
     if isinstance(copy, Path) and is_report(copy):
         key = check_report(copy, signer)

@@ -9,7 +9,6 @@ import click
 
 from sfumato.cli.engines import EngineChoice, engine_options
 from sfumato.cli.output import TableName, as_json_option, check_new_file, print_result, progress, shown
-from sfumato.pages.svg import figure_class
 
 
 @click.command()
@@ -206,7 +205,6 @@ def _describe(
 
     if output is not None:
         check_new_file(output, (".html",), replaceable=TITLE)
-        figure_class()  # refused before the work, not after it
     with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
         stage("checking the copy")
         Manifest.of(copy).verify(copy, engine)

@@ -11,7 +11,6 @@ import click
 
 from sfumato.cli.output import as_json_option, print_result, progress
 from sfumato.errors import SourceError
-from sfumato.pages.svg import figure_class
 
 
 @click.command()
@@ -49,7 +48,6 @@ def reproduce(
         text = "\n".join(f"{name:<26}{title}" for name, title in titles.items())
         print_result({"figures": titles}, as_json, text, "sfumato reproduce --quick")
         return
-    figure_class()  # refused before the work, not after it
     to = folder or Path("sfumato-reproduced-quick" if quick else "sfumato-reproduced")
     results = []
     with progress(quiet=as_json, unit="%") as (stage, advance):

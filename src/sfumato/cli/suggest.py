@@ -20,7 +20,6 @@ from sfumato.cli.output import (
     table_stem,
 )
 from sfumato.errors import PolicyError
-from sfumato.pages.svg import figure_class
 
 if TYPE_CHECKING:
     from sfumato.audit.calibration import CalibratedLevel
@@ -226,7 +225,6 @@ def _write_map(text: str, table: Path | str, path: Path, as_json: bool) -> None:
     from sfumato.tables.atomic import write_text
 
     check_new_file(path, (".html", ".htm"), replaceable="<title>Risk and utility of ")
-    figure_class()  # refused before the work, not after it
     policy = Policy.loads(text)
     with progress(quiet=as_json, unit="levels tried") as (stage, advance):
         stage("mapping risk and utility", 2 * len(FIDELITIES))

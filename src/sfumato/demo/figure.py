@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from sfumato.kernels import Floats
-from sfumato.pages.svg import BLUE, INK, ORANGE, PALE, figure_class
+from sfumato.pages.svg import BLUE, INK, ORANGE, PALE
 
 PLOTTED = 1500
 """The number of patients in each scatter plot."""
@@ -51,12 +51,12 @@ class FigureData:
 
 def draw(path: Path, data: FigureData) -> None:
     """Save the figure: scatter plots of the copies above residual errors with and without collusion."""
-    figure_of = figure_class()
-    import matplotlib as mpl  # noqa: PLC0415 - an optional dependency
+    import matplotlib as mpl  # noqa: PLC0415 - most commands draw nothing
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     style = {"font.size": 10, "axes.spines.top": False, "axes.spines.right": False, "text.color": INK}
     with mpl.rc_context(style):
-        figure = figure_of(figsize=(13, 8.6), layout="constrained")
+        figure = Figure(figsize=(13, 8.6), layout="constrained")
         figure.suptitle(
             "One table, three trust levels: every copy looks like the data, with other people in it,\n"
             "and recipients who collude learn no more than the best level allows",

@@ -25,7 +25,6 @@ from sfumato.kernels import Floats
 from sfumato.keys.key import Key
 from sfumato.models import of_type
 from sfumato.models.gaussian_copula import GaussianCopula
-from sfumato.pages.svg import figure_class
 from sfumato.release.files import release_file
 from sfumato.release.manifest import Manifest
 from sfumato.release.policy import Policy
@@ -147,7 +146,6 @@ class DemoResult:
 
 def run_demo(folder: Path, rows: int, stage: Callable[[str], None]) -> DemoResult:
     """Fill a folder with the demonstration: table, vault, copies, audit report, leaked file, figure and README."""
-    figure_class()  # refused before the work, not after it
     _prepare(folder)
     stage("generating the clinic's table")
     table = clinic(rows)

@@ -19,7 +19,7 @@ from sfumato.errors import UnknownMember, nearest
 from sfumato.experiments import AGREES, CHOSEN, EXPERIMENTS, PAPERS, Claim, Experiment, Job
 from sfumato.experiments._code_digests import digests
 from sfumato.experiments._data import MissingData
-from sfumato.pages.svg import STYLE, figure_class
+from sfumato.pages.svg import STYLE
 from sfumato.tables.atomic import atomic_path, write_text
 
 
@@ -139,11 +139,11 @@ def _judged(chosen: Experiment, one: Claim) -> Claim:
 
 
 def _draw(chosen: Experiment, table: pa.Table, stem: Path) -> None:
-    figure_of = figure_class()
-    import matplotlib as mpl  # noqa: PLC0415 - an optional dependency
+    import matplotlib as mpl  # noqa: PLC0415 - most commands draw nothing
+    from matplotlib.figure import Figure  # noqa: PLC0415
 
     with mpl.rc_context({**STYLE, "font.size": 9.5}):
-        figure = figure_of(figsize=chosen.figsize, layout="constrained")
+        figure = Figure(figsize=chosen.figsize, layout="constrained")
         figure.suptitle(chosen.title, fontsize=10.5, fontweight="bold", x=0.01, ha="left")
         chosen.draw(figure.subfigures(1, 1), table)  # a subfigure keeps its legend below the title
         figure.supxlabel(f"data: {chosen.data_source()}", fontsize=7.5, x=0.99, ha="right", color="#5a6772")

@@ -6,8 +6,6 @@ import io
 from collections.abc import Callable
 from typing import Any
 
-from sfumato.errors import ReleaseError, install_hint
-
 # Okabe and Ito's palette, which remains distinguishable with colour vision deficiency
 INK, BLUE, ORANGE, PALE = "#22303c", "#0072b2", "#d55e00", "#9aa7b2"
 
@@ -21,19 +19,12 @@ STYLE = {
 }
 
 
-def figure_class() -> Any:
-    """Matplotlib's `Figure` class; matplotlib is an optional dependency."""
-    try:
-        from matplotlib.figure import Figure  # noqa: PLC0415
-    except ImportError:
-        raise ReleaseError(f"figures need matplotlib; {install_hint('plot')}") from None
-    return Figure
-
-
 def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> str:
     """The SVG text of what `draw` plots on one set of axes; `size` is width and height in inches."""
-    figure = figure_class()(figsize=size, layout="constrained")
-    import matplotlib as mpl  # noqa: PLC0415 - an optional dependency
+    import matplotlib as mpl  # noqa: PLC0415 - most commands draw nothing
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    figure = Figure(figsize=size, layout="constrained")
 
     with mpl.rc_context(STYLE):
         draw(figure.subplots())

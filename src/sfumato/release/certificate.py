@@ -1,7 +1,9 @@
-"""Certificates: a manifest signed by a vault, which a recipient can check with the vault's public key alone."""
+"""Certificates: a manifest or a sign-off pack signed by a vault, which its public key alone suffices to check."""
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,12 @@ from sfumato.keys.key import Key
 from sfumato.keys.signature import is_signed, public_key, sign
 from sfumato.keys.signature import succession as signed_succession
 from sfumato.release.manifest import Manifest
+
+REPORTS = (".pdf", ".html", ".htm")
+"""The suffixes of sign-off packs."""
+
+_PURPOSE = b"sfumato-report-1 "
+"""What a signature of a pack begins with, so that it is no signature of anything else."""
 
 
 def signed(manifest: Manifest, master: Key) -> Manifest:
@@ -57,3 +65,38 @@ def _public(given: str) -> str:
     if len(text) != 64 or not set(text) <= set("0123456789abcdef"):
         raise ManifestError(f"a public key must be 64 hexadecimal digits, or a file that holds them, got {given!r}")
     return text
+
+
+def signature_path(path: Path) -> Path:
+    """The file beside a sign-off pack that holds its signature."""
+    return path.with_name(f"{path.name}.sig")
+
+
+def report_signature(master: Key, digest: str) -> bytes:
+    """The content of that file, for a pack with this SHA-256."""
+    stated = {
+        "digest": digest,
+        "signer": public_key(master),
+        "signature": sign(master, _PURPOSE + digest.encode()),
+    }
+    return (json.dumps(stated, indent=1) + "\n").encode()
+
+
+def is_report(path: Path) -> bool:
+    """Whether a file is a sign-off pack with its signature beside it."""
+    return path.suffix.lower() in REPORTS and signature_path(path).is_file()
+
+
+def check_report(path: Path, signer: str | None = None) -> str:
+    """The public key that signed a pack that is unaltered; refused if it is not, or if another key signed it."""
+    try:
+        stated: dict[str, str] = json.loads(signature_path(path).read_bytes())
+        digest, key, signature = (str(stated[name]) for name in ("digest", "signer", "signature"))
+        content = path.read_bytes()
+    except (OSError, ValueError, KeyError, TypeError):
+        raise ManifestError(f"the signature beside {path.name} must be one of a vault, and cannot be read") from None
+    if hashlib.sha256(content).hexdigest() != digest or not is_signed(_PURPOSE + digest.encode(), signature, key):
+        raise ManifestError(f"{path.name} must be as it was signed, and it is not; do not trust it")
+    if signer is not None and signer.strip().lower() != key:
+        raise ManifestError(f"{path.name} must be signed by {signer[:16]}…, and {key[:16]}… signed it; do not trust it")
+    return key

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
 import ipaddress
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from sfumato.errors import SfumatoError, install_hint
+from sfumato.errors import SfumatoError
 from sfumato.ledger.database import is_url
 from sfumato.service.settings import Settings
 from sfumato.vault import Vault, operators, tokens
@@ -37,7 +36,6 @@ def check(vault: Vault, settings: Settings, host: str, workers: int) -> Iterator
     yield from _accounts(vault)
     yield _database(vault, workers)
     yield _transport(settings, host)
-    yield _plotting()
 
 
 def _accounts(vault: Vault) -> Iterator[Finding]:
@@ -104,12 +102,3 @@ def _certificate(tls: tuple[Path, Path]) -> Finding:
         text = f"a certificate must have its private key, both as PEM files without a passphrase: {reason}"
         return Finding(good=False, text=text)
     return Finding(good=True, text="HTTPS with a certificate of this service")
-
-
-def _plotting() -> Finding:
-    installed = importlib.util.find_spec("matplotlib") is not None
-    return Finding(
-        installed,
-        "audit reports can be plotted" if installed else f"audit reports need matplotlib; {install_hint('plot')}",
-        needed=False,
-    )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from matplotlib.figure import Figure
+
 from sfumato.experiments import VERDICTS, Experiment, Job
-from sfumato.pages.svg import figure_class
 from sfumato.testing._checks import require, run
 
 
@@ -24,7 +25,7 @@ def _it_runs_draws_and_judges(experiment: type[Experiment]) -> None:
     made = experiment()
     table = made.run(Job(quick=True, seed=made.seed))
     require(table.num_rows, "`run` must return a table with rows")
-    figure = figure_class()(figsize=made.figsize, layout="constrained")
+    figure = Figure(figsize=made.figsize, layout="constrained")
     made.draw(figure, table)
     require(figure.axes, "`draw` must plot the table")
     claims = made.claims(table)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -13,22 +12,17 @@ from typing import Any
 from sfumato.audit.pdf import pdf, require_pdf
 from sfumato.audit.result import Audit
 from sfumato.audit.sign_off import Provenance, html
-from sfumato.errors import ManifestError, VaultError
+from sfumato.errors import VaultError
 from sfumato.keys.key import Key
-from sfumato.keys.signature import is_signed, public_key, sign
+from sfumato.keys.signature import public_key
 from sfumato.ledger.ledger import Ledger
 from sfumato.levels import Level
 from sfumato.models import Model
+from sfumato.release.certificate import REPORTS, report_signature, signature_path
 from sfumato.tables.atomic import write_bytes
 from sfumato.tables.view import View
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import require
-
-FORMATS = (".pdf", ".html", ".htm")
-"""The suffixes of sign-off packs."""
-
-_PURPOSE = b"sfumato-report-1 "
-"""What a signature of a pack begins with, so that it is no signature of anything else."""
 
 
 def is_pdf(path: Path) -> bool:
@@ -38,8 +32,8 @@ def is_pdf(path: Path) -> bool:
 
 def check_suffix(path: Path) -> None:
     """Refuse a pack that is neither PDF nor HTML."""
-    if path.suffix.lower() not in FORMATS:
-        raise VaultError(f"a report must end in {', '.join(FORMATS)}, got {path.name!r}")
+    if path.suffix.lower() not in REPORTS:
+        raise VaultError(f"a report must end in {', '.join(REPORTS)}, got {path.name!r}")
 
 
 def check_format(path: Path) -> None:
@@ -59,7 +53,7 @@ class Pack:
     def write(self, path: Path) -> None:
         """Write the pack and its signature."""
         write_bytes(path, self.content)
-        write_bytes(_signature_path(path), self.signature)
+        write_bytes(signature_path(path), self.signature)
 
 
 def signed_pack(
@@ -102,7 +96,7 @@ def signed_pack(
         if require(writing, "dataset", dataset.name).body != dataset.body:
             raise VaultError(f"{dataset.name} changed while it was audited; audit it again")
         writing.append("reported", "report", body, dataset=dataset.name)
-    return Pack(content, _signature(master, digest))
+    return Pack(content, report_signature(master, digest))
 
 
 def _shown(view: View) -> dict[str, Any]:
@@ -118,36 +112,3 @@ def _treatment(dataset: Dataset, audit: Audit) -> list[tuple[str, str]]:
     shown = [(name, model.describe(name, lambda value: f"{value:,.4g}")) for model in models for name in model.columns]
     dropped = [name for name in dataset.schema.names if name not in {column for column, _ in shown}]
     return [*shown, *((name, "not released") for name in dropped)]
-
-
-def _signature_path(path: Path) -> Path:
-    return path.with_name(f"{path.name}.sig")
-
-
-def _signature(master: Key, digest: str) -> bytes:
-    stated = {
-        "digest": digest,
-        "signer": public_key(master),
-        "signature": sign(master, _PURPOSE + digest.encode()),
-    }
-    return (json.dumps(stated, indent=1) + "\n").encode()
-
-
-def is_report(path: Path) -> bool:
-    """Whether a file is a sign-off pack with its signature beside it."""
-    return path.suffix.lower() in FORMATS and _signature_path(path).is_file()
-
-
-def check_report(path: Path, signer: str | None = None) -> str:
-    """The public key that signed a pack that is unaltered; refused if it is not, or if another key signed it."""
-    try:
-        stated: dict[str, str] = json.loads(_signature_path(path).read_bytes())
-        digest, key, signature = (str(stated[name]) for name in ("digest", "signer", "signature"))
-        content = path.read_bytes()
-    except (OSError, ValueError, KeyError, TypeError):
-        raise ManifestError(f"the signature beside {path.name} must be one of a vault, and cannot be read") from None
-    if hashlib.sha256(content).hexdigest() != digest or not is_signed(_PURPOSE + digest.encode(), signature, key):
-        raise ManifestError(f"{path.name} must be as it was signed, and it is not; do not trust it")
-    if signer is not None and signer.strip().lower() != key:
-        raise ManifestError(f"{path.name} must be signed by {signer[:16]}…, and {key[:16]}… signed it; do not trust it")
-    return key

@@ -11,8 +11,8 @@ from tests import wards
 import sfumato as sf
 from sfumato.audit.states import State
 from sfumato.errors import GrantError, ManifestError, PolicyError, VaultError
+from sfumato.release.certificate import check_report
 from sfumato.vault.delivery import Delivery
-from sfumato.vault.sign_off import check_report
 
 QUICK = ("llse", "collusion")
 

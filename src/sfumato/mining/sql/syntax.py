@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from sfumato.errors import MiningError, install_hint
+from sfumato.errors import MiningError
 
 _LOWER = {"COMPARE_GREATERTHAN", "COMPARE_GREATERTHANOREQUALTO"}
 _UPPER = {"COMPARE_LESSTHAN", "COMPARE_LESSTHANOREQUALTO"}
@@ -34,10 +34,8 @@ class Predicate:
 
 @cache
 def _database() -> Any:
-    try:
-        import duckdb  # noqa: PLC0415 - an extra
-    except ImportError:
-        raise MiningError(f"SQL queries need DuckDB; {install_hint('sql')}") from None
+    import duckdb  # noqa: PLC0415 - most of mining needs none
+
     return duckdb.connect(config={"enable_external_access": "false"})  # a query reads nothing but what it is given
 
 
@@ -48,7 +46,7 @@ def new_session() -> Any:
 
 def run(session: Any, sql: str) -> pa.Table:
     """The result of a query in DuckDB; its errors are refusals of one sentence."""
-    import duckdb  # noqa: PLC0415 - it is installed, since there is a session
+    import duckdb  # noqa: PLC0415
 
     try:
         return session.sql(sql).to_arrow_table()
