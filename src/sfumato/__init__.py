@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from sfumato.levels import Level as Level
     from sfumato.release.files import read_copy as read_copy
     from sfumato.release.files import release_file as release_file
+    from sfumato.release.files import to_pandas as to_pandas
     from sfumato.release.manifest import Manifest as Manifest
     from sfumato.release.partitioned import release_folder as release_folder
     from sfumato.release.policy import Policy as Policy
@@ -44,6 +45,7 @@ _MODULES = {
     "release_file": "sfumato.release.files",
     "release_folder": "sfumato.release.partitioned",
     "score": "sfumato.audit.attack",
+    "to_pandas": "sfumato.release.files",
 }
 
 __all__ = [
@@ -63,6 +65,7 @@ __all__ = [
     "release_file",
     "release_folder",
     "score",
+    "to_pandas",
 ]
 
 

@@ -181,6 +181,10 @@ class Ladder:
                 raise LevelError(f"no level is called {asked!r}; {nearest(asked, self.levels)}") from None
         return Level(asked)
 
+    def described(self) -> list[str]:
+        """The names of all levels with their fidelity."""
+        return [f"{name} {level.fidelity:g}" for name, level in self.levels.items()]
+
     def name(self, level: Level) -> str | None:
         """The declared name of a level, if it has one."""
         return self._names.get(level.fidelity)

@@ -25,6 +25,7 @@ from sfumato.audit.verdict import (
     unsound,
     violated,
 )
+from sfumato.pages.described import Described, Description
 from sfumato.risk.thresholds import ThresholdResult
 
 
@@ -93,8 +94,8 @@ class ErrorDistribution:
     """The share of records in each bin if the noise of the copies were independent."""
 
 
-@dataclass(frozen=True)
-class Audit:
+@dataclass(frozen=True, repr=False)
+class Audit(Described):
     """The disclosure risk of some copies of a dataset, held by some recipients."""
 
     dataset: str
@@ -136,6 +137,18 @@ class Audit:
     """The parts of the audit that were left out."""
     risk_utility: tuple[RiskUtilityPoint, ...] = ()
     """What each level would risk and preserve, if that was asked for."""
+
+    def description(self) -> Description:
+        """What notebooks and prompts show: what is bad before what is good."""
+        names = ("column", "best attack", "measure", "all copies", "recovered")
+        kinds = {"error": "residual error", "success": "accuracy"}
+        rows = [
+            (one.column, one.attack, kinds[one.measure], f"{one.all_copies:.1%}", f"{one.recovered:.0%}")
+            for one in sorted(self.column_risks, key=lambda risk: -risk.recovered)
+        ]
+        notes = [f"{one.subject}: {one.fault}; {one.advice}." for one in self.findings]
+        facts = (f"{self.state}: {self.state.sentence.rstrip('.')}", f"{self.audited_rows:,} records attacked")
+        return Description(f"Audit of {self.dataset!r}", facts, names, rows, texts=3, notes=notes)
 
     @property
     def collusion_gains(self) -> bool:

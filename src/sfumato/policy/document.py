@@ -31,6 +31,7 @@ from sfumato.errors import LevelError, PolicyError, nearest
 from sfumato.levels import Ladder, Level
 from sfumato.mechanisms import MECHANISMS, Mechanism
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC
+from sfumato.pages.described import Described, Description, counted
 from sfumato.policy.formats import Format
 from sfumato.policy.roles import DROP, PLAIN_ROLES, PSEUDONYM, all_roles, options_of
 from sfumato.policy.suggest import draft
@@ -59,8 +60,8 @@ class Column:
         return Column, (self.role, dict(self.options))
 
 
-@dataclass(frozen=True, eq=False)
-class PolicyDocument:
+@dataclass(frozen=True, eq=False, repr=False)
+class PolicyDocument(Described):
     """The content of a policy: a dataset's name, its ladder of levels, and the role of each of its columns.
 
     `release.policy.Policy` adds fitting.
@@ -88,6 +89,15 @@ class PolicyDocument:
 
     table: str = ""
     """The name of this table among those of a dataset of several, whose name is before that dot: see `tables`."""
+
+    def description(self) -> Description:
+        """What notebooks and prompts show."""
+        rows = [
+            (name, one.role, ", ".join(f"{key} = {value!r}" for key, value in one.options.items()))
+            for name, one in self.columns.items()
+        ]
+        facts = (*self.ladder.described(), counted(len(rows), "column"))
+        return Description(f"Policy of {self.dataset!r}", facts, ("column", "role", "options"), rows)
 
     def __post_init__(self) -> None:
         self._check_head()

@@ -12,7 +12,7 @@ from sfumato.levels import Level
 from sfumato.release.copying import Progress
 from sfumato.release.gate import Request, clear
 from sfumato.release.layout import TableLayout
-from sfumato.release.manifest import Manifest, attach
+from sfumato.release.manifest import METADATA, Manifest, attach
 from sfumato.release.outputs import check_output, write_copy
 
 
@@ -34,6 +34,19 @@ def release_file(
     check_output(source, target)
     cleared = clear(Request.of(scheme, source, key), [scheme.policy.ladder.level(level)], key)
     return write_copy(cleared, target, threads=threads, progress=progress)
+
+
+def to_pandas(copy: Any) -> Any:
+    """A copy as a pandas data frame that keeps its manifest in `attrs`, from where all estimators read it.
+
+    Args:
+        copy: a pyarrow table as it was released, or the path of a file.
+
+    """
+    table = read_copy(copy) if isinstance(copy, str | Path) else copy
+    frame = table.to_pandas()
+    frame.attrs[METADATA.decode()] = Manifest.of(table).dumps()
+    return frame
 
 
 def read_copy(path: str | Path) -> pa.Table:

@@ -25,6 +25,7 @@ from sfumato.mechanisms import Mechanism, Scheme
 from sfumato.models import Model
 from sfumato.models.pseudonym import Pseudonym
 from sfumato.models.unchanged import ENTITY, IDENTIFIER, PUBLIC, Unchanged
+from sfumato.pages.described import Described, Description
 from sfumato.policy.columns import check_columns, fields_by_source, plain_type
 from sfumato.policy.document import PolicyDocument
 from sfumato.policy.formats import Format
@@ -46,8 +47,8 @@ _MOST_ANSWERS = 32
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class TableLayout:
+@dataclass(frozen=True, repr=False)
+class TableLayout(Described):
     """A policy with everything fitted to a table."""
 
     policy: PolicyDocument
@@ -62,6 +63,13 @@ class TableLayout:
     """The largest number of rows of an entity, rounded up, where entities have grown since the scheme was fitted."""
     recipient: str = ""
     """Who gets the copy, if that is known: pseudonyms differ between recipients."""
+
+    def description(self) -> Description:
+        """What notebooks and prompts show."""
+        told = self.policy.description()
+        return replace(
+            told, title=f"Scheme of {self.policy.dataset!r}", facts=(*told.facts, f"digest {self.digest()[:12]}")
+        )
 
     def with_view(self, view: View) -> Self:
         """The same layout, for copies that show a part of the table."""

@@ -23,6 +23,7 @@ from sfumato.engines import Engine
 from sfumato.engines.local import Local
 from sfumato.errors import ManifestError
 from sfumato.models import Model
+from sfumato.pages.described import Described, Description, counted
 from sfumato.release.manifest_format_1 import from_format_1
 from sfumato.serialization import check_types
 from sfumato.tables import content_digest
@@ -48,8 +49,8 @@ _OF_VAULTS = ("recipient", "version", "since", "signer", "signature")
 """Left out where they are empty: a signature stays valid when a later format has more such fields."""
 
 
-@dataclass(frozen=True)
-class Manifest:
+@dataclass(frozen=True, repr=False)
+class Manifest(Described):
     """All that is public about one copy."""
 
     dataset: str
@@ -94,21 +95,35 @@ class Manifest:
     It is no field of the format, and set by `loads` alone: else a manifest could bring a signed text of another one.
     """
 
+    def description(self) -> Description:
+        """What notebooks and prompts show."""
+        level = f"level {self.level}, " if self.level else ""
+        facts = (f"{level}fidelity {self.fidelity:.4g}", f"{self.rows:,} rows", counted(len(self.columns), "column"))
+        rows = [
+            (name, kind, models.model_of(self.models, name).describe(name, lambda value: f"{value:,.4g}"))
+            for name, kind in self.columns
+        ]
+        notes = (*self.warnings, *self.promises, *self.limits)
+        title = f"Copy of {self.dataset!r}{f' for {self.recipient!r}' if self.recipient else ''}"
+        return Description(title, facts, ("column", "type", "in this copy"), rows, notes=notes)
+
     @classmethod
     def of(cls, copy: Any) -> Manifest:
-        """The manifest of a copy: a pyarrow table or schema, the path of a file, or the URL of a database's table."""
+        """The manifest of a copy: a table, a schema, a data frame of `to_pandas`, a path, or a database's URL."""
         if is_database(copy):
             return cls._of_database(copy)
         if isinstance(copy, str | Path):
             if is_lake(copy):
                 return cls._of_lake(str(copy))
             return cls._of_folder(str(copy)) if is_folder(copy) else cls._of_file(copy)
-        schema = getattr(copy, "schema", copy)
+        schema, attributes = getattr(copy, "schema", copy), getattr(copy, "attrs", None)
         found = (getattr(schema, "metadata", None) or {}).get(METADATA)
+        if found is None and isinstance(attributes, Mapping):
+            found = attributes.get(METADATA.decode())
         if found is None:
             raise ManifestError(
                 "a copy must carry its manifest in its metadata, and this table has none; give the file or the pyarrow "
-                "table as it was released (a data frame loses the manifest), or ask for the manifest"
+                "table as it was released (`sfumato.to_pandas` keeps it in a data frame), or ask for the manifest"
             )
         return cls.loads(found)
 

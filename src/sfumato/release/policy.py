@@ -12,7 +12,7 @@ from sfumato.release.fitting import fit, fit_dataframe
 from sfumato.release.scheme import TableScheme
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Policy(PolicyDocument):
     """A dataset's name, its ladder of levels, and the role of each of its columns.
 

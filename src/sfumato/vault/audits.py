@@ -41,7 +41,7 @@ class Holder:
     view: View = EVERYTHING
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ReportedAudit(Audit):
     """An audit that can also be written as text and as a page: what `VaultProtocol.audit` promises."""
 

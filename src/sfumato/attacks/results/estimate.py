@@ -11,6 +11,7 @@ import numpy as np
 from sfumato.kernels import Floats, Rows
 from sfumato.models import Model
 from sfumato.models.uniform_replacement import UniformReplacement
+from sfumato.pages.described import Described, Description, counted
 
 _LARGEST_GROUP = 1 << 22
 """The largest number of categories of a joint group whose marginal distributions are computed."""
@@ -83,8 +84,8 @@ def marginal_codes(codes: Rows, model: UniformReplacement, column: int) -> Rows:
     return codes % (int(model.domains[column]["count"]) + model.perturbs_null)
 
 
-@dataclass(frozen=True)
-class Estimate:
+@dataclass(frozen=True, repr=False)
+class Estimate(Described):
     """The estimate of the original by one attack, one row per record in the order of the copies."""
 
     attack: str
@@ -104,6 +105,13 @@ class Estimate:
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def description(self) -> Description:
+        """What notebooks and prompts show."""
+        rows = [(name, "number") for name in self.columns]
+        rows += [(" x ".join(one.columns), f"{len(one.prior):,} categories") for one in self.posteriors]
+        facts = (f"{len(self):,} records", counted(len(rows), "column"))
+        return Description(f"Estimate by {self.attack!r}", facts, ("column", "estimated"), rows)
 
     def take(self, rows: Rows) -> Estimate:
         """The estimate of the records in these rows."""

@@ -16,6 +16,7 @@ from sfumato.kernels.column_moments import column_means
 from sfumato.kernels.intervals import UNKNOWN
 from sfumato.models import of_type
 from sfumato.models.rotation import Rotation
+from sfumato.pages.described import Described, Description
 
 QUANTILES = (0.01, 0.05, 0.25, 0.5, 0.75, 0.95, 0.99)
 """The probabilities at which quantiles of errors are reported."""
@@ -46,8 +47,8 @@ class CategoryScore:
     """The accuracy: the share of records whose most probable category is the true one."""
 
 
-@dataclass(frozen=True)
-class Score:
+@dataclass(frozen=True, repr=False)
+class Score(Described):
     """The score of an attack, with a baseline without any copy and a control of records that were not released."""
 
     attack: str
@@ -62,6 +63,14 @@ class Score:
     quantiles: tuple[float, ...]
     """Quantiles of a record's error over all columns, in standard deviations, at the probabilities `QUANTILES`."""
     epsilon: float
+
+    def description(self) -> Description:
+        """What notebooks and prompts show."""
+        rows = [(one.column, "residual error", *_shown(one.error)) for one in self.numbers]
+        rows += [(" x ".join(one.columns), "accuracy", *_shown(one.success)) for one in self.categories]
+        names = ("column", "measure", "attack", "without a copy", "records never released")
+        facts = (f"{self.rows:,} records", *(f"{row[0]} {row[1]} {row[2]}" for row in rows[:4]))
+        return Description(f"Score of {self.attack!r}", facts, names, rows, texts=2)
 
     def summary(self) -> dict[str, Any]:
         """The score as a JSON object."""
@@ -245,3 +254,9 @@ def breached(guess: Floats, truth: Floats, epsilon: float) -> dict[str, Any]:
 def _quantiles(values: Floats) -> tuple[float, ...]:
     present = values[~np.isnan(values)]
     return tuple(map(float, np.quantile(present, QUANTILES))) if len(present) else (np.nan,) * len(QUANTILES)
+
+
+def _shown(measure: Measure) -> tuple[str, str, str]:
+    attack = measure.attack
+    found = f"{attack.estimate:.3f} ({attack.low:.3f} to {attack.high:.3f})"
+    return found, f"{measure.baseline.estimate:.3f}", f"{measure.control.estimate:.3f}"

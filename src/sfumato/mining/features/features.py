@@ -16,7 +16,7 @@ from sfumato.errors import ManifestError, MiningError
 from sfumato.kernels import Floats, Mask, Rows
 from sfumato.mining.copies.copy import Copy
 from sfumato.mining.features.contingency import Factor, factors_of
-from sfumato.release.manifest import Manifest
+from sfumato.release.manifest import METADATA, Manifest
 from sfumato.tables.columns import numbers_of
 
 ORIGINAL = "original"
@@ -352,12 +352,12 @@ def _manifest(X: Any, given: Any) -> Manifest | None:
         )
     if isinstance(X, Copy):
         return X.manifest
-    if isinstance(X, pa.Table | str | Path):
+    if isinstance(X, pa.Table | str | Path) or METADATA.decode() in (getattr(X, "attrs", None) or ()):
         return Manifest.of(X)
     raise ManifestError(
         f"records must come with the manifest of their copy, and a {type(X).__name__} carries none; fit on the file or "
-        "the pyarrow table of the copy, or pass manifest=Manifest.of(copy); if the records were never perturbed, pass "
-        f"manifest={ORIGINAL!r}"
+        "the pyarrow table of the copy, or on sfumato.to_pandas(copy), or pass manifest=Manifest.of(copy); if the "
+        f"records were never perturbed, pass manifest={ORIGINAL!r}"
     )
 
 
