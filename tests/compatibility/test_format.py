@@ -54,7 +54,8 @@ POLICIES = {
     "uniform-replacement": 'x = "keep"\ny = "keep"\nc = { role = "uniform", unseen = "missing", domain = ["a", "b"] }',
     "gaussian-copula": 'x = "copula"\ny = "copula"\nc = "copula"',
     "rotation": 'x = "rotation"\ny = "rotation"\nc = "drop"\n[rotation]\naccept = "this is a test"\nnoise = true',
-    "projection": 'x = "projection"\ny = "projection"\nc = "drop"\n[projection]\naccept = "only a test"\ndimensions = 1',
+    "projection": 'x = "projection"\ny = "projection"\nc = "drop"\n'
+    '[projection]\naccept = "this is a test"\ndimensions = 1',
     "pseudonym": 'id = { role = "id", publish = "pseudonym" }\nx = "gaussian"\ny = "keep"\nc = "keep"',
     "unchanged": 'id = "id"\nx = "gaussian"\ny = "keep"\nc = "keep"',
 }

@@ -132,14 +132,25 @@ class ObjectStore(Store):
     """A store in any file system that fsspec supports; a file is copied to this machine while it is read."""
 
     def __init__(self, url: str) -> None:
-        try:
-            import fsspec  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise VaultError(f"a store at a URL needs fsspec; {install_hint('remote')}") from None
-        try:
-            self._system, self._root = fsspec.core.url_to_fs(url)
-        except (ValueError, ImportError) as error:
-            raise VaultError(f"a store must be a folder or a URL that fsspec supports: {error}") from None
+        self._url, self._process = url, 0
+        self._files: Any = None
+        self._root = ""
+        _ = self._system  # a URL that cannot be used is refused here
+
+    @property
+    def _system(self) -> Any:
+        """The file system, made anew in a forked process: its client has threads, which a fork leaves out."""
+        if self._process != os.getpid():
+            try:
+                import fsspec  # noqa: PLC0415 - an extra
+            except ImportError:
+                raise VaultError(f"a store at a URL needs fsspec; {install_hint('remote')}") from None
+            try:
+                self._files, self._root = fsspec.core.url_to_fs(self._url)
+            except (ValueError, ImportError) as error:
+                raise VaultError(f"a store must be a folder or a URL that fsspec supports: {error}") from None
+            self._process = os.getpid()
+        return self._files
 
     def put(self, name: str, write: Callable[[Path], None]) -> dict[str, str]:
         with tempfile.TemporaryDirectory() as folder:
