@@ -2,7 +2,11 @@
 
 project = "Sfumato"
 copyright = "2026, the Sfumato authors"
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+nb_execution_mode = "force"  # notebooks show what this version says, and one that fails is an error
+nb_execution_raise_on_error = True
+nb_execution_timeout = 300
+nb_merge_streams = True
 html_theme = "furo"
 html_title = "Sfumato"
 html_static_path = ["_static"]

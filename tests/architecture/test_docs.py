@@ -125,6 +125,22 @@ def test_the_console_lines_of_the_readme_work(tmp_path: Path, monkeypatch: pytes
         assert run.exit_code == 0, f"{command}: {run.output}"
 
 
+def test_documents_are_spelt_right() -> None:
+    """Common misspellings, by codespell's dictionary; `sav` is the suffix of SPSS files."""
+    pages = [*map(str, PAGES), *map(str, (ROOT / "docs/notebooks").glob("*.md")), str(ROOT / "CHANGELOG.md")]
+    command = [
+        sys.executable,
+        "-m",
+        "codespell_lib",
+        "--ignore-words-list",
+        "sav",
+        *pages,
+        str(ROOT / "src/sfumato/cli"),
+    ]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert run.returncode == 0, run.stdout
+
+
 def test_every_promise_against_an_adversary_names_its_tests() -> None:
     rows = [line for line in (ROOT / "docs" / "threats.md").read_text().splitlines() if line.startswith("| ")][1:]
     assert len(rows) >= 10
@@ -132,3 +148,17 @@ def test_every_promise_against_an_adversary_names_its_tests() -> None:
         named = re.findall(r"`([a-z_0-9/]+\.py)`", row.split("|")[-2])
         assert named, row
         assert all((ROOT / "tests" / name).is_file() for name in named), named
+
+
+def test_every_public_name_has_an_example_and_a_reference_under_its_public_path() -> None:
+    import sfumato.mining
+
+    page = ROOT / "docs/api.md"
+    code, text = "\n".join(_blocks(page, "python")), page.read_text()
+    for name in sf.__all__:
+        assert re.search(rf"\bsf\.{name}\b", code) or name == "connect", name
+        assert re.search(rf"auto\w+:: sfumato\.{name}$", text, re.MULTILINE), name
+    for name in sfumato.mining.__all__:
+        assert re.search(rf"\b{name}\b", code.split("from sfumato.mining import", 1)[1]), name
+        described = re.search(rf"auto\w+:: sfumato\.mining\.{name}$", text, re.MULTILINE)
+        assert described or name in ("MINERS", "Miner"), name

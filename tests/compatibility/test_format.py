@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[2]
 FORMAT = ROOT / "docs/format"
 
 
-def _maker() -> ModuleType:
+def _script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("make_format", ROOT / "docs/make_format.py")
     assert spec is not None
     assert spec.loader is not None
@@ -39,7 +39,7 @@ def schema() -> Any:
 
 
 def test_the_published_files_are_fresh() -> None:
-    for name, content in _maker().files().items():
+    for name, content in _script().files().items():
         assert (FORMAT / name).read_bytes() == content, f"run `python docs/make_format.py`: {name}"
 
 
@@ -90,24 +90,24 @@ def test_what_the_reader_refuses_for_its_type_the_schema_does_too(
     manifest = manifests[kind]
     [index] = [i for i, model in enumerate(manifest["models"]) if model["kind"] == kind][:1]
     tried = 0
-    for place in ((), ("models", index)):
-        for name in _at(manifest, place):
+    for branch in ((), ("models", index)):
+        for name in _at(manifest, branch):
             if name in ("sfumato", "kind"):
                 continue
             for wrong in ({"a": 1}, None):
                 changed = copy.deepcopy(manifest)
                 if wrong is None:
-                    del _at(changed, place)[name]
+                    del _at(changed, branch)[name]
                 else:
-                    _at(changed, place)[name] = wrong
-                if not _is_read(changed) and not _is_free(schema, place, kind, name):
+                    _at(changed, branch)[name] = wrong
+                if not _is_read(changed) and not _is_free(schema, branch, kind, name):
                     tried += 1
-                    assert not schema.is_valid(changed), (place, name, wrong)
+                    assert not schema.is_valid(changed), (branch, name, wrong)
     assert tried > 15
 
 
-def _at(manifest: Any, place: tuple[Any, ...]) -> Any:
-    for step in place:
+def _at(manifest: Any, branch: tuple[Any, ...]) -> Any:
+    for step in branch:
         manifest = manifest[step]
     return manifest
 
@@ -120,9 +120,9 @@ def _is_read(manifest: Any) -> bool:
     return True
 
 
-def _is_free(schema: Any, place: tuple[Any, ...], kind: str, name: str) -> bool:
+def _is_free(schema: Any, branch: tuple[Any, ...], kind: str, name: str) -> bool:
     """Members whose inner form the schema leaves open."""
-    record = schema.schema["$defs"][kind] if place else schema.schema
+    record = schema.schema["$defs"][kind] if branch else schema.schema
     return json.dumps(record["properties"][name]).find('"items": {}') >= 0 or "object" in json.dumps(
         record["properties"][name].get("items", record["properties"][name])
     )
