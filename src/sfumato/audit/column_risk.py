@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 RECOVERED = 0.9
@@ -37,6 +38,16 @@ class ColumnRisk:
 
         It is R² for numbers, and for categories Goodman and Kruskal's lambda.
         """
+        return self._reduction(self.all_copies)
+
+    @property
+    def independently_recovered(self) -> float:
+        """The same from copies whose noise is independent; NaN where there is none."""
+        return self._reduction(self.independent_noise)
+
+    def _reduction(self, value: float) -> float:
+        if math.isnan(value):
+            return value
         if self.measure == "error":
-            return max(1 - self.all_copies, 0.0)
-        return max((self.all_copies - self.baseline) / (1 - self.baseline), 0.0) if self.baseline < 1 else 0.0
+            return max(1 - value, 0.0)
+        return max((value - self.baseline) / (1 - self.baseline), 0.0) if self.baseline < 1 else 0.0

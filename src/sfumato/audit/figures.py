@@ -8,7 +8,7 @@ import numpy as np
 
 from sfumato.audit.linear_map_risk import LinearMapRisk
 from sfumato.audit.result import AttackRun, Audit, CollusionCurve
-from sfumato.pages.svg import BLUE, INK, ORANGE, PALE, svg
+from sfumato.pages.svg import BLUE, INK, ORANGE, PALE, plotted, svg
 from sfumato.risk.breach import EPSILONS
 
 THESE_COPIES, INDEPENDENT_NOISE = "these copies", "copies with independent noise"
@@ -90,6 +90,30 @@ def attack_bars(audit: Audit, measure: str) -> str:
         axis.legend(frameon=False, loc="upper left", ncols=3, fontsize=9, bbox_to_anchor=(0, 1.12))
 
     return svg(draw, (9.6, 3.8) if len(names) > 4 else (6.4, 3.4))
+
+
+def plot_risks(audit: Audit, axes: Any = None) -> Any:
+    """The share of each column that the best attack recovers, from these copies and from independent noise, on axes."""
+    risks = audit.worst_columns[::-1]
+
+    def draw(axis: Any) -> None:
+        positions = np.arange(len(risks))
+        axis.barh(positions + 0.19, [one.recovered for one in risks], 0.36, color=BLUE, label=THESE_COPIES)
+        axis.barh(
+            positions - 0.19,
+            [one.independently_recovered for one in risks],
+            0.36,
+            color=ORANGE,
+            label=INDEPENDENT_NOISE,
+        )
+        best = max(copy.fidelity for copy in audit.copies)
+        axis.axvline(best, color=INK, linewidth=0.8, linestyle="--", label="level of the best copy")
+        axis.set_yticks(positions, [one.column for one in risks])
+        axis.set_xlim(0, 1)
+        axis.set_xlabel("share of the column that the best attack recovers")
+        axis.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1.0), ncols=3, fontsize=8)
+
+    return plotted(draw, axes, (6.8, 1.2 + 0.42 * len(risks)))
 
 
 def outlier_bars(audit: Audit) -> str:

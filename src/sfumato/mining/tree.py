@@ -123,7 +123,7 @@ class DecisionTree(ClassifierMixin, Miner):
         """Fit a tree to the cells of a grid over the selected columns, weighted by their probability in each class."""
         with threadpool_limits(1):  # the matrix products are small: more threads would mostly wait for each other
             selection = select_features(training, self.joint_columns, self.random_state)
-            grid, counts = selection.grid, GridClassCounts.of(training, selection.grid, {})
+            grid, counts = selection.grid, GridClassCounts.of(training, selection.grid, selection.known)
             density, probabilities = counts.density, counts.class_probabilities(selection.penalty)
         centres = np.meshgrid(*((edges[1:] + edges[:-1]) / 2 for edges in grid.edges), indexing="ij")
         cells = np.zeros((density.size, len(training.features.columns)))

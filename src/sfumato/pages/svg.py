@@ -1,4 +1,4 @@
-"""SVG figures by matplotlib, all in one style, for HTML reports."""
+"""Figures by matplotlib, all in one style: as SVG for HTML reports, and as axes for notebooks."""
 
 from __future__ import annotations
 
@@ -32,3 +32,16 @@ def svg(draw: Callable[[Any], None], size: tuple[float, float]) -> str:
         figure.savefig(out, format="svg", metadata={"Date": None})
     text = out.getvalue()
     return text[text.index("<svg") :]
+
+
+def plotted(draw: Callable[[Any], None], axes: Any, size: tuple[float, float]) -> Any:
+    """The axes on which `draw` has plotted: those given, or those of a new figure, which a notebook shows."""
+    import matplotlib as mpl  # noqa: PLC0415 - most commands draw nothing
+    from matplotlib import pyplot as plt  # noqa: PLC0415
+
+    # a notebook's settings are made with its first figure, and the context would undo them
+    figure = plt.figure(figsize=size, layout="constrained") if axes is None else None
+    with mpl.rc_context(STYLE):
+        axes = axes if figure is None else figure.subplots()
+        draw(axes)
+    return axes

@@ -62,6 +62,12 @@ class ReportedAudit(Audit):
         """The verdict and the figures, for a terminal."""
         return text(self)
 
+    def plot(self, axes: Any = None) -> Any:
+        """Draw what the best attack recovers of each column on matplotlib axes, which are returned."""
+        from sfumato.audit.figures import plot_risks  # noqa: PLC0415 - the drawing library is slow to import
+
+        return plot_risks(self, axes)
+
     def page(self) -> str:
         """The report as an HTML page with figures."""
         from sfumato.audit.report import page  # noqa: PLC0415 - the drawing library is slow to import

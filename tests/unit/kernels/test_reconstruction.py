@@ -27,7 +27,12 @@ from sfumato.mining.trees.feature_selection import (
     _discriminating_groups,
     select_features,
 )
-from sfumato.mining.trees.hyperplanes import PENALTIES, GridClassCounts, _PenalisedFit
+from sfumato.mining.trees.hyperplanes import (
+    PENALTIES,
+    GridClassCounts,
+    _PenalisedFits,
+    rough_class_probabilities,
+)
 from sfumato.mining.trees.joint_density import joint_grid
 
 Array = Any
@@ -257,15 +262,15 @@ def box(of: dict[str, Array], _: np.random.Generator) -> Array:
 
 def test_the_gradient_of_the_penalised_likelihood_matches_finite_differences() -> None:
     training, _ = labelled(3000, box)
-    counts = GridClassCounts.of(training, joint_grid(training, (0, 2, 3), 5), {})
-    fit = _PenalisedFit(counts, 0, 0.06)
+    counts = GridClassCounts.of(training, joint_grid(training, (0, 2, 3), 6), {})
+    fit = _PenalisedFits(counts, counts.counts[:1], counts.counts.sum(axis=0)[None], 0.06)
     draw = np.random.default_rng(2)
-    point, penalties = draw.uniform(0.2, 0.8, counts.density.size), [np.float64(3.0)] * 3
-    _, gradient = fit._objective(point, penalties)  # type: ignore[arg-type]
+    point, penalties = draw.uniform(0.2, 0.8, counts.density.size), [np.full((1, 1, 1, 1), 3.0)] * 3
+    _, gradient = fit._objective(point, penalties)
     for i in (0, 7, 31, 74):
         step = np.zeros(len(point))
         step[i] = 1e-5
-        ends = [fit._objective(point + sign * step, penalties)[0] for sign in (1, -1)]  # type: ignore[arg-type]
+        ends = [fit._objective(point + sign * step, penalties)[0] for sign in (1, -1)]
         assert (ends[0] - ends[1]) / 2e-5 == pytest.approx(gradient[i], rel=1e-3, abs=1e-3)
 
 
@@ -310,7 +315,7 @@ def test_the_log_likelihood_is_a_sum_over_classes() -> None:
     """With a replaced category on the grid, whose axis must not be confused with that of the classes."""
     training, _ = labelled(3000, lambda of, _: np.where(of["ward"] == "u", "yes", "no"))
     counts = GridClassCounts.of(training, joint_grid(training, (0, 3), 6), {})
-    probabilities = counts.rough_class_probabilities()
+    [probabilities] = rough_class_probabilities([counts])
     total = counts.channel.forward(counts.density)
     observed = [counts.channel.forward(one * counts.density) / total for one in probabilities]
     expected = sum(float((n * np.log(one)).sum()) for n, one in zip(counts.counts, observed, strict=True))

@@ -83,3 +83,22 @@ def test_a_frame_that_lost_its_manifest_is_refused() -> None:
         NaiveBayes().fit(lost, "site")
     with pytest.raises(sf.SfumatoError, match="to_pandas"):
         Moments().fit(lost)
+
+
+def test_pictures_return_axes(tmp_path: Any) -> None:
+    from matplotlib import pyplot as plt
+
+    plain = profile(COPY)
+    axes = plain.plot("age")
+    assert axes.get_xlabel() == "age"
+    own = plt.subplots()[1]
+    assert plain.plot(axes=own) is own  # drawn where the caller wants it
+    with pytest.raises(sf.SfumatoError, match="got 'agee'"):
+        plain.plot("agee")
+    audit = _audit(tmp_path)
+    drawn = audit.plot()
+    shown = {label.get_text() for label in drawn.get_yticklabels()}
+    assert shown == {risk.column for risk in audit.column_risks}
+    widths = sorted(round(bar.get_width(), 6) for bar in drawn.containers[0])
+    assert widths == sorted(round(risk.recovered, 6) for risk in audit.column_risks)
+    plt.close("all")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from sfumato.errors import MiningError
 from sfumato.kernels.intervals import Interval
 from sfumato.mining.density import Density
 from sfumato.release.manifest import Manifest
@@ -94,6 +95,8 @@ class Profile:
     unchanged_columns: tuple[str, ...] = ()
     rendered: Callable[[Profile], str] | None = None
     """How notebooks show it."""
+    plotted: Callable[[Profile, str | None, Any], Any] | None = None
+    """How `plot` draws it."""
 
     def as_dict(self) -> dict[str, Any]:
         """The profile as JSON."""
@@ -114,6 +117,12 @@ class Profile:
             "supported": list(self.supported),
             "unsupported": list(self.unsupported),
         }
+
+    def plot(self, column: str | None = None, axes: Any = None) -> Any:
+        """Plot one column, or the strongest relations if none is named, on matplotlib axes, which are returned."""
+        if self.plotted is None:
+            raise MiningError("only a profile that `profile` has estimated can be plotted; estimate one")
+        return self.plotted(self, column, axes)
 
     def __repr__(self) -> str:
         columns = len(self.numbers) + len(self.categories)

@@ -27,6 +27,7 @@ from sfumato.mining.moments import Moments
 from sfumato.mining.report.capabilities import capabilities, rows_for_count
 from sfumato.mining.report.close_quantiles import close_quantiles
 from sfumato.mining.report.estimates import QUANTILES, Category, Number, Pair, Profile
+from sfumato.mining.report.figures import plot
 from sfumato.mining.report.page import fragment
 from sfumato.mining.report.relations import Attribute, relations
 from sfumato.tables.columns import contiguous
@@ -85,6 +86,7 @@ def profile(
         confidence,
         tuple(best.public_columns),
         fragment,
+        plot,
     )
 
 

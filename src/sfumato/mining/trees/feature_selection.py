@@ -10,18 +10,24 @@ import numpy as np
 
 from sfumato.kernels import Floats, Rows
 from sfumato.mining.features.features import TrainingSet
-from sfumato.mining.trees.hyperplanes import PENALTIES, GridClassCounts
+from sfumato.mining.trees.hyperplanes import (
+    PENALTIES,
+    GridClassCounts,
+    class_probabilities,
+    rough_class_probabilities,
+)
 from sfumato.mining.trees.joint_density import JointGrid, KnownMarginals, joint_grid
 
-_BINS = (64, 48, 24)
-"""Bins per column of the final grid, for one, two and three columns."""
+_BINS = (48, 48, 24)
+"""Bins per column of the final grid, for one, two and three columns; they divide `MARGINAL_BINS`."""
 _SCREENING_BINS = 5
 _GROUPS, _ROUGH_BINS = 5, 12
-"""The number of groups that, with all their subsets, are reconstructed to choose among them, and their bins."""
+"""The number of groups that, with all their subsets, are reconstructed to choose among them and the penalty, and their
+bins."""
 _FINALISTS, _SPLITS = 4, 5
 """The number of groups that are compared again, and of random splits into halves: one split may favour any group."""
-_PENALTY_BINS, _PENALTY_SPLITS = 18, 2
-"""The bins, and the number of random splits, by which the penalty is chosen."""
+_PENALTY_SPLITS = 2
+"""The number of random splits by which the penalty is chosen."""
 _COST_PER_COLUMN = 0.05
 """The gain in accuracy that one more column must bring, as a share of the error rate of the majority class."""
 _COST_OF_CORRELATION = 0.125
@@ -43,6 +49,8 @@ class FeatureSelection:
 
     grid: JointGrid
     penalty: float
+    known: KnownMarginals
+    """The densities of columns that were found on the way, if they are those of all records."""
 
 
 def select_features(training: TrainingSet, most: int, seed: int | None) -> FeatureSelection:
@@ -74,9 +82,8 @@ def select_features(training: TrainingSet, most: int, seed: int | None) -> Featu
 
     finalists = sorted(counts, key=lambda group: score(group, 1), reverse=True)[:_FINALISTS]
     best = max(finalists, key=lambda group: score(group, _SPLITS))
-    finer = GridClassCounts.of(sample, joint_grid(sample, best, _PENALTY_BINS), known)
-    penalty = max(PENALTIES, key=lambda penalty: _held_out_log_likelihood(finer, penalty, seed))
-    return FeatureSelection(joint_grid(training, best, _BINS[len(best) - 1]), penalty)
+    penalty = max(PENALTIES, key=lambda penalty: _held_out_log_likelihood(counts[best], penalty, seed))
+    return FeatureSelection(joint_grid(training, best, _BINS[len(best) - 1]), penalty, known if every == 1 else {})
 
 
 def _cells(training: TrainingSet, group: Group) -> int:
@@ -103,10 +110,11 @@ def _expected_accuracy(counts: GridClassCounts, seed: int, splits: int) -> float
     It is biased upwards if the same records choose the most probable class of a cell and estimate its probability, and
     downwards if one half of the records does the one and the other half the other: the mean of the two is taken.
     """
-    rng, every = np.random.default_rng(seed), counts.rough_class_probabilities()
+    rng = np.random.default_rng(seed)
+    halves = [half for _ in range(splits) for half in counts.random_halves(rng)]
+    every, *fits = rough_class_probabilities([counts, *halves])
     held_out = 0.0
-    for _ in range(splits):
-        one, other = (half.rough_class_probabilities() for half in counts.random_halves(rng))
+    for one, other in zip(fits[::2], fits[1::2], strict=True):
         held_out += (_accuracy(counts, one, other) + _accuracy(counts, other, one)) / 2
     return (_accuracy(counts, every, every) + held_out / splits) / 2
 
@@ -119,12 +127,11 @@ def _accuracy(counts: GridClassCounts, classifying: Floats, scoring: Floats) -> 
 
 def _held_out_log_likelihood(counts: GridClassCounts, penalty: float, seed: int) -> float:
     """The log-likelihood of each half of the records given the fit to the other, summed over random splits."""
-    rng, total = np.random.default_rng(seed), 0.0
-    for _ in range(_PENALTY_SPLITS):
-        one, other = counts.random_halves(rng)
-        fits = one.class_probabilities(penalty), other.class_probabilities(penalty)
-        total += one.log_likelihood(fits[1]) + other.log_likelihood(fits[0])
-    return total
+    rng = np.random.default_rng(seed)
+    halves = [half for _ in range(_PENALTY_SPLITS) for half in counts.random_halves(rng)]
+    fits = class_probabilities(halves, penalty)
+    others = (fits[i ^ 1] for i in range(len(halves)))
+    return sum(half.log_likelihood(other) for half, other in zip(halves, others, strict=True))
 
 
 def _discriminating_groups(training: TrainingSet, most: int) -> list[Group]:

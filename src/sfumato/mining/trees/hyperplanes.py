@@ -14,11 +14,11 @@ the bias of the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.optimize import minimize
+from scipy.optimize import Bounds, minimize
 
 from sfumato.kernels import Floats
 from sfumato.mining.features.features import TrainingSet
@@ -30,8 +30,8 @@ _SMOOTH = 0.005
 """Below this size, the penalty on a change is quadratic, so that it is differentiable."""
 _REFERENCE_CHANGE, _LEAST_CHANGE = 0.2, 0.05
 """In the second round, a change of `_REFERENCE_CHANGE - _LEAST_CHANGE` keeps the penalty of the first."""
-_ITERATIONS, _ROUGH_ITERATIONS = 400, 60
-"""The largest number of iterations of a full optimisation, and of an approximate one."""
+_ROUNDS, _ITERATIONS, _ROUGH_ITERATIONS = 2, 400, 20
+"""The rounds of an optimisation, the largest number of iterations of each, and those of an approximation."""
 _TOLERANCE = 1e-3
 """An iteration that raises the total log-likelihood by less is the last."""
 
@@ -64,23 +64,7 @@ class GridClassCounts:
 
     def class_probabilities(self, penalty: float) -> Floats:
         """`η` of every class; the first axis is that of the classes."""
-        return self._one_versus_rest(lambda fit: fit.run(rounds=2, iterations=_ITERATIONS), penalty)
-
-    def rough_class_probabilities(self) -> Floats:
-        """An approximation of `class_probabilities` at the least penalty, in one short round."""
-        return self._one_versus_rest(lambda fit: fit.run(rounds=1, iterations=_ROUGH_ITERATIONS), PENALTIES[0])
-
-    def _one_versus_rest(self, run: Callable[[_PenalisedFit], Floats], penalty: float) -> Floats:
-        """Fit each class against all others, and normalise; two classes need only one fit."""
-        if len(self.counts) == 1:
-            return np.ones((1, *self.density.shape))
-        if len(self.counts) == 2:
-            first = run(_PenalisedFit(self, 0, penalty))
-            return np.stack([first, 1 - first])
-        fits = np.stack([run(_PenalisedFit(self, index, penalty)) for index in range(len(self.counts))])
-        positive = np.maximum(fits, 1e-9)
-        normalised: Floats = positive / positive.sum(axis=0)
-        return normalised
+        return class_probabilities([self], penalty)[0]
 
     def log_likelihood(self, probabilities: Floats) -> float:
         """The log-likelihood of the observed classes, given class probabilities estimated from other records."""
@@ -89,36 +73,76 @@ class GridClassCounts:
         return float((self.counts * np.log(np.maximum(observed, 1e-9))).sum())
 
 
-class _PenalisedFit:
-    """Maximises the penalised likelihood of the probability of one class against all others."""
+def class_probabilities(tables: Sequence[GridClassCounts], penalty: float) -> list[Floats]:
+    """`η` of every class for each of some tables of counts on one grid; the first axis is that of the classes.
 
-    def __init__(self, counts: GridClassCounts, index: int, penalty: float) -> None:
+    Each class is fitted against all others, and the fits are normalised; two classes need only one fit. All fits are
+    one optimisation of their sum: they are small, and calls would take longer than arithmetic.
+    """
+    classes, density = len(tables[0].counts), tables[0].density
+    if classes == 1:
+        return [np.ones((1, *density.shape)) for _ in tables]
+    count = 1 if classes == 2 else classes
+    members = np.concatenate([table.counts[:count] for table in tables])
+    totals = np.repeat(np.stack([table.counts.sum(axis=0) for table in tables]), count, axis=0)
+    fits = _PenalisedFits(tables[0], members, totals, penalty).run().reshape(len(tables), count, *density.shape)
+    if classes == 2:
+        return [np.concatenate([fit, 1 - fit]) for fit in fits]
+    positive = np.maximum(fits, 1e-9)
+    return list(positive / positive.sum(axis=1, keepdims=True))
+
+
+def rough_class_probabilities(tables: Sequence[GridClassCounts]) -> list[Floats]:
+    """A fast approximation of `class_probabilities`: a few iterations of expectation maximisation without a penalty.
+
+    Each starts at the share of the class everywhere; to stop early keeps the probabilities smooth.
+    """
+    density, channel = tables[0].density, tables[0].channel
+    counts = np.stack([table.counts for table in tables])
+    records = counts.reshape(*counts.shape[:2], -1).sum(axis=2).reshape(*counts.shape[:2], *[1] * density.ndim)
+    share = (records + 1e-9) / (records + 1e-9).sum(axis=1, keepdims=True)  # a half of few records may have none
+    eta = np.broadcast_to(share, (*counts.shape[:2], *density.shape))
+    for _ in range(_ROUGH_ITERATIONS):
+        joint = eta * density
+        joint = joint * channel.adjoint(counts / channel.forward(joint))
+        eta = (joint + 1e-300) / (joint + 1e-300).sum(axis=1, keepdims=True)
+    return list(eta)
+
+
+class _PenalisedFits:
+    """Maximises the penalised likelihoods of the probability of one class against all others, in several tables.
+
+    The first axis of all arrays is that of the fits.
+    """
+
+    def __init__(self, counts: GridClassCounts, members: Floats, totals: Floats, penalty: float) -> None:
         self._channel, self._density = counts.channel, counts.density
-        self._members = counts.counts[index]
-        self._others = counts.counts.sum(axis=0) - self._members
+        self._members, self._others = members, totals - members
         self._observed = counts.channel.forward(counts.density)
+        dimensions = counts.density.ndim
         self._differences = [
-            (_MeanDeviations if is_category else _AdjacentDifferences)(axis, counts.density.ndim)
+            (_MeanDeviations if is_category else _AdjacentDifferences)(axis + 1, dimensions)
             for axis, is_category in enumerate(counts.grid.are_categories)
         ]
-        self._penalty = penalty * np.sqrt(counts.counts.sum())
-        self._tolerance = _TOLERANCE / max(counts.counts.sum(), 1.0)
+        self._records = totals.reshape(len(totals), -1).sum(axis=1).reshape(-1, *[1] * dimensions)
+        self._penalty = penalty * np.sqrt(self._records)
+        self._tolerance = _TOLERANCE / max(float(self._records.mean()), 1.0)
 
-    def run(self, rounds: int, iterations: int) -> Floats:
-        """Optimise for some rounds; all hyperplanes have the same penalty in the first, an adaptive one afterwards."""
-        shape = self._density.shape
-        members = self._members.sum()
-        probabilities = np.full(shape, members / max(members + self._others.sum(), 1.0))
-        penalties = [self._penalty] * len(shape)
-        for _ in range(rounds):
+    def run(self) -> Floats:
+        """Optimise in two rounds; all hyperplanes have the same penalty in the first, an adaptive one in the second."""
+        shape = (len(self._members), *self._density.shape)
+        share = self._members.reshape(len(self._members), -1).sum(axis=1).reshape(self._records.shape)
+        probabilities = np.broadcast_to(share / np.maximum(self._records, 1.0), shape)
+        penalties = [self._penalty] * self._density.ndim
+        for _ in range(_ROUNDS):
             optimum = minimize(
                 self._objective,
                 probabilities.ravel(),
                 args=(penalties,),
                 jac=True,
                 method="L-BFGS-B",
-                bounds=[(0.0, 1.0)] * probabilities.size,
-                options={"maxiter": iterations, "maxcor": 12, "ftol": self._tolerance, "gtol": 1e-4},
+                bounds=Bounds(0.0, 1.0),
+                options={"maxiter": _ITERATIONS, "maxcor": 12, "ftol": self._tolerance, "gtol": 1e-4},
             )
             probabilities = optimum.x.reshape(shape)
             changes = [np.sqrt(_mean_square(each.apply(probabilities), each.others)) for each in self._differences]
@@ -127,7 +151,7 @@ class _PenalisedFit:
 
     def _objective(self, flat: Floats, penalties: list[Floats]) -> tuple[float, Floats]:
         """The negative penalised log-likelihood, and its gradient."""
-        eta = flat.reshape(self._density.shape)
+        eta = flat.reshape(len(self._members), *self._density.shape)
         expected = self._channel.forward(eta * self._density) / self._observed
         np.minimum(np.maximum(expected, 1e-9, out=expected), 1 - 1e-9, out=expected)
         rest = 1 - expected
@@ -147,7 +171,7 @@ class _AdjacentDifferences:
     """Differences between adjacent cells, along a numeric axis."""
 
     def __init__(self, axis: int, dimensions: int) -> None:
-        self.others = tuple(other for other in range(dimensions) if other != axis)
+        self.others = tuple(other for other in range(1, dimensions + 1) if other != axis)
         before = (slice(None),) * axis
         self._ahead, self._behind = (*before, slice(1, None)), (*before, slice(None, -1))
 
@@ -166,7 +190,7 @@ class _MeanDeviations:
     """Deviations from the mean, along a categorical axis; the map is symmetric."""
 
     def __init__(self, axis: int, dimensions: int) -> None:
-        self.others = tuple(other for other in range(dimensions) if other != axis)
+        self.others = tuple(other for other in range(1, dimensions + 1) if other != axis)
         self._axis = axis
 
     def apply(self, values: Floats) -> Floats:

@@ -22,6 +22,8 @@ from sfumato.mining.features.features import Features, TrainingSet
 
 _JOINT_ITERATIONS = 30
 """Iterations of the joint reconstruction: enough to find the dependence of columns, too few to fit the noise."""
+MARGINAL_BINS = 48
+"""The bins of a column by itself: a multiple of those of every grid, whose cells add them up."""
 _MARGINAL_ITERATIONS, _TOLERANCE = 100, 2e-5
 """The largest number of iterations for one column alone, and the change of the last one."""
 
@@ -75,25 +77,32 @@ class JointGrid:
         return np.bincount(keys, minlength=int(np.prod(shape))).reshape(shape).astype(np.float64)
 
 
-KnownMarginals = dict[tuple[int, tuple[int, ...]], Floats]
-"""The densities of columns by themselves, by column and number of bins: many groups have a column in common."""
+KnownMarginals = dict[int, Floats]
+"""The densities of columns by themselves, in `MARGINAL_BINS` bins: many groups have a column in common."""
 
 
 class JointChannel:
-    """The perturbation as a linear map from cells of the original to bins of the copy, and its adjoint."""
+    """The perturbation as a linear map from cells of the original to bins of the copy, and its adjoint.
+
+    Leading axes, beyond those of the grid, are a stack.
+    """
 
     def __init__(self, grid: JointGrid) -> None:
-        self._retentions, self._noise = grid.retentions, grid.channel
+        self._retentions, self._noise, self._dimensions = grid.retentions, grid.channel, len(grid.columns)
 
     def forward(self, probabilities: Floats) -> Floats:
         """The distribution of the copy's records over the bins, given the original's over the cells."""
         noisy = probabilities if self._noise is None else self._noise.forward(probabilities)
-        return np.maximum(perturbed_counts(noisy, self._retentions), 1e-12)
+        return np.maximum(self._replaced(noisy), 1e-12)
 
     def adjoint(self, ratios: Floats) -> Floats:
         """The expected value of `ratios` for a record of each cell."""
-        mixed = perturbed_counts(ratios, self._retentions)
+        mixed = self._replaced(ratios)
         return mixed if self._noise is None else self._noise.adjoint(mixed)
+
+    def _replaced(self, table: Floats) -> Floats:
+        """Mix the categories, which replacement does the same way in both directions."""
+        return perturbed_counts(table, [1.0] * (table.ndim - self._dimensions) + self._retentions)
 
 
 def joint_density(
@@ -114,10 +123,11 @@ def _marginal(grid: JointGrid, axis: int, values: Floats, counts: Floats, known:
         observed = counts.sum(axis=tuple(other for other in range(counts.ndim) if other != axis))
         return em_frequencies(observed + 1e-9, [grid.retentions[axis]], iterations=500)
     marginal = grid.marginals[axis - len(grid.exact)]
-    key = grid.columns[axis], marginal.bins
-    if key not in known:
-        known[key] = _reconstructed(marginal, values[:, key[0], None])
-    return known[key]
+    column = grid.columns[axis]
+    if column not in known:
+        known[column] = _reconstructed(replace(marginal, bins=(MARGINAL_BINS,)), values[:, column, None])
+    cells: Floats = known[column].reshape(*marginal.bins, -1).sum(axis=1)
+    return cells
 
 
 def _reconstructed(marginal: Grid, values: Floats) -> Floats:
