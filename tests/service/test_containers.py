@@ -182,7 +182,10 @@ def test_https_survives_a_restart_of_each_part(tmp_path: Path) -> None:
             parts.start("proxy")
             parts.start("service")
             with parts.client(token) as client:
-                copy = lambda: client.get("/api/v1/copies/ward")  # noqa: E731
+
+                def copy() -> httpx2.Response:
+                    return client.get("/api/v1/copies/ward")
+
                 assert _eventually(copy).content == expected
                 parts.stop("service", signal.SIGKILL)
                 assert copy().status_code == 502

@@ -141,7 +141,7 @@ def path_identity(scheme: str, key: str, model: Model, fidelity: float) -> str:
 
 def encode(model: Model) -> dict[str, Any]:
     """A model as JSON."""
-    return {"kind": model.kind, **dataclasses.asdict(model)}
+    return {"kind": model.kind, **{field.name: getattr(model, field.name) for field in dataclasses.fields(model)}}
 
 
 def decode(data: dict[str, Any]) -> Model:

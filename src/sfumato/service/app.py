@@ -50,12 +50,14 @@ def application(vault: Vault, settings: Settings, pool: WorkerPool) -> FastAPI:
         description=_DESCRIPTION,
         openapi_url="/api/v1/openapi.json",
         openapi_tags=[{"name": name, "description": description} for name, description in _TAGS.items()],
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call their functions
         docs_url=None,
         redoc_url=None,
         lifespan=lifespan,
     )
     app.state.context = context
     problems.install_handlers(app)
+    problems.describe_problems(app)
     for api in (status, copies, datasets, recipients, ledger, jobs, surveys, survey_answers):
         app.include_router(api.router)
     for pages in (sign_in, console, recipient, survey_pages):

@@ -104,6 +104,22 @@ def problem_from_exception(request: Request, error: HTTPException) -> Response:
     return problem_response(request, error.status_code, str(error.detail), dict(error.headers or {}))
 
 
+def describe_problems(app: FastAPI) -> None:
+    """Describe errors in the OpenAPI document as what they are sent as; FastAPI describes them as plain JSON."""
+    describe = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        document = describe()  # which FastAPI makes once
+        for methods in document["paths"].values():
+            for operation in methods.values():
+                for response in operation["responses"].values():
+                    if MEDIA_TYPE in response.get("content", {}):
+                        response["content"] = {MEDIA_TYPE: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way to extend the document
+
+
 def install_handlers(app: FastAPI) -> None:
     """Turn every exception of an application into an error response in this format."""
     log = structlog.get_logger()

@@ -24,8 +24,8 @@ Since = Annotated[int | None, Query(ge=1, le=10**9, description="Only the rows t
 Holder = Annotated[str | None, Query(pattern=schemas.NAME, description="For owners: the recipient of the copy.")]
 
 _COPY_RESPONSES: dict[int | str, dict[str, Any]] = {
-    200: {"description": "The copy.", "content": {media_type: {} for media_type in MEDIA_TYPES.values()}},
-    206: {"description": "A byte range of the copy.", "content": {media: {} for media in MEDIA_TYPES.values()}},
+    200: {"description": "The copy.", "content": schemas.files(*MEDIA_TYPES.values())},
+    206: {"description": "A byte range of the copy.", "content": schemas.files(*MEDIA_TYPES.values())},
     304: {"description": "The client's cached copy is current."},
 }
 

@@ -81,7 +81,11 @@ def get_dataset_overview(request: Request, dataset: schemas.Name, caller: Reader
     return checked_overview(lambda: dataset_overview(context.vault, dataset))
 
 
-@router.get("/datasets/{dataset}/policy", response_class=Response)
+@router.get(
+    "/datasets/{dataset}/policy",
+    response_class=Response,
+    responses={200: {"content": {"application/toml": {"schema": {"type": "string"}}}}},
+)
 def get_policy(request: Request, dataset: schemas.Name, caller: Reader) -> Response:  # noqa: ARG001
     """Get the policy of a dataset as TOML."""
     policy = context_of(request).vault.dataset(dataset).scheme.policy

@@ -110,7 +110,11 @@ def get_report(request: Request, job: JobId, caller: Reader) -> HTMLResponse:  #
     return HTMLResponse(report, headers={"Content-Security-Policy": _REPORT_POLICY, "X-Frame-Options": "SAMEORIGIN"})
 
 
-@router.get("/jobs/{job}/pack/{part}", response_class=Response)
+@router.get(
+    "/jobs/{job}/pack/{part}",
+    response_class=Response,
+    responses={200: {"content": schemas.files("application/pdf", "text/html", "application/json")}},
+)
 def download_pack(
     request: Request,
     job: JobId,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -16,6 +16,11 @@ Name = Annotated[str, Path(pattern=NAME, description="Letters, digits, dots, das
 Filter = Annotated[str | None, Query(pattern=NAME)]
 Text = Annotated[str, Field(max_length=10_000)]
 Format = Literal["parquet", "csv", "csv.gz", "arrows"]
+
+
+def files(*media_types: str) -> dict[str, Any]:
+    """The content of a response that is a file, for the OpenAPI document."""
+    return {media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in media_types}
 
 
 class Body(BaseModel):

@@ -154,7 +154,11 @@ def evaluate_classifiers(
     return ModelQualities(answers=model.answers, classes=list(model.classes), qualities=qualities)
 
 
-@router.get("/{survey}/rows", response_class=Response, responses={200: {"content": {"text/csv": {}}}})
+@router.get(
+    "/{survey}/rows",
+    response_class=Response,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}},
+)
 def export_answers(request: Request, survey: schemas.Name, caller: Reader) -> Response:
     """Export all perturbed answers as CSV."""
     import pyarrow as pa  # noqa: PLC0415 - needed for exports only
