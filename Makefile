@@ -5,7 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architecture/test_,architecture.py imports.py language.py)
 
-.PHONY: demo test unit sweep mutants bench bench-quick figures docs dist clean
+.PHONY: demo test unit sweep mutants bench bench-quick figures docs dist lock clean
+LOCKED := $(addprefix --extra ,client files pdf postgres remote serve)
 
 demo: $(VENV)/.plain
 	$(BIN)/sfumato demo
@@ -50,6 +51,11 @@ dist: $(VENV)/.release  ## source distribution, wheel and software bill of mater
 	$(PYTHON) -m venv dist/.sbom && dist/.sbom/bin/pip install --quiet dist/*.whl
 	$(BIN)/cyclonedx-py environment --pyproject pyproject.toml --output-format JSON --outfile dist/sbom.json dist/.sbom
 	rm -rf dist/.sbom
+
+lock: $(VENV)/.release  ## exact versions with hashes, for machines without a network
+	grep '^#' requirements/locked.txt > requirements/locked.new
+	$(BIN)/uv pip compile pyproject.toml $(LOCKED) --generate-hashes --universal --no-header --no-annotate --quiet >> requirements/locked.new
+	mv requirements/locked.new requirements/locked.txt
 
 clean:
 	rm -rf $(VENV) .bench docs/_build

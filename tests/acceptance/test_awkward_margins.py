@@ -62,6 +62,7 @@ def test_drafts_of_small_tables_work_as_they_are(rows: int) -> None:
     policy.fit(table).release(table, "partner", KEY)
 
 
+@pytest.mark.slow
 def test_everything_that_is_done_with_a_copy(tmp_path: Path) -> None:
     table = _table(800)
     policy = sf.Policy.suggest(table, dataset="e")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 from sklearn.metrics import log_loss
 
@@ -27,6 +28,7 @@ def _numbers(table: pa.Table) -> Any:
     return np.column_stack(columns).astype(float)
 
 
+@pytest.mark.slow
 def test_thirty_copies_tell_no_more_than_the_best_level() -> None:
     """Learned attackers who know half of the records; scores of the best level are what the promise is about."""
     table = adult_table().slice(0, ROWS).drop_columns(["education", "native-country", "occupation"])

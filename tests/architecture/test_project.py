@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 
 import sfumato as sf
 
@@ -45,7 +46,7 @@ def test_ci_runs_the_readmes_test_command_and_nothing_else() -> None:
         assert re.search(rf"^{command} +#", readme, re.MULTILINE), command
 
 
-@pytest.mark.parametrize("name", ["unit", "test", "demo", "sweep", "bench", "figures", "docs", "dist"])
+@pytest.mark.parametrize("name", ["unit", "test", "demo", "sweep", "bench", "figures", "docs", "dist", "lock"])
 def test_every_target_is_in_the_makefile_and_documented(name: str) -> None:
     assert re.search(rf"^{name}: ", (ROOT / "Makefile").read_text(), re.MULTILINE)
     pages = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *(ROOT / "docs").glob("*.md")]
@@ -66,3 +67,14 @@ def test_github_files_are_valid(path: Path) -> None:
 def test_the_package_says_where_it_comes_from() -> None:
     assert {"Homepage", "Documentation", "Changelog", "Issues"} <= set(PROJECT["urls"])
     assert PROJECT["authors"]
+
+
+def test_locked_versions_are_those_that_the_project_allows() -> None:
+    """Every requirement of a plain installation is locked at an allowed version, with hashes and without addresses."""
+    text = (ROOT / "requirements/locked.txt").read_text()
+    assert "://" not in text
+    locked = dict(re.findall(r"^([a-z0-9.-]+)==(\S+)", text, re.MULTILINE))
+    assert text.count("--hash=sha256:") > len(locked) > 30
+    for stated in (*PROJECT["dependencies"], *PROJECT["optional-dependencies"]["serve"]):
+        requirement = Requirement(stated)
+        assert requirement.specifier.contains(locked[requirement.name]), stated

@@ -212,6 +212,7 @@ def test_an_audit_with_a_map(workspace: Path) -> None:
     assert "risk and utility of levels" in Path("map.html").read_text().lower()
 
 
+@pytest.mark.slow
 def test_a_limit_is_said_in_a_sentence(workspace: Path) -> None:
     output = ok("suggest", "ward.parquet", "--limit", "0.6", "-o", "policy.toml")
     assert "no attack recovers more than 60% of any column (" in output

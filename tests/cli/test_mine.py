@@ -121,6 +121,7 @@ def test_refusals(folder: Path, arguments: list[str], code: int, reason: str) ->
     assert reason in done.output
 
 
+@pytest.mark.slow
 def test_predicting_a_column(folder: Path) -> None:
     """On the original, by a model that is learned from the copy; its score, its interval and the baseline."""
     table = offices.table(300)

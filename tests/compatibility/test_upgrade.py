@@ -5,21 +5,14 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 from tests import wards
+from tests.history import earlier_source
 
 import sfumato as sf
-
-ROOT = Path(__file__).parents[2]
-EARLIER = {
-    "0.2": "1d7c0d7eb810ad126ee6d6ffc65e74675e75fa65",
-    "0.3": "741742702a4cff0da3adb5c2e2923dc0d1c4c8ff",
-}
-"""The last commits of earlier versions."""
 
 MAKE = """
 import sfumato as sf, pyarrow.parquet as pq
@@ -48,7 +41,7 @@ vault.release("clinic", "ward", "restored.parquet")
 
 def _run(code: str, folder: Path, earlier: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Run Python with this version, or an earlier one."""
-    environment = {**os.environ, "PYTHONPATH": "" if earlier is None else str(earlier / "src")}
+    environment = {**os.environ, "PYTHONPATH": "" if earlier is None else str(earlier)}
     command = [sys.executable, "-W", "ignore", "-c", code]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
 
@@ -56,14 +49,7 @@ def _run(code: str, folder: Path, earlier: Path | None = None) -> subprocess.Com
 @pytest.fixture(params=[pytest.param("0.2", marks=pytest.mark.slow), "0.3"])
 def earlier(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """The source of an earlier version."""
-    archive = tmp_path / "earlier.tar"
-    command = ["git", "archive", "--output", str(archive), EARLIER[request.param], "src"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        pytest.skip("the history of the repository is not here, which has the code of earlier versions")
-    with tarfile.open(archive) as files:
-        files.extractall(tmp_path / "earlier", filter="data")
-    return tmp_path / "earlier"
+    return earlier_source(request.param, tmp_path)
 
 
 @pytest.mark.long

@@ -35,7 +35,8 @@ SHORT = (
 LONG = tuple(name for name in names() if name not in SHORT)
 
 
-@pytest.mark.parametrize("chosen", [SHORT, pytest.param(LONG, marks=pytest.mark.slow)], ids=["short", "long"])
+@pytest.mark.slow
+@pytest.mark.parametrize("chosen", [SHORT, LONG], ids=["short", "long"])
 def test_every_figure_is_computed_drawn_and_judged(tmp_path: Path, chosen: tuple[str, ...]) -> None:
     """The figures as a user computes them, in a minute or two; one test, so that they are computed once."""
     command = [

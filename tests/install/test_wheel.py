@@ -83,3 +83,35 @@ def test_recipients_need_no_vault(wheel: Path, tmp_path: Path) -> None:
         assert run("env/bin/sfumato", name, "copy.parquet", *options, cwd=tmp_path).strip()
     installed = run("env/bin/pip", "list", "--format", "freeze", cwd=tmp_path).lower()
     assert not [name for name in ("sqlalchemy", "alembic", "mako") if f"{name}==" in installed]
+
+
+def test_distributions_are_well_formed(tmp_path: Path) -> None:
+    """The source distribution builds a wheel, and both have the metadata that an index asks for."""
+    run(sys.executable, "-m", "venv", "env", cwd=tmp_path)
+    run("env/bin/pip", "install", "--quiet", "build", "twine", cwd=tmp_path)
+    run(tmp_path / "env/bin/python", "-m", "build", "--outdir", tmp_path / "dist", ROOT, cwd=tmp_path)
+    made = sorted(path.name for path in (tmp_path / "dist").iterdir())
+    assert [name.endswith(end) for name, end in zip(made, (".whl", ".tar.gz"), strict=True)] == [True, True]
+    run("env/bin/twine", "check", "--strict", *(tmp_path / "dist").iterdir(), cwd=tmp_path)
+
+
+@pytest.mark.parametrize("tool", ["uvx", "pipx"])
+def test_one_command_without_an_installation(wheel: Path, tool: str, tmp_path: Path) -> None:
+    run(sys.executable, "-m", "venv", "env", cwd=tmp_path)
+    run("env/bin/pip", "install", "--quiet", "uv" if tool == "uvx" else "pipx", cwd=tmp_path)
+    words = ["--from", wheel, "sfumato"] if tool == "uvx" else ["run", "--spec", wheel, "sfumato"]
+    home = {"PIPX_HOME": str(tmp_path / "pipx"), "UV_CACHE_DIR": str(tmp_path / "uv"), "UV_LINK_MODE": "copy"}
+    run(f"env/bin/{tool}", *words, "demo", "shown", "--rows", "1000", cwd=tmp_path, **home)
+    assert (tmp_path / "shown/picture.png").exists()
+
+
+def test_a_machine_without_a_network(wheel: Path, tmp_path: Path) -> None:
+    locked = ROOT / "requirements/locked.txt"
+    run(sys.executable, "-m", "venv", "env", cwd=tmp_path)
+    fetch = ("download", "--quiet", "--only-binary", ":all:", "--require-hashes", "-r", locked, "-d", "wheels")
+    run("env/bin/pip", *fetch, cwd=tmp_path)
+    (tmp_path / "wheels" / wheel.name).write_bytes(wheel.read_bytes())
+    offline = {"PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(tmp_path / "wheels"), "PIP_EXTRA_INDEX_URL": ""}
+    run("env/bin/pip", "install", "--quiet", "--require-hashes", "-r", locked, cwd=tmp_path, **offline)
+    run("env/bin/pip", "install", "--quiet", "--no-deps", "sfumato", cwd=tmp_path, **offline)
+    assert "demonstration" in run("env/bin/sfumato", "demo", "--help", cwd=tmp_path)

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx2
+import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
 from tests import wards
+from tests.history import earlier_source
 from tests.object_stores import bucket
 from tests.postgres import free_port, running
 from tests.service.test_deploying import _certificate, _program
@@ -117,9 +119,13 @@ class Processes:
         head = f"pid {self.folder}/pid; daemon off; events {{}} http {{ access_log off; {temporary}"
         (self.folder / "nginx.conf").write_text(f"{head} {text} }}")
 
-    def start(self, name: str) -> None:
+    def start(self, name: str, source: Path | None = None) -> None:
+        """Start a service; `source` is that of an earlier version."""
+        environment = self._environment if source is None else {**self._environment, "PYTHONPATH": str(source)}
+        stated = [self._environment["SFUMATO_VAULT"], "--key-file", self._environment["SFUMATO_KEY_FILE"]]
+        earlier = [*stated, "--port", str(self._service_port), "--proxied"]
         commands = {
-            "service": [str(Path(sys.executable).with_name("sfumato")), "serve"],
+            "service": [sys.executable, "-m", "sfumato", "serve", *(earlier if source else [])],
             "proxy": [
                 *(_program("nginx", "nginx-light"), "-p", str(self.folder), "-c", str(self.folder / "nginx.conf")),
                 *("-e", str(self.folder / "error.log")),
@@ -127,7 +133,7 @@ class Processes:
         }
         with (self.folder / f"{name}.log").open("ab") as log:
             self._running[name] = subprocess.Popen(
-                commands[name], env=self._environment, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
+                commands[name], env=environment, stdout=log, stderr=log, cwd=self.folder, start_new_session=True
             )
 
     def stop(self, name: str, how: signal.Signals = signal.SIGTERM) -> None:
@@ -203,3 +209,52 @@ def test_https_survives_a_restart_of_each_part(tmp_path: Path) -> None:
         log = (tmp_path / "service.log").read_text()
     assert "Traceback" not in log
     assert key.expose().hex() not in log
+
+
+@pytest.mark.server
+@pytest.mark.long
+def test_a_later_image_takes_over_from_the_previous_one(tmp_path: Path) -> None:
+    """The previous version creates and serves the vault; this one, started in its stead, serves the same copies."""
+    source = earlier_source("0.3", tmp_path)
+    key = sf.Key.from_bytes(bytes(range(32)))
+    key.save(tmp_path / "vault.key")
+    pq.write_table(wards.table(300), tmp_path / "table.parquet")
+    (tmp_path / "policy.toml").write_text(wards.policy().dumps())
+    with running() as postgres:
+        url = postgres.database()
+        made = subprocess.run(
+            [sys.executable, "-W", "ignore", "-c", _MAKE.format(url=url, store=str(tmp_path / "store"))],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(source)},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        parts = Processes(tmp_path, url, tmp_path / "vault.key")
+        try:
+            parts.start("proxy")
+            parts.start("service", source)
+            with parts.client(made.stdout.split()[-1]) as client:
+
+                def copy() -> httpx2.Response:
+                    return client.get("/api/v1/copies/ward?format=csv")
+
+                before = _eventually(copy).content
+                described = client.get("/api/v1/openapi.json").json()
+                parts.stop("service")
+                parts.start("service")
+                assert _eventually(copy).content == before
+                assert client.get("/api/v1/openapi.json").json() != described  # it is another version
+        finally:
+            parts.close()
+
+
+_MAKE = """
+import sfumato as sf, pyarrow.parquet as pq
+vault = sf.Vault.create({url!r}, store={store!r}, secret=sf.Key.load("vault.key"))
+vault.add(sf.Policy.load("policy.toml"), pq.read_table("table.parquet"))
+vault.recipient("clinic")
+vault.grant("clinic", "ward", "partner")
+print(vault.token("clinic")["token"])
+"""
+"""What the previous version leaves behind."""

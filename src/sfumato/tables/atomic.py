@@ -117,6 +117,8 @@ def _remove_leftovers(target: Path) -> None:
 
 
 def _is_alive(process: int) -> bool:
+    if os.name == "nt":
+        return True  # there signal 0 is no question, but Ctrl-C
     try:
         os.kill(process, 0)
     except ProcessLookupError:
@@ -127,7 +129,10 @@ def _is_alive(process: int) -> bool:
 
 
 def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except PermissionError:  # Windows opens no folders, and others only those that may be listed
+        return
     try:
         os.fsync(handle)
     finally:

@@ -66,5 +66,5 @@ def current_user() -> str:
     """The name of the user who runs this process."""
     try:
         return getpass.getuser()
-    except (OSError, KeyError):  # some containers have users without a name
-        return f"user {os.getuid()}"
+    except (ImportError, OSError, KeyError):  # some containers have users without a name
+        return f"user {os.getuid()}" if hasattr(os, "getuid") else "unknown user"

@@ -116,6 +116,7 @@ def test_what_nobody_knows_is_not_precise(table: pa.Table, scheme: sf.TableSchem
         assert plan(copy, question).fidelity is None
 
 
+@pytest.mark.slow
 def test_on_the_command_line(table: pa.Table, scheme: sf.TableScheme, tmp_path: Path) -> None:
     path = str(tmp_path / "copy.parquet")
     pq.write_table(scheme.release(table, "high", KEY), path)
