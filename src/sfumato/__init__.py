@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sfumato.keys.key import Key as Key
     from sfumato.levels import Ladder as Ladder
     from sfumato.levels import Level as Level
+    from sfumato.pages.progress import progress as progress
     from sfumato.release.files import read_copy as read_copy
     from sfumato.release.files import release_file as release_file
     from sfumato.release.files import to_pandas as to_pandas
@@ -41,6 +42,7 @@ _MODULES = {
     "attack": "sfumato.audit.attack",
     "attack_folder": "sfumato.audit.distributed_attack",
     "connect": "sfumato.client",
+    "progress": "sfumato.pages.progress",
     "read_copy": "sfumato.release.files",
     "release_file": "sfumato.release.files",
     "release_folder": "sfumato.release.partitioned",
@@ -61,6 +63,7 @@ __all__ = [
     "attack",
     "attack_folder",
     "connect",
+    "progress",
     "read_copy",
     "release_file",
     "release_folder",

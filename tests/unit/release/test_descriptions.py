@@ -102,3 +102,32 @@ def test_pictures_return_axes(tmp_path: Any) -> None:
     widths = sorted(round(bar.get_width(), 6) for bar in drawn.containers[0])
     assert widths == sorted(round(risk.recovered, 6) for risk in audit.column_risks)
     plt.close("all")
+
+
+def test_progress_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In a notebook it is updated where the cell is, in a terminal it overwrites itself, and it is gone at the end."""
+    import io
+    import sys
+    from types import SimpleNamespace
+
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    terminal = Terminal()
+    monkeypatch.setattr(sys, "stderr", terminal)
+    with sf.progress() as shown:
+        shown.stage("attacking")
+        shown.advance(1000)
+    assert "attacking (0 s)" in terminal.getvalue()
+    assert terminal.getvalue().endswith("\r\x1b[K")
+    assert "\n" not in terminal.getvalue()
+
+    updates: list[str] = []
+    handle = SimpleNamespace(update=updates.append)
+    display = SimpleNamespace(Pretty=str, display=lambda *_, **__: handle)
+    monkeypatch.setitem(sys.modules, "IPython", SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=1)))
+    monkeypatch.setitem(sys.modules, "IPython.display", display)
+    with sf.progress() as shown:
+        shown.stage("fitting")
+    assert updates == ["fitting (0 s)", ""]
