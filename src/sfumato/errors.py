@@ -33,6 +33,11 @@ import difflib
 from collections.abc import Iterable
 
 
+def is_of_arrow(error: BaseException) -> bool:
+    """Whether Arrow raised an error; commands that read no table do not import it."""
+    return any(kind.__module__ == "pyarrow.lib" for kind in type(error).__mro__)
+
+
 class SfumatoError(Exception):
     """The root of the tree; catch this to catch every refusal."""
 

@@ -10,9 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from sfumato.errors import ReleaseError
+from sfumato.errors import ReleaseError, is_of_arrow
 from sfumato.tables.filesystem import filesystem_of, is_file, is_remote, open_file
 
 
@@ -37,7 +35,9 @@ def atomic_path(target: Path, final: Callable[[Path], Path] | None = None) -> It
             os.fsync(file.fileno())
         part.replace(target if final is None else final(part))
         _sync_folder(target.parent)
-    except (OSError, pa.ArrowException) as error:
+    except Exception as error:
+        if not (isinstance(error, OSError) or is_of_arrow(error)):
+            raise
         reason = getattr(error, "strerror", None) or str(error).splitlines()[0]
         raise ReleaseError(f"{target} could not be written, and is as it was: {reason}") from None
     finally:

@@ -7,11 +7,12 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import SourceError, install_hint
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _STAMPS = ("ETag", "etag", "LastModified", "last_modified", "Last-Modified", "mtime", "created")
 """Where stores say that a file has changed."""
@@ -68,6 +69,8 @@ def _reaching(uri: str | Path) -> Iterator[None]:
 
 def open_file(uri: str | Path, *, mapped: bool = False) -> pa.NativeFile:
     """A file to read from; `mapped` into memory, where it is on this machine."""
+    import pyarrow as pa  # noqa: PLC0415 - many commands read no table
+
     if not is_remote(uri):
         return pa.memory_map(str(uri)) if mapped else pa.OSFile(str(uri))
     files, path = filesystem_of(str(uri))

@@ -11,7 +11,8 @@ import numpy as np
 from sfumato.mechanisms._entity_rows import most_rows
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
-from sfumato.vault.datasets import ENTITY_ROWS, PUBLIC_KEY, RATIO, Dataset, check_rows, later_body, measured_ratio
+from sfumato.vault.dataset_entries import ENTITY_ROWS, RATIO
+from sfumato.vault.datasets import PUBLIC_KEY, Dataset, check_rows, later_body, measured_ratio
 from sfumato.vault.known_ids import ensure_new
 from sfumato.vault.record_changes import Changes
 from sfumato.vault.running_moments import RunningMoments

@@ -16,7 +16,8 @@ from sfumato.tables import content_digest
 from sfumato.tables.content_digest import SHA256
 from sfumato.tables.source import Source
 from sfumato.vault.appending import appended_version
-from sfumato.vault.datasets import APPENDED, TABLE, Dataset, first_version, next_version
+from sfumato.vault.dataset_entries import APPENDED, TABLE
+from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.encryption import discard_files
 from sfumato.vault.grants import existing, require

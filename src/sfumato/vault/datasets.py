@@ -15,7 +15,6 @@ import pyarrow.ipc
 from sfumato.errors import PolicyError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
-from sfumato.levels import Level
 from sfumato.mechanisms import MECHANISMS
 from sfumato.mechanisms._entity_rows import most_rows, rounded_up
 from sfumato.mechanisms._gaussian_scheme import GaussianScheme
@@ -29,6 +28,7 @@ from sfumato.release.scheme import TableScheme
 from sfumato.tables.dialect import own_metadata
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
+from sfumato.vault.dataset_entries import ENTITY_ROWS, FIRST_RATIO, OVERLAPS, RATIO, TABLE, variance_ratio
 from sfumato.vault.encrypted_store import EncryptedStore, plain_name
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
@@ -38,26 +38,8 @@ from sfumato.vault.store import files_in
 from sfumato.vault.stored_rows import Progress, encoded_schema, store_moments, store_rows
 from sfumato.vault.table_parts import TablePart, parts_of
 
-DRIFT = 1.25
-"""The growth of the variance ratio from which a version is reported as drifting."""
-
 _MAX_RATIO = 1e12
 """A finite value for an infinite variance ratio: data that vary in a direction without noise."""
-
-RATIO, _FIRST_RATIO = "stretch", "first stretch"
-"""The keys of the variance ratio in the ledger: of a version, and of the first version."""
-
-APPENDED = "appended digest"
-"""The key of the digest of the rows that a version appended, by which a repeated command is recognised."""
-
-TABLE = "table"
-"""The key of the name of a table among those of a dataset of several."""
-
-ENTITY_ROWS = "entity rows"
-"""The key, in the entry of a later version, of the largest number of rows that an entity has, or may have."""
-
-OVERLAPS = "overlaps"
-"""The key, in the entry of a version, of the datasets that share records with it, with reasons."""
 
 PUBLIC_KEY = Key.from_bytes(bytes(32))
 """A key that everybody knows, where hashes need one and nothing is secret."""
@@ -193,7 +175,7 @@ def first_version(
         "columns": {column: policy.columns[column].role for column in sorted(policy.columns)},
         "levels": [[level, value.fidelity] for level, value in policy.ladder.levels.items()],
         RATIO: ratio,
-        _FIRST_RATIO: ratio,
+        FIRST_RATIO: ratio,
         "policy": store.put_text(f"{store.folder(name)}/policy-{{}}.toml", policy.dumps()),
         "scheme": store.put_text(f"{store.folder(name)}/scheme-{{}}.json", scheme.dumps()),
     }
@@ -237,7 +219,7 @@ def next_version(
 
 def later_body(dataset: Dataset, parts: Sequence[TablePart]) -> dict[str, Any]:
     """What the entry of the next version has of the one before, and the parts of its table."""
-    constant = ("traced", "columns", "levels", "policy", "scheme", "schema", _FIRST_RATIO, OVERLAPS, TABLE)
+    constant = ("traced", "columns", "levels", "policy", "scheme", "schema", FIRST_RATIO, OVERLAPS, TABLE)
     body: dict[str, Any] = {name: dataset.body[name] for name in constant if name in dataset.body}
     for part in parts:
         body |= part.body()
@@ -291,30 +273,6 @@ def _noisy_maps(scheme: TableScheme) -> list[bool]:
     """For each part of a scheme, whether it is a linear map of numbers with noise."""
     level = next(iter(scheme.policy.ladder))
     return [mechanism.is_linear_map and part.model(level).is_perturbed for mechanism, part in scheme.fitted]
-
-
-def variance_ratio(body: dict[str, Any]) -> float:
-    """The largest ratio of a version's variance to the one its noise was fitted to, from the body of its entry."""
-    return float(body[RATIO])
-
-
-def first_variance_ratio(body: dict[str, Any]) -> float:
-    """The variance ratio of the first version: above 1 where the policy makes the noise smaller."""
-    return float(body[_FIRST_RATIO])
-
-
-def is_drifting(body: dict[str, Any]) -> bool:
-    """Whether a version varies more than the first one, to which the noise was fitted."""
-    return variance_ratio(body) > DRIFT * first_variance_ratio(body)
-
-
-def residual_error(fidelity: float, ratio: float) -> float:
-    """The share of variance that the best linear estimate leaves where the variance ratio is `ratio`.
-
-    With `f = 1/(1+σ²)`, and noise `σ²/ratio` in units of the data's variance.
-    """
-    noise = Level(fidelity).noise / ratio
-    return noise / (1 + noise)
 
 
 def check_rows(scheme: TableScheme, source: Source, *, traced: bool) -> None:

@@ -17,9 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-
-from sfumato.errors import ReleaseError
+from sfumato.errors import ReleaseError, is_of_arrow
 from sfumato.keys.encrypted_file import HEADER, EncryptedReader, EncryptedWriter, FileCipher, Spill, is_encrypted_under
 from sfumato.keys.file_reader import BinaryFile
 from sfumato.ledger.ledger import Ledger
@@ -65,7 +63,9 @@ class EncryptedStore:
             with Spill(self.files.scratch()) as spill:
                 write(spill.writer)
                 return self.put_spill(name, spill)
-        except (OSError, pa.ArrowException) as error:
+        except Exception as error:
+            if not (isinstance(error, OSError) or is_of_arrow(error)):
+                raise
             raise ReleaseError(f"{name} could not be stored: {str(error).splitlines()[0]}") from None
 
     def put_text(self, name: str, text: str) -> dict[str, str]:

@@ -18,7 +18,6 @@ from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.ledger import Ledger, LedgerWriter
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.ledger.tables import ANSWERS
-from sfumato.tables.readers import FORMATS
 from sfumato.vault import data_keys
 from sfumato.vault.encrypted_store import EncryptedStore, scope_of, version_of
 from sfumato.vault.encryption import recorded_files
@@ -106,10 +105,20 @@ def held_content(
         count = accesses[0].number - first.number + 1
         why = f"who had access, since {first.at[:10]}: sfumato erase accesses --before DAY"
         rows.append(_row(f"{count:,} records of the access log", why))
-    copies = [path for path in outbox.glob("*/*") if path.suffix in FORMATS] if outbox is not None else []
+    copies = [] if outbox is None else _files_of_copies(outbox)
     if copies:
         rows.append(_row(f"{len(copies)} files of copies", f"released to {outbox}; may be deleted, or made again"))
     return rows
+
+
+def _files_of_copies(outbox: Path) -> list[Path]:
+    """The copies in the folder of a vault, without their manifests."""
+    found = list(outbox.glob("*/*"))
+    if not found:
+        return []
+    from sfumato.tables.readers import FORMATS
+
+    return [path for path in found if path.suffix in FORMATS]
 
 
 def _held_versions(reading: LedgerReader, latest: Entry) -> list[dict[str, Any]]:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import GrantError, UnknownSubject, nearest
 from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
-from sfumato.tables.view import View
-from sfumato.vault.datasets import Dataset
-from sfumato.vault.fingerprints import fingerprinted, without_fingerprint
+
+if TYPE_CHECKING:
+    from sfumato.tables.view import View
+    from sfumato.vault.datasets import Dataset
 
 RequestedLevel = str | float | Level | None
 """A level in a request: a declared name, a fidelity, or `None` for the level of the grant."""
@@ -38,16 +39,10 @@ class Grant:
     @classmethod
     def of(cls, entry: Entry) -> Grant:
         """The grant that an entry records."""
-        body, view = entry.body, granted_view(entry.body)
-        return cls(
-            entry.recipient,
-            entry.dataset,
-            body["level"],
-            body["fidelity"],
-            view.columns,
-            view.where,
-            body["until"],
-        )
+        body = entry.body
+        columns = None if body["columns"] is None else tuple(body["columns"])
+        stated = (body["level"], body["fidelity"], columns, body["where"], body["until"])
+        return cls(entry.recipient, entry.dataset, *stated)
 
     def is_over(self, now: datetime) -> bool:
         """Whether the grant has ended."""
@@ -56,11 +51,15 @@ class Grant:
     @property
     def view(self) -> View:
         """The part of the table that the recipient receives."""
+        from sfumato.tables.view import View
+
         return View(self.columns, self.where)
 
 
 def granted_view(body: dict[str, Any]) -> View:
     """The part of a table that a grant or a release covers, from the body of its entry."""
+    from sfumato.tables.view import View
+
     return View(None if body["columns"] is None else tuple(body["columns"]), body["where"])
 
 
@@ -95,6 +94,8 @@ def grant_terms(
 
 def _released_fidelity(dataset: Dataset, level: Level, fingerprint: int | None) -> float:
     """The fidelity of the copy that is released for a level; raises an error if none could be."""
+    from sfumato.vault.fingerprints import fingerprinted, without_fingerprint
+
     scheme, ladder = dataset.scheme, dataset.scheme.policy.ladder
     if dataset.traced and fingerprint is not None:
         is_declared = ladder.name(level) is not None

@@ -19,13 +19,9 @@ from sfumato.ledger.database import FILE, Database, is_url
 from sfumato.ledger.ledger import Ledger, Origin
 from sfumato.ledger.reader import Generation, Query
 from sfumato.vault import unlocking
-from sfumato.vault.backup import read_backup, write_backup
 from sfumato.vault.data_keys import DataKeys
 from sfumato.vault.encrypted_store import EncryptedStore
-from sfumato.vault.encryption import encrypt_files
-from sfumato.vault.key_rotation import rekey, rekey_cost, relock
 from sfumato.vault.names import current_user
-from sfumato.vault.paths import prepare_location
 from sfumato.vault.store import open_store
 
 Clock = Callable[[], datetime]
@@ -62,6 +58,8 @@ class VaultLifecycle:
             key: a master key that copies were made with before; by default a new one.
 
         """
+        from sfumato.vault.paths import prepare_location
+
         store = prepare_location(location, store)
         open_store(store, location)
         database = Database(location)
@@ -107,6 +105,9 @@ class VaultLifecycle:
         clock: Clock | None = None,
     ) -> Self:
         """Create a vault from a backup, in a folder or in a database; the secret of the backed-up vault unlocks it."""
+        from sfumato.vault.backup import read_backup
+        from sfumato.vault.paths import prepare_location
+
         if not Path(backup).is_file():
             raise VaultError(f"a backup must be a file that exists, and {str(backup)!r} does not")
         store_location = prepare_location(location, store)
@@ -181,6 +182,8 @@ class VaultLifecycle:
 
     def backup(self, target: str | Path) -> str:
         """Write all but the released copies to one file, with wrapped keys, and return the hash of the last entry."""
+        from sfumato.vault.backup import write_backup
+
         with self.ledger.writing(self.keys()) as writing:
             [last] = writing.entries(Query(last=1))
             if last.action != "backed-up":
@@ -190,6 +193,8 @@ class VaultLifecycle:
 
     def relock(self, secret: Secret) -> None:
         """Lock the vault with another passphrase or key from now on."""
+        from sfumato.vault.key_rotation import relock
+
         wrapped, keys = self._unlock()
         with self.ledger.writing(keys) as writing:
             relock(writing, wrapped, keys, secret)
@@ -198,6 +203,8 @@ class VaultLifecycle:
 
     def encrypt(self) -> list[Entry]:
         """Encrypt the files that are plain, or under an earlier key; returns one entry per dataset that had some."""
+        from sfumato.vault.encryption import encrypt_files
+
         return encrypt_files(self.ledger, self._keys_of_intact_head(), self.store)
 
     def rekey_cost(self, *, lost: bool = False) -> list[dict[str, Any]]:
@@ -207,6 +214,8 @@ class VaultLifecycle:
             lost: the old secret is lost, so that nobody can read who holds which copy: nothing is returned.
 
         """
+        from sfumato.vault.key_rotation import rekey_cost
+
         if lost:
             return []
         with self.ledger.reading(self.keys()) as reading:
@@ -221,6 +230,9 @@ class VaultLifecycle:
                 tables any more. The chain of entries goes on; recipients and tables have to be added again.
 
         """
+        from sfumato.vault.encryption import encrypt_files
+        from sfumato.vault.key_rotation import rekey
+
         if lost and secret is None:
             raise CustodyError("a vault whose key is lost must be locked with a new passphrase or key; give one")
         with self.ledger.reading() as reading:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sfumato.ledger.chain import ERASED, UNREADABLE, Entry
 from sfumato.ledger.ledger import ACCESS
-from sfumato.vault.datasets import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
+from sfumato.vault.dataset_entries import OVERLAPS, first_variance_ratio, is_drifting, residual_error, variance_ratio
 from sfumato.vault.names import format_end
 from sfumato.vault.store import REPLACED
-from sfumato.vault.tracing import MAX_FALSE_ACCUSATION, Suspect, Trace
+
+if TYPE_CHECKING:
+    from sfumato.vault.tracing import Suspect, Trace
 
 _MAX_ORIGINAL_SHARE = 0.2
 """A file with a larger share of the original's numbers is reported as a leak of the original table."""
@@ -264,6 +266,8 @@ def _error(error: float | None) -> str:
 
 def trace_text(found: Trace, leaked: str) -> str:
     """A trace as text for people; `leaked` is the name of the file."""
+    from sfumato.vault.tracing import MAX_FALSE_ACCUSATION
+
     out = [_accusation(suspect, leaked) for suspect in found.accused]
     if any(suspect.unrecorded for suspect in found.suspects):
         out.append(

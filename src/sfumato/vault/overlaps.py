@@ -14,7 +14,8 @@ from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader
 from sfumato.tables.source import Source
-from sfumato.vault.datasets import OVERLAPS, Dataset
+from sfumato.vault.dataset_entries import OVERLAPS
+from sfumato.vault.datasets import Dataset
 from sfumato.vault.sketches import Sketch, extended, overlap, read_sketch, sketch, write_sketch
 
 SKETCH, GENERATION = "sketch", "sketch generation"

@@ -9,15 +9,11 @@ from typing import Any, TypeVar
 from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.reader import LedgerReader, Query
-from sfumato.vault.datasets import adds_noise, is_linear_map
 from sfumato.vault.encryption import outdated_datasets
 from sfumato.vault.erasure import held_content
 from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end
-from sfumato.vault.overlaps import overlapping
-from sfumato.vault.record_changes import exposure
-from sfumato.vault.releases import held_copies, held_elsewhere
 
 T = TypeVar("T")
 
@@ -71,6 +67,11 @@ def _existing(reading: LedgerReader, kind: str) -> int:
 
 def dataset_overview(vault: VaultLifecycle, name: str) -> dict[str, Any]:
     """The recipients of a dataset with their levels, and the residual error of each, and if all of them collude."""
+    from sfumato.vault.datasets import adds_noise, is_linear_map
+    from sfumato.vault.overlaps import overlapping
+    from sfumato.vault.record_changes import exposure
+    from sfumato.vault.releases import held_copies, held_elsewhere
+
     with vault.ledger.reading(vault.keys()) as reading:
         entry = require(reading, "dataset", name)
         rows = [_recipient_row(reading, grant) for grant in reading.current("grant", dataset=name)]
@@ -140,8 +141,8 @@ def checked_overview(overview: Callable[[], T]) -> T:
 
 def overview_text(overview: dict[str, Any]) -> str:
     """An overview as text for a terminal: its values, and its tables."""
-    from rich.console import Console  # noqa: PLC0415 - only a terminal needs it
-    from rich.table import Table  # noqa: PLC0415
+    from rich.console import Console
+    from rich.table import Table
 
     values = {name: value for name, value in overview.items() if name not in _TABLES}
     width = max(map(len, values), default=0)

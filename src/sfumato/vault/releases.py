@@ -25,7 +25,8 @@ from sfumato.release.scheme import TableScheme
 from sfumato.tables.content_digest import BLAKE3, algorithm_of
 from sfumato.tables.source import Source
 from sfumato.vault.approvals import require_approval
-from sfumato.vault.datasets import APPENDED, Dataset, residual_error, variance_ratio
+from sfumato.vault.dataset_entries import APPENDED, residual_error, variance_ratio
+from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import Grant, RequestedLevel, active_grant, lower_level, require
 from sfumato.vault.overlaps import overlapping
 from sfumato.vault.record_changes import HeldCopy, exposure

@@ -14,27 +14,21 @@ from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query
 from sfumato.levels import Level
-from sfumato.release.manifest import Manifest
-from sfumato.release.policy import Policy
 from sfumato.tables.filesystem import is_remote
-from sfumato.tables.view import View
 from sfumato.vault import tokens
-from sfumato.vault.approvals import decide
-from sfumato.vault.dataset_versions import add, append, update
-from sfumato.vault.datasets import TABLE, Dataset
-from sfumato.vault.erasure import erase_dataset, erase_recipient, erase_version
 from sfumato.vault.grants import Grant, RequestedLevel, existing, grant_terms, require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end, parse_end, parse_start
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
-from sfumato.vault.paths import check_replaceable, default_copy_path
-from sfumato.vault.protocol import Progress, Stage
 from sfumato.vault.recipients import Recipient, register, set_state
-from sfumato.vault.releases import CopyRequest, release
 from sfumato.vault.tokens import Token
 
 if TYPE_CHECKING:
+    from sfumato.release.manifest import Manifest
+    from sfumato.release.policy import Policy
     from sfumato.vault.audits import ReportedAudit
+    from sfumato.vault.datasets import Dataset
+    from sfumato.vault.protocol import Progress, Stage
     from sfumato.vault.sign_off import Pack
     from sfumato.vault.tracing import Trace
     from sfumato.vault.verification import VerificationReport
@@ -75,6 +69,9 @@ class Vault(VaultLifecycle):
                 own; without one that is refused.
 
         """
+        from sfumato.release.policy import Policy
+        from sfumato.vault.dataset_versions import add
+
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         keys = self._keys_of_intact_head()
         return add(
@@ -101,6 +98,8 @@ class Vault(VaultLifecycle):
             accept_overlap: the reason why new records may also be in another dataset, as for `add`.
 
         """
+        from sfumato.vault.dataset_versions import update
+
         keys = self._keys_of_intact_head()
         return update(
             *(self.ledger, keys, self.store, dataset, table),
@@ -118,16 +117,22 @@ class Vault(VaultLifecycle):
             accept_overlap: the reason why new records may also be in another dataset, as for `add`.
 
         """
+        from sfumato.vault.dataset_versions import append
+
         keys = self._keys_of_intact_head()
         return append(self.ledger, keys, self.store, dataset, table, accept_overlap=accept_overlap, progress=progress)
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""
+        from sfumato.vault.datasets import Dataset
+
         with self.ledger.reading(self.keys()) as reading:
             return Dataset.of(require(reading, "dataset", name), self.store)
 
     def tables(self, dataset: str) -> list[str]:
         """The datasets that are the tables of a dataset of several, sorted by name."""
+        from sfumato.vault.dataset_entries import TABLE
+
         with self.ledger.reading(self.keys()) as reading:
             known = [(one.dataset, one.body.get(TABLE)) for one in existing(reading, "dataset")]
         return [name for name, table in known if table and name == f"{dataset}.{table}"]
@@ -168,6 +173,9 @@ class Vault(VaultLifecycle):
             until: the last day of the grant, or the time at which it ends.
 
         """
+        from sfumato.tables.view import View
+        from sfumato.vault.datasets import Dataset
+
         view = View(None if columns is None else tuple(columns), where)
         keys, end = self.keys(), parse_end(until)
         if end is not None and datetime.fromisoformat(end) <= self.now():
@@ -218,6 +226,10 @@ class Vault(VaultLifecycle):
                 rows has them; it needs `out`.
 
         """
+        from sfumato.vault.datasets import Dataset
+        from sfumato.vault.paths import check_replaceable, default_copy_path
+        from sfumato.vault.releases import CopyRequest, release
+
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
             require(reading, "recipient", recipient)
@@ -244,6 +256,8 @@ class Vault(VaultLifecycle):
 
         Copies that recipients hold remain, and still count. A backup that was written before still has the content.
         """
+        from sfumato.vault.erasure import erase_dataset, erase_version
+
         keys = self.keys()
         if version is not None:
             return erase_version(self.ledger, keys, self.store, dataset, version)
@@ -256,6 +270,8 @@ class Vault(VaultLifecycle):
 
     def erase_recipient(self, name: str) -> Entry:
         """Erase a recipient: its grants and tokens end for good; the ledger keeps which copies it received."""
+        from sfumato.vault.erasure import erase_recipient
+
         return erase_recipient(self.ledger, self.keys(), self.outbox, name)
 
     def grants(self, dataset: str = "", recipient: str = "") -> list[Grant]:
@@ -292,6 +308,7 @@ class Vault(VaultLifecycle):
 
         """
         from sfumato.vault.audits import audit_dataset, holders_of
+        from sfumato.vault.datasets import Dataset
         from sfumato.vault.sign_off import check_format, is_pdf
 
         if report is not None:
@@ -326,6 +343,8 @@ class Vault(VaultLifecycle):
 
     def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
         """Record an officer's decision about the latest sign-off pack of a dataset's current version."""
+        from sfumato.vault.approvals import decide
+
         return decide(self.ledger, self.keys(), dataset, officer, role=role, reason=reason, approved=approved)
 
     def trace(self, dataset: str, leaked: Any, *, progress: Progress | None = None) -> Trace:

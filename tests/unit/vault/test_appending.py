@@ -16,7 +16,7 @@ import sfumato as sf
 from sfumato.errors import GrantError, PolicyError, SourceError, VaultError
 from sfumato.ledger.reader import Query
 from sfumato.vault import known_ids, record_changes
-from sfumato.vault.datasets import variance_ratio
+from sfumato.vault.dataset_entries import variance_ratio
 from sfumato.vault.table_parts import TablePart, carried, parts_of
 
 ROWS = 300

@@ -10,7 +10,7 @@ from tests.conftest import Site
 
 import sfumato as sf
 from sfumato.ledger.reader import Query
-from sfumato.vault.datasets import variance_ratio
+from sfumato.vault.dataset_entries import variance_ratio
 
 POLICY = """
 dataset = "people"

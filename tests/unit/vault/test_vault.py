@@ -17,7 +17,7 @@ import sfumato as sf
 from sfumato.errors import CustodyError, GrantError, PolicyError, SourceError, VaultError
 from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check
-from sfumato.vault.datasets import first_variance_ratio, variance_ratio
+from sfumato.vault.dataset_entries import first_variance_ratio, variance_ratio
 
 
 def test_a_release_is_the_copy_that_the_scheme_makes(vault: sf.Vault, tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
 from sfumato.tables.readers import TableFile
 from sfumato.vault import Vault, preview
-from sfumato.vault.datasets import TABLE
+from sfumato.vault.dataset_entries import TABLE
 from sfumato.vault.grants import existing, require
 from sfumato.vault.messages import drift_warning, sentence
 from sfumato.vault.names import validated_name
