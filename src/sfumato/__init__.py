@@ -1,7 +1,7 @@
 """Sfumato releases one table at many trust levels.
 
 Each recipient gets a copy that is perturbed as much as that recipient's trust demands, and recipients who combine their
-copies learn nothing beyond the best copy among them.
+copies learn no more than the level of the best copy among them allows.
 """
 
 from __future__ import annotations

@@ -28,7 +28,7 @@ from sfumato.cli.output import Group, quiet_option
 @click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(package_name="sfumato")
 def main() -> None:
-    """Release one table at many trust levels; recipients who combine their copies learn no more than from the best."""
+    """Release one table at many trust levels; recipients who collude learn no more than the best level allows."""
 
 
 for command in (

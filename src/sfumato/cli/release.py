@@ -125,7 +125,10 @@ def _from_vault(
             )
             results.append({"path": shown(path), "manifest": json.loads(manifest.dumps())})
     data = results[0] if members == [dataset] else {"copies": results}
-    print_result(data, as_json, "\n".join(texts), f"sfumato check {results[0]['path']}")
+    first = results[0]["path"]
+    beside = f"{first}.manifest.json"
+    together = f"; send {first} and {beside} together" if Path(beside).exists() else ""
+    print_result(data, as_json, "\n".join(texts), f"sfumato check {first}{together}")
 
 
 def _in_folder(out: Path | str, table: str) -> Path | str:

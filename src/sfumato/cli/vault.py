@@ -96,9 +96,9 @@ def add(
             entries = [vault.add(policy_path, TableName().convert(tables[0], None, None), **options)]
         else:
             entries = add_tables(vault, policies, linked, **options)
-    level, name = entries[0].body["levels"][0][0], entries[0].dataset
+    levels, name = [level for level, _ in entries[0].body["levels"]], entries[0].dataset
     name = name if policies is None else name.rpartition(".")[0]
-    next_step = f"sfumato recipient add NAME, then sfumato grant NAME {name} --level {level}"
+    next_step = f"sfumato recipient add NAME, then sfumato grant NAME {name} --level LEVEL ({', '.join(levels)})"
     data = entries[0].__dict__ if policies is None else {"entries": [entry.__dict__ for entry in entries]}
     print_result(data, as_json, "\n".join(map(sentence, entries)), next_step)
 

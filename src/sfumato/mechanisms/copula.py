@@ -29,7 +29,7 @@ from sfumato.mechanisms._copula_summary import Burt, Categories, Draws, Numbers,
 from sfumato.mechanisms._margin_fit import Detail, category_groups, category_margin, number_margin, ordered_groups
 from sfumato.mechanisms._score_correlations import correlations, first_axis
 from sfumato.mechanisms._score_sampler import ScoreSampler
-from sfumato.tables.domain import Domain, is_category
+from sfumato.tables.domain import OBSERVED, Domain, is_category, refuse_free_text
 from sfumato.tables.margin import Margin, is_number
 
 _MOST_GROUPS = 32
@@ -50,6 +50,8 @@ class Column:
     detail: Detail = field(default_factory=Detail)
     order: tuple[Any, ...] = ()
     """The order of categories; without one, it is found by correspondence analysis."""
+    accepted: bool = False
+    """Whether the policy says that all categories that occur may be published."""
     group: str = ""
     """Columns of one group are perturbed jointly, so that their correlations are preserved."""
     unseen: Any = None
@@ -62,13 +64,14 @@ class Column:
         if bottom is not None and top is not None and not bottom < top:
             raise PolicyError(f"`bottom` of column {name!r} must be less than its `top`, got {bottom:g} and {top:g}")
         order, group = options.get("order", []), options.get("group", "")
+        accepted, order = order == OBSERVED, [] if order == OBSERVED else order
         if not isinstance(order, list) or len(set(map(repr, order))) != len(order):
             raise PolicyError(f"`order` of column {name!r} must list its categories once each, got {order!r}")
         if not isinstance(group, str):
             raise PolicyError(f"`group` of column {name!r} must be the name of its group, got {group!r}")
         bins = _whole(name, "bins", options.get("bins", Detail.bins), _LEAST_BINS)
         least = _whole(name, "min_count", options.get("min_count", Detail.min_count), _LEAST_COUNT)
-        return cls(name, Detail(bins, least, bottom, top), tuple(order), group, options.get("unseen"))
+        return cls(name, Detail(bins, least, bottom, top), tuple(order), accepted, group, options.get("unseen"))
 
 
 def _whole(name: str, option: str, stated: Any, least: int) -> int:
@@ -177,6 +180,9 @@ def _plan(mechanism: Copula, first: Occurrences) -> _Plan:
             margins.append(number_margin(column, spec.detail))
         else:
             _check_order(spec, column)
+            if not (spec.accepted or spec.order):
+                rows = column.present + column.missing
+                refuse_free_text(spec.name, column.counts, rows, f'order = "{OBSERVED}"')
             groups = (
                 ordered_groups(column, spec.detail, spec.order) if spec.order else category_groups(column, spec.detail)
             )

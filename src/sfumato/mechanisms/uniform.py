@@ -14,9 +14,7 @@ from sfumato.keys.path import PathTree
 from sfumato.mechanisms import Example, Mechanism, Scheme, Summary, number
 from sfumato.mechanisms._entity_rows import ENTITY_ROWS, EntityRows, entity_hashes
 from sfumato.mechanisms._uniform_scheme import UniformScheme
-from sfumato.tables.domain import LARGEST, MISSING, Domain, is_category, is_number, observed
-
-OBSERVED = "observed"
+from sfumato.tables.domain import LARGEST, MISSING, OBSERVED, Domain, is_category, is_number, observed, refuse_free_text
 
 
 @dataclass(frozen=True)
@@ -25,6 +23,8 @@ class Column:
 
     name: str
     domain: Domain | None = None
+    accepted: bool = False
+    """Whether the policy says that all values that occur may be published."""
     scale: float = 1.0
     perturbs_null: bool = False
     joint: str | None = None
@@ -44,6 +44,7 @@ class Column:
         stated = None if domain == OBSERVED else Domain.declared(name, domain)
         return cls(
             name,
+            accepted=options.get("domain") == OBSERVED,
             domain=Domain.binned(name, options["bins"]) if "bins" in options else stated,
             scale=number(name, "scale", options.get("scale", 1.0), above=0),
             perturbs_null=nulls == "perturb",
@@ -66,11 +67,14 @@ class Observed(Summary):
     """The distinct values of each column whose domain the policy does not state."""
 
     values: tuple[frozenset[Any], ...]
+    rows: int
     entities: EntityRows | None = None
 
     def merge(self, other: Self) -> Self:
         both = self.entities and other.entities and self.entities.merge(other.entities)
-        return type(self)(tuple(a | b for a, b in zip(self.values, other.values, strict=True)), both)
+        return type(self)(
+            tuple(a | b for a, b in zip(self.values, other.values, strict=True)), self.rows + other.rows, both
+        )
 
 
 @dataclass(frozen=True)
@@ -134,12 +138,15 @@ class Uniform(Mechanism):
     def summarise(self, batch: pa.RecordBatch, earlier: Summary | None = None) -> Summary:  # noqa: ARG002
         values = (frozenset() if spec.domain else frozenset(observed(batch.column(spec.name))) for spec in self.specs)
         entities = None if self.entity is None else EntityRows.counted(entity_hashes(batch, self.entity))
-        return Observed(tuple(values), entities)
+        return Observed(tuple(values), batch.num_rows, entities)
 
     def fit(self, summary: Summary, tree: PathTree) -> Scheme:
         """Fix the domains: stated in the policy, else what was observed, in order."""
         if not isinstance(summary, Observed):
             raise TypeError("the uniform mechanism is fitted to observed values")
+        for spec, values in zip(self.specs, summary.values, strict=True):
+            if not spec.accepted:
+                refuse_free_text(spec.name, values, summary.rows, f'domain = "{OBSERVED}"')
         domains = [
             (spec.domain or Domain.listed(sorted(values))).with_unseen(spec.name, spec.unseen)
             for spec, values in zip(self.specs, summary.values, strict=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -57,9 +56,10 @@ def _in_notebook() -> tuple[Callable[[str], None], Callable[[], None]] | None:
     shell: Any = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is None or not hasattr(shell, "kernel"):
         return None
-    notebook: Any = importlib.import_module("IPython.display")
-    handle = notebook.display(notebook.Pretty(""), display_id=True)
-    return (lambda text: handle.update(notebook.Pretty(text))), (lambda: handle.update(notebook.Pretty("")))
+    from IPython.display import Pretty, display  # noqa: PLC0415 - it is there in notebooks alone
+
+    handle: Any = display(Pretty(""), display_id=True)
+    return (lambda text: handle.update(Pretty(text))), (lambda: handle.update(Pretty("")))
 
 
 def _on_terminal() -> tuple[Callable[[str], None], Callable[[], None]]:

@@ -17,14 +17,11 @@ from sfumato.policy.personal_data import direct_identifier
 from sfumato.policy.relations import rare_categories
 from sfumato.policy.roles import DROP
 from sfumato.tables import numeric
-from sfumato.tables.domain import observed
+from sfumato.tables.domain import LISTED, most_categories, observed
 from sfumato.tables.labels import labels_of
 
 FEW = 20
 """Integers with at most this number of distinct values are taken for codes."""
-
-LISTED = 60
-"""Domains of at most this number of values are written out."""
 
 _IDENTITY = re.compile(
     r"(^|_)([a-z]?id|mrn|key|uuid|guid|nr|no|number|code|record|patient|person|customer)($|_|\d)"
@@ -106,7 +103,7 @@ def _of_type(plain: pa.DataType, array: pa.Array, distinct: int) -> Suggestion:
             return _categories(array, distinct, "codes")
         hint = "; if they are codes rather than amounts, use uniform" if distinct <= 100 * FEW else ""
         return _numbers(array, f"whole numbers with {distinct:,} values{hint}")
-    if distinct > max(LISTED, len(array) // 20):
+    if distinct > most_categories(len(array)):
         return "drop", {}, f"text with {distinct:,} values, too many to be categories; left out.{_odd_cells(array)}"
     return _categories(array, distinct, "categories")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
@@ -23,6 +23,12 @@ LARGEST = 1 << 31
 
 _FEW_ROWS, _FEW_VALUES = 64, 4096
 """In so few rows values are not looked for that repeat, and so few values are kept in the type of a column."""
+
+LISTED = 60
+"""So few texts are categories in a table of any size."""
+
+OBSERVED = "observed"
+"""What a policy says to have the values that occur as categories, however many they are."""
 
 MISSING = "missing"
 """The rule by which a value outside of a domain counts as missing."""
@@ -234,6 +240,21 @@ def is_category(kind: pa.DataType) -> bool:
     """Whether values of this type can be categories: text, integers, booleans, decimals, dates and times."""
     text = types.is_string(kind) or types.is_large_string(kind) or types.is_boolean(kind) or types.is_null(kind)
     return bool(text or types.is_integer(kind) or types.is_decimal(kind) or types.is_temporal(kind))
+
+
+def refuse_free_text(name: str, values: Collection[Any], rows: int, option: str) -> None:
+    """Refuse texts that are too many to be categories: a copy would show each of them word for word."""
+    texts = sum(isinstance(value, str) for value in values)
+    if texts > most_categories(rows):
+        raise SourceError(
+            f"column {name!r} has {texts:,} texts in {rows:,} rows, too many to be categories, and a copy would "
+            f"publish each of them word for word; use the role drop, or recode it, or accept it by `{option}`"
+        )
+
+
+def most_categories(rows: int) -> int:
+    """The largest number of texts in a column that are taken for categories."""
+    return max(LISTED, rows // 20)
 
 
 def observed(array: pa.Array) -> list[Any]:

@@ -51,7 +51,8 @@ def add(
             _check_name(reading, policy)
     if before is not None and before.action == ERASED:
         raise VaultError(
-            f"the dataset {policy.dataset} was erased, and copies of it still count under that name; choose another one"
+            f"the dataset {policy.dataset} was erased, and its name is not used again, since copies of it may be held; "
+            "choose another one: `dataset` in the policy"
         )
     unreadable = before is not None and not store.is_readable(before.body["scheme"])
     number = _start_number(before, unreadable=unreadable)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from sfumato.errors import VaultError
 from sfumato.ledger.chain import Entry
-from sfumato.ledger.reader import Query
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.tables.filesystem import is_remote
 from sfumato.vault import tokens
@@ -124,10 +124,13 @@ class Vault(VaultLifecycle):
 
     def dataset(self, name: str) -> Dataset:
         """The latest version of a dataset."""
+        with self.ledger.reading(self.keys()) as reading:
+            return self._dataset(reading, name)
+
+    def _dataset(self, reading: LedgerReader, name: str) -> Dataset:
         from sfumato.vault.datasets import Dataset
 
-        with self.ledger.reading(self.keys()) as reading:
-            return Dataset.of(require(reading, "dataset", name), self.store)
+        return Dataset.of(require(reading, "dataset", name), self.store)
 
     def tables(self, dataset: str) -> list[str]:
         """The datasets that are the tables of a dataset of several, sorted by name."""
@@ -226,14 +229,13 @@ class Vault(VaultLifecycle):
                 rows has them; it needs `out`.
 
         """
-        from sfumato.vault.datasets import Dataset
         from sfumato.vault.paths import check_replaceable, default_copy_path
         from sfumato.vault.releases import CopyRequest, release
 
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
             require(reading, "recipient", recipient)
-            now = Dataset.of(require(reading, "dataset", dataset), self.store)
+            now = self._dataset(reading, dataset)
             request = CopyRequest.of(reading, now, recipient, keys, self.now(), level, since)
         outbox = self.outbox if level is None and since is None else None
         output = out if out is not None else default_copy_path(outbox, dataset, recipient, now.version)
@@ -308,14 +310,13 @@ class Vault(VaultLifecycle):
 
         """
         from sfumato.vault.audits import audit_dataset, holders_of
-        from sfumato.vault.datasets import Dataset
         from sfumato.vault.sign_off import check_format, is_pdf
 
         if report is not None:
             check_format(Path(report))
         keys = self.keys()
         with self.ledger.reading(keys) as reading:
-            now = Dataset.of(require(reading, "dataset", dataset), self.store)
+            now = self._dataset(reading, dataset)
             holders = holders_of(reading, now, None if colluders is None else list(colluders), self.now())
         found = audit_dataset(
             *(now, holders, keys),
@@ -324,12 +325,13 @@ class Vault(VaultLifecycle):
             without=without,
             quasi=quasi,
             risk_utility=risk_utility,
-            stage=stage or _ignore,
+            stage=stage or (lambda _: None),
         )
         body = {"version": now.version, "passed": found.passed, "state": found.state.value}
         self.record_access("audited", {**body, "colluders": sorted(holders)}, dataset=dataset)
         if report is not None:
-            (stage or _ignore)("writing the sign-off pack")
+            if stage is not None:
+                stage("writing the sign-off pack")
             self.pack(dataset, found, as_pdf=is_pdf(Path(report))).write(Path(report))
         return found
 
@@ -396,7 +398,3 @@ class Vault(VaultLifecycle):
     def withdraw(self, token: str) -> Entry:
         """Withdraw the token with this id, so that it is no longer valid."""
         return tokens.withdraw(self, token)
-
-
-def _ignore(_: str) -> None:
-    """A stage callback that does nothing."""

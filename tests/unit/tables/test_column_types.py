@@ -266,7 +266,7 @@ def test_a_domain_of_100_000_values() -> None:
     assert 0.79 < (out == codes).mean() < 0.81
     assert len(np.unique(out)) > 96_000
     texts = pa.array(codes[:100_000]).cast(pa.string())
-    observed = _release('c = "uniform"', "a", c=texts).column("c")
+    observed = _release('c = { role = "uniform", domain = "observed" }', "a", c=texts).column("c")
     assert 0.79 < pc.mean(pc.equal(observed, texts).cast(pa.int8())).as_py() < 0.81
 
 
