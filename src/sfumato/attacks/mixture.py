@@ -33,8 +33,8 @@ class Mixture(SingleCopyAttack):
 
     def fit_filter(self, copy: NoisyCopy) -> Filter:
         """The mixture, in units that put all columns on one scale."""
-        units = copy.training.std(axis=0)
-        units = np.where(units > 0, units, 1.0)
+        deviations, noisy = copy.training.std(axis=0), np.sqrt(np.diag(copy.noise))
+        units = np.where(deviations > 1e-6 * noisy, deviations, np.where(noisy > 0, noisy, 1.0))  # nothing to be learnt
         noise = nearest_covariance(copy.noise / np.outer(units, units), np.ones(len(units))) + 1e-9 * np.eye(len(units))
         if copy.knowledge.sample is not None:
             sample = complete_records(copy.knowledge.sample.numbers(copy.columns)) / units
