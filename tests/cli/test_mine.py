@@ -151,3 +151,23 @@ def test_a_copy_that_was_changed_is_refused(folder: Path) -> None:
     assert "manifest" in done.output or "changed" in done.output
     pq.write_table(offices.table(100), "plain.parquet")
     assert "must carry its manifest" in run("mine", "plain.parquet").output
+
+
+def test_answers_about_margins_say_between_which_values_they_are(folder: Path) -> None:
+    """A sum of incomes leaves out how far the largest went, and no interval can know that."""
+    draw = np.random.default_rng(1)
+    income = np.round(draw.lognormal(10, 0.5, 3000), -1)
+    income[:3] = 9_000_000
+    table = pa.table({"id": np.arange(3000), "income": income, "town": draw.choice(["a", "b"], 3000)})
+    text = 'dataset = "d"\n[levels]\nl = 0.5\n[columns]\nid = "id"\nincome = "copula"\ntown = "copula"'
+    sf.release_file(sf.Policy.loads(text).fit(table), table, "margins.parquet", "l", offices.key())
+    largest = max(sf.read_copy("margins.parquet").column("income").to_pylist())
+    shown = run("mine", "margins.parquet", "select sum(income) from copy").stdout
+    [low, high] = re.findall(r"income is between ([\d,.e+]+) and ([\d,.e+]+) in the copy", shown)[0]
+    assert largest <= float(high.replace(",", "")) < 1_000_000
+    assert float(low.replace(",", "")) >= 0
+    assert "of the original may be outside" in shown
+    assert "corrected for the noise" not in shown
+    counted = run("mine", "margins.parquet", "select town, count(*) from copy group by town").stdout
+    assert "that of the copy as it stands" in counted
+    assert "corrected for the noise" in run("mine", "copy.parquet", "select avg(age) from copy").stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -97,12 +98,15 @@ def _answer(
 
     with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
         stage("checking the copy")
-        Manifest.of(copy).verify(copy, engine)
+        manifest = Manifest.of(copy)
+        manifest.verify(copy, engine)
         stage("answering")
         answer = ask(copy, question, tables=_others(tables), confidence=confidence, method=method)
     data = {"answer": answer.to_pylist(), "method": _method(answer)}
     next_step = f"sfumato mine {shown(copy)} --describe -o profile.html"
-    print_result(data, as_json, f"{_table(answer)}\n{_how(_method(answer))}", next_step)
+    print_result(
+        data, as_json, f"{_table(answer)}\n{_how(_method(answer), _as_it_stands(manifest, question))}", next_step
+    )
 
 
 def _plan(
@@ -182,10 +186,32 @@ def _method(answer: Any) -> str:
     return str((answer.schema.metadata or {})[b"method"].decode())
 
 
-def _how(method: str) -> str:
+def _as_it_stands(manifest: Any, question: str) -> str:
+    """What to know of an answer about margin-preserving columns, which is that of the copy; else nothing."""
+    from sfumato.models import of_type
+    from sfumato.models.gaussian_copula import GaussianCopula
+
+    kinds, named, ends = dict(manifest.columns), False, []
+    for model in of_type(manifest.models, GaussianCopula):
+        for name, margin in zip(model.columns, model.margins, strict=True):
+            if not re.search(rf"\b{re.escape(name)}\b", question):
+                continue
+            named = True
+            if kinds[name].startswith(("int", "uint", "float", "double", "decimal")):
+                low, high = (margin[end][i] * margin["step"] for end, i in (("low", 0), ("high", -1)))
+                ends.append(f"{name} is between {low:,.6g} and {high:,.6g} in the copy")
+    if not named:
+        return ""
+    moved = "values beyond are moved there, so that sums, averages and deviations of the original may be outside"
+    return "The answer is that of the copy as it stands." + (f" {'; '.join(ends)}: {moved}." if ends else "")
+
+
+def _how(method: str, as_it_stands: str) -> str:
     """How an answer was found, in a sentence."""
     from sfumato.mining.sql.imputed_answers import IMPUTATIONS
 
+    if as_it_stands and method == "correction":
+        return as_it_stands
     return {
         "correction": "Each estimate is corrected for the noise of the copy.",
         "exact": "The question is about unchanged columns alone, so that the answer is exact.",
