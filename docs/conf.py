@@ -1,5 +1,7 @@
 """The documentation: `make docs`."""
 
+import importlib.metadata
+
 project = "Sfumato"
 copyright = "2026, the Sfumato authors"
 extensions = ["myst_nb", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
@@ -8,7 +10,8 @@ nb_execution_raise_on_error = True
 nb_execution_timeout = 300
 nb_merge_streams = True
 html_theme = "furo"
-html_title = "Sfumato"
+release = importlib.metadata.version("sfumato")
+html_title = f"Sfumato {release}"
 html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 exclude_patterns = ["_build", "cost-model.md"]

@@ -23,5 +23,5 @@ class State(StrEnum):
         return {
             State.UNSOUND: "do not release these copies.",
             State.AT_RISK: "collusion-resistant, but columns are readable or records can be singled out.",
-            State.WITHIN_LIMITS: "collusion-resistant and within your limits.",
+            State.WITHIN_LIMITS: "collusion-resistant, and no limit exceeded (of the policy, else 90 % of a column).",
         }[self]

@@ -161,7 +161,7 @@ def audit(
 ) -> None:
     """Attack the copies of a DATASET that recipients hold or may receive, alone and together.
 
-    The exit code is 0 if the copies are collusion-resistant and within your limits, 3 if they are collusion-resistant
+    The exit code is 0 if the copies are collusion-resistant and exceed no limit, 3 if they are collusion-resistant
     but columns are readable or records can be singled out, and 4 if they are unsound.
 
     With --original, audit files instead: each COPY is a copy of that table.
@@ -184,7 +184,9 @@ def audit(
         if output is not None:
             stage("writing the report")
             write_text(output, found.page())
-    print_result(found.summary(), as_json, found.text(), _next_step(subjects[0], report, output))
+    assumed = original is None and colluders is None and not vault.grants(chosen.dataset)
+    nobody = "Nobody has a grant: one recipient is assumed at each declared level.\n\n" if assumed else ""
+    print_result(found.summary(), as_json, f"{nobody}{found.text()}", _next_step(subjects[0], report, output))
     if code := State(found.summary()["state"]).exit_code:
         raise click.exceptions.Exit(code)
 

@@ -53,14 +53,18 @@ public = {levels[2]:g}
 """
 
 _GAINED = (
-    "\n#\n# What an attacker recovers is a share of a number's variance, or of a category beyond guessing: the best of"
-    "\n# five attacks on a copy of a sample. One who knows some records, or more about the data, may recover more."
+    "\n#\n# What an attacker recovers is a share of a number's variance, or of a category beyond guessing (of copula,"
+    "\n# of normal scores; of the values themselves mostly less): the best of five attacks on a copy of a sample. One"
+    "\n# who knows some records, or more about the data, may recover more."
 )
 
 _ENTITY = (
     "several rows of one person or household have it in common, and averaging them must not remove the noise: all of "
     "them share a part of it, and the other columns have plain noise. Copies do not show it, unless `publish = true`."
 )
+
+_UNPROTECTED = 0.8
+"""The share of a column from which a draft says that no level protects it."""
 
 _CHOSEN: dict[str, Suggestion] = {ENTITY: (ENTITY, {"publish": False}, _ENTITY)}
 """Roles that come with options."""
@@ -220,7 +224,8 @@ def _gain(column: str, role: str, gains: Mapping[str, Sequence[float]]) -> str:
     if column not in gains:
         return " An attacker recovers all of it." if role == PUBLIC else ""
     shares = [f"{share:.0%} at {name}" for share, name in zip(gains[column], _LEVELS, strict=False)]
-    return f" An attacker recovers {', '.join(shares)}."
+    hardly = " It is hardly protected at any of these levels." if min(gains[column]) > _UNPROTECTED else ""
+    return f" An attacker recovers {', '.join(shares)}.{hardly}"
 
 
 def _suggestions(examined: pa.Table, plain: Collection[str], chosen: Mapping[str, str]) -> dict[str, Suggestion]:

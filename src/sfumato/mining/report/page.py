@@ -70,6 +70,8 @@ def _limit_lines(profile: Profile) -> list[str]:
     for column in columns:
         for limit in column.limits:
             about.setdefault(limit, []).append(column.name)
+    if not about:
+        return []
     return ["What to know of single columns:", *(f"  {', '.join(names)}: {why}" for why, names in about.items()), ""]
 
 
