@@ -42,7 +42,9 @@ def with_public_columns(table: pa.Table) -> tuple[Evidence, Records]:
 def with_roles(table: pa.Table, roles: dict[str, str]) -> tuple[Evidence, Records]:
     """A copy at 0.5 as evidence, and the truth."""
     text = 'dataset="t"\norder="keep"\n[levels]\nl=0.5\n[columns]\n'
-    policy = sf.Policy.loads(text + "\n".join(f'{name}="{role}"' for name, role in roles.items()))
+    accepted = {"uniform": '{ role = "uniform", domain = "observed" }'}  # codes, however many they are
+    stated = {name: accepted.get(role, f'"{role}"') for name, role in roles.items()}
+    policy = sf.Policy.loads(text + "\n".join(f"{name} = {role}" for name, role in stated.items()))
     copy = policy.fit(table).release(table, "l", sf.Key.from_bytes(bytes(range(32))))
     manifest = Manifest.of(copy)
     return copy_evidence(copy, manifest), original_records(table, manifest.models)

@@ -148,6 +148,6 @@ def test_all_tasks_on_the_command_line(own: Service, tmp_path: Path) -> None:
     assert "<title>Audit of new" in page.read_text()
     assert handed["id"] in run(own, "token", "list", *url)
     assert "Withdrew" in run(own, "token", "withdraw", handed["id"], *url)
-    assert "in force" in run(own, "fetch", *url, who="office", code=1)
+    assert "in force" in run(own, "fetch", *url, who="office", code=15)
     assert "Revoked" in run(own, "revoke", "office", "new", *url)
-    assert "run it on the machine of the vault" in run(own, "backup", str(tmp_path / "b"), *url, code=1)
+    assert "run it on the machine of the vault" in run(own, "backup", str(tmp_path / "b"), *url, code=13)
