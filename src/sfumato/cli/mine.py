@@ -194,7 +194,7 @@ def _as_it_stands(manifest: Any, question: str) -> str:
     kinds, named, ends = dict(manifest.columns), False, []
     for model in of_type(manifest.models, GaussianCopula):
         for name, margin in zip(model.columns, model.margins, strict=True):
-            if not re.search(rf"\b{re.escape(name)}\b", question):
+            if not re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE):  # as in SQL
                 continue
             named = True
             if kinds[name].startswith(("int", "uint", "float", "double", "decimal")):

@@ -21,6 +21,7 @@ from sfumato.kernels.reconstruction import Grid, NoiseChannel, reconstruct
 from sfumato.kernels.uniform_density import UniformDensity, fit_uniform
 from sfumato.mining import DecisionTree, Density
 from sfumato.mining.features.features import Feature, Features, TrainingSet, training_set
+from sfumato.mining.trees import hyperplanes
 from sfumato.mining.trees.feature_selection import (
     _GROUPS,
     _correlations,
@@ -31,6 +32,7 @@ from sfumato.mining.trees.hyperplanes import (
     PENALTIES,
     GridClassCounts,
     _PenalisedFits,
+    class_probabilities,
     rough_class_probabilities,
 )
 from sfumato.mining.trees.joint_density import joint_grid
@@ -309,6 +311,19 @@ def test_class_probabilities_between_0_and_1_stay_so() -> None:
     records = pa.table({"a": [0.1, 0.9], "b": [0.5, 0.5], "c": [0.5, 0.5], "ward": ["u", "u"]})
     probabilities = DecisionTree().fit(copy, "kind").predict_proba(records)[:, 1]
     assert probabilities == pytest.approx([0.3, 0.7], abs=0.12)
+
+
+def test_fits_that_are_too_large_to_be_stacked_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    training, _ = labelled(3000, box)
+    counts = GridClassCounts.of(training, joint_grid(training, (0, 2), 6), {})
+    halves = [*counts.random_halves(np.random.default_rng(1)), counts]
+    stacked = rough_class_probabilities(halves), class_probabilities(halves, 0.06)
+    monkeypatch.setattr(hyperplanes, "_STACKED", 1)
+    single = rough_class_probabilities(halves), class_probabilities(halves, 0.06)
+    for one, other in zip(stacked[0], single[0], strict=True):
+        assert one == pytest.approx(other, abs=1e-12)
+    for one, other in zip(stacked[1], single[1], strict=True):
+        assert one == pytest.approx(other, abs=0.02)  # iterations stop at another step
 
 
 def test_the_log_likelihood_is_a_sum_over_classes() -> None:

@@ -32,6 +32,8 @@ _REFERENCE_CHANGE, _LEAST_CHANGE = 0.2, 0.05
 """In the second round, a change of `_REFERENCE_CHANGE - _LEAST_CHANGE` keeps the penalty of the first."""
 _ROUNDS, _ITERATIONS, _ROUGH_ITERATIONS = 2, 400, 20
 """The rounds of an optimisation, the largest number of iterations of each, and those of an approximation."""
+_STACKED = 1 << 16
+"""About how many probabilities are found at once: more would take memory, and calls no longer cost much beside them."""
 _TOLERANCE = 1e-3
 """An iteration that raises the total log-likelihood by less is the last."""
 
@@ -76,8 +78,8 @@ class GridClassCounts:
 def class_probabilities(tables: Sequence[GridClassCounts], penalty: float) -> list[Floats]:
     """`η` of every class for each of some tables of counts on one grid; the first axis is that of the classes.
 
-    Each class is fitted against all others, and the fits are normalised; two classes need only one fit. All fits are
-    one optimisation of their sum: they are small, and calls would take longer than arithmetic.
+    Each class is fitted against all others, and the fits are normalised; two classes need only one fit. Small
+    fits are one optimisation of their sum, since calls would take longer than arithmetic.
     """
     classes, density = len(tables[0].counts), tables[0].density
     if classes == 1:
@@ -85,7 +87,10 @@ def class_probabilities(tables: Sequence[GridClassCounts], penalty: float) -> li
     count = 1 if classes == 2 else classes
     members = np.concatenate([table.counts[:count] for table in tables])
     totals = np.repeat(np.stack([table.counts.sum(axis=0) for table in tables]), count, axis=0)
-    fits = _PenalisedFits(tables[0], members, totals, penalty).run().reshape(len(tables), count, *density.shape)
+    at_once = max(_STACKED // density.size, 1)
+    parts = [slice(first, first + at_once) for first in range(0, len(members), at_once)]
+    found = [_PenalisedFits(tables[0], members[part], totals[part], penalty).run() for part in parts]
+    fits = np.concatenate(found).reshape(len(tables), count, *density.shape)
     if classes == 2:
         return [np.concatenate([fit, 1 - fit]) for fit in fits]
     positive = np.maximum(fits, 1e-9)
@@ -97,6 +102,13 @@ def rough_class_probabilities(tables: Sequence[GridClassCounts]) -> list[Floats]
 
     Each starts at the share of the class everywhere; to stop early keeps the probabilities smooth.
     """
+    at_once = max(_STACKED // (len(tables[0].counts) * tables[0].density.size), 1)
+    parts = (tables[first : first + at_once] for first in range(0, len(tables), at_once))
+    return [eta for part in parts for eta in _roughly(part)]
+
+
+def _roughly(tables: Sequence[GridClassCounts]) -> Floats:
+    """The same for as many tables as are worked on at once."""
     density, channel = tables[0].density, tables[0].channel
     counts = np.stack([table.counts for table in tables])
     records = counts.reshape(*counts.shape[:2], -1).sum(axis=2).reshape(*counts.shape[:2], *[1] * density.ndim)
@@ -106,7 +118,7 @@ def rough_class_probabilities(tables: Sequence[GridClassCounts]) -> list[Floats]
         joint = eta * density
         joint = joint * channel.adjoint(counts / channel.forward(joint))
         eta = (joint + 1e-300) / (joint + 1e-300).sum(axis=1, keepdims=True)
-    return list(eta)
+    return eta
 
 
 class _PenalisedFits:
