@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 import subprocess
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from tests.doc_scripts import doc_script
 
 import sfumato as sf
 from sfumato.cli import main
@@ -91,11 +91,7 @@ def test_every_miner_and_its_parameters_are_documented() -> None:
 
 
 def test_the_commands_page_is_fresh() -> None:
-    spec = importlib.util.spec_from_file_location("make_commands", ROOT / "docs/make_commands.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = doc_script("make_commands")
     assert module.PAGE.read_text() == module.page(), "run `python docs/make_commands.py`"
 
 

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import copy
-import importlib.util
 import json
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import jsonschema
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.doc_scripts import doc_script
 
 import sfumato as sf
 from sfumato.models import MODELS
@@ -20,15 +19,6 @@ from sfumato.release.certificate import check
 
 ROOT = Path(__file__).parents[2]
 FORMAT = ROOT / "docs/format"
-
-
-def _script() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("make_format", ROOT / "docs/make_format.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +29,7 @@ def schema() -> Any:
 
 
 def test_the_published_files_are_fresh() -> None:
-    for name, content in _script().files().items():
+    for name, content in doc_script("make_format").files().items():
         assert (FORMAT / name).read_bytes() == content, f"run `python docs/make_format.py`: {name}"
 
 
