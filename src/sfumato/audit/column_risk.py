@@ -38,14 +38,20 @@ class ColumnRisk:
 
         It is R² for numbers, and for categories Goodman and Kruskal's lambda.
         """
-        return self._reduction(self.all_copies)
+        return self.reduction(self.all_copies)
+
+    @property
+    def recovered_alone(self) -> float:
+        """The same from the best single copy; NaN where no attack on a single copy estimates the column."""
+        return self.reduction(self.single_copy)
 
     @property
     def independently_recovered(self) -> float:
         """The same from copies whose noise is independent; NaN where there is none."""
-        return self._reduction(self.independent_noise)
+        return self.reduction(self.independent_noise)
 
-    def _reduction(self, value: float) -> float:
+    def reduction(self, value: float) -> float:
+        """The proportional reduction in error of an attack with this error or accuracy; NaN of NaN."""
         if math.isnan(value):
             return value
         if self.measure == "error":

@@ -114,7 +114,9 @@ def check_quasi_identifiers(released: AuditInput, quasi: Sequence[str]) -> None:
     columns = shown_columns(released, released.best_copy)
     missing = [name for name in quasi if name not in columns]
     if missing:
-        raise AttackError(f"a quasi-identifier must be a column of the best copy; {nearest(missing[0], columns)}")
+        raise AttackError(
+            f"a quasi-identifier must be a column of the best copy, got {missing[0]!r}; {nearest(missing[0], columns)}"
+        )
 
 
 def shown_columns(released: AuditInput, copy: int) -> list[str]:

@@ -37,7 +37,7 @@ UNKNOWN_RULES = (
     "do may learn more. What can be computed from other columns is best left out of a release."
 )
 
-TEXT_COLUMNS = 3
+TEXT_COLUMNS = 2
 """The number of columns of the table of risks, from the left, that hold text."""
 
 
@@ -161,8 +161,8 @@ def false_alarm_rate(audit: Audit) -> str:
 def risk_headings() -> list[str]:
     """The column names of the table of risks."""
     return [
-        *("column", "measure", "best attack"),
-        *("without a copy", "best single copy", "all copies", "independent noise", "recovered"),
+        *("column", "best attack"),
+        *("best copy alone", "all copies", "independent noise", "which means, of all copies"),
     ]
 
 
@@ -172,9 +172,14 @@ def risk_rows(risks: Sequence[ColumnRisk]) -> list[list[str]]:
 
 
 def _risk_row(risk: ColumnRisk) -> list[str]:
-    values = (risk.baseline, risk.single_copy, risk.all_copies, risk.independent_noise)
-    shares = ("-" if math.isnan(value) else f"{value:.1%}" for value in values)
-    return [risk.column, MEASURES[risk.measure], risk.attack, *shares, f"{risk.recovered:.0%}"]
+    shares = (share(value) for value in (risk.recovered_alone, risk.recovered, risk.independently_recovered))
+    without = f", {risk.baseline:.1%} without a copy" if risk.measure == "success" else ""
+    return [risk.column, risk.attack, *shares, f"{MEASURES[risk.measure]} {risk.all_copies:.1%}{without}"]
+
+
+def share(value: float) -> str:
+    """A share of a column that an attack recovers; a dash where none estimates it."""
+    return "-" if math.isnan(value) else f"{value:.0%}"
 
 
 def notes(audit: Audit) -> list[str]:
@@ -232,11 +237,14 @@ def text(audit: Audit) -> str:
     copies = ", ".join(f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies)
     parts = [f"{audit.dataset}: {copies}", "", f"{audit.state.value.upper()}: {audit.state.sentence}", verdict(audit)]
     if audit.column_risks:
-        title = f"Disclosure risk by the best attack{', of normal scores' if audit.value_risks else ''}"
+        title = (
+            f"Recovered by the best attack, 0 % (nothing) to 100 %{', of normal scores' if audit.value_risks else ''}"
+        )
         parts += ["", table(title, risk_headings(), risk_rows(audit.column_risks), texts=TEXT_COLUMNS)]
     if audit.value_risks:
         title = "The same of the values themselves"
         parts += ["", table(title, risk_headings(), risk_rows(audit.value_risks), texts=TEXT_COLUMNS)]
+    parts += ["", *_records_text(audit)]
     if audit.findings:
         rows = [[one.subject, one.fault, one.advice] for one in audit.findings[:_LISTED]]
         parts += ["", table("What to do", ["column", "finding", "advice"], rows, texts=3)]
@@ -244,6 +252,21 @@ def text(audit: Audit) -> str:
         parts += [f"And {more} more, in the report (-o report.html) and in --json."] if more > 0 else []
     parts += [f"- {note}" for note in notes(audit)]
     return "\n".join(parts)
+
+
+def _records_text(audit: Audit) -> list[str]:
+    """What the copies tell of records, in one line for each adversary."""
+    out = []
+    for one in audit.measures.records if audit.measures else ():
+        singled = ", ".join(f"{share(found.excess.estimate)} by {found.name}" for found in one.singling_out)
+        singled = f"singled out {singled}; " if singled else ""
+        out.append(
+            f"Records, from {one.adversary}: {singled}linked {share(one.linkability.excess.estimate)} "
+            f"(both beside records never released); the nearest one is the person's own for "
+            f"{share(one.linkage.estimate)}; membership guessed at AUC {one.membership.auc.estimate:.2f} (0.50 is "
+            "guessing)."
+        )
+    return out
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> str:

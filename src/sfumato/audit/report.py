@@ -93,12 +93,12 @@ def _column_risks(audit: Audit) -> str:
         return ""
     return (
         "<h2>Disclosure risk by column</h2>"
-        "<p>For numbers, the <em>residual error</em> is the mean square error of the best attack as a share of the "
-        "column's variance; without a copy it is 100 %. For categories, the <em>accuracy</em> is the share of records "
-        "whose category the best attack infers correctly. <em>Recovered</em> is the proportional reduction in error by "
-        "an attack on all copies, compared with an attacker without a copy. <em>Independent noise</em> is the risk of "
-        "as many copies of the same levels, if each had been perturbed independently. A clipped column is compared "
-        "with its clipped original.</p>"
+        "<p>What the best attack recovers of each column: the proportional reduction in error, compared with an "
+        "attacker without a copy, from 0 % (nothing) to 100 %. <em>Independent noise</em> is that of as many copies of "
+        "the same levels, if each had been perturbed independently. For numbers, the <em>residual error</em> is the "
+        "mean square error of the best attack as a share of the column's variance. For categories, the "
+        "<em>accuracy</em> is the share of records whose category the best attack infers correctly. A clipped column "
+        "is compared with its clipped original.</p>"
         + pages.table(messages.risk_headings(), messages.risk_rows(audit.column_risks), texts=messages.TEXT_COLUMNS)
         + _value_risks(audit)
     )
@@ -120,15 +120,12 @@ def _single_copies(audit: Audit) -> str:
     """The risk of each copy, if its recipient does not collude."""
     if not audit.column_risks or len(audit.copies) < 2:
         return ""
-    rows = [
-        [risk.column, messages.MEASURES[risk.measure], *(_best_result(run, risk) for run in audit.single_copy)]
-        for risk in audit.column_risks
-    ]
+    rows = [[risk.column, *(_best_result(run, risk) for run in audit.single_copy)] for risk in audit.column_risks]
     names = [f"{copy.name} ({copy.fidelity:.4g})" for copy in audit.copies]
     return (
         "<h2>Disclosure risk by recipient, without collusion</h2>"
-        "<p>The best attack on one copy, with its fidelity; a dash where the copy does not have the column.</p>"
-        + pages.table(["column", "measure", *names], rows, texts=2)
+        "<p>What the best attack on one copy, with its fidelity, recovers; a dash where the copy does not have the "
+        "column.</p>" + pages.table(["column", *names], rows, texts=1)
     )
 
 
@@ -138,7 +135,7 @@ def _best_result(run: AttackRun, risk: ColumnRisk) -> str:
         best = min(run.residual_errors(risk.column), default=None)
     else:
         best = max(run.accuracies(risk.columns), default=None)
-    return "-" if best is None else f"{best[0]:.1%}"
+    return "-" if best is None else messages.share(risk.reduction(best[0]))
 
 
 def _collusion(audit: Audit) -> str:

@@ -7,15 +7,16 @@ attacks that need no known record; the audit of what is released tries all.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from sfumato.attacks import ATTACKS, Attack, AttackError, Evidence, Records, Score, score
+from sfumato.attacks import ATTACKS, Attack, AttackError, Estimate, Evidence, Records, Score, score
 from sfumato.audit.calibration import CONFIDENCE, TRIAL_KEY
 from sfumato.audit.measures.information_loss import Utility, utility
 from sfumato.audit.measures.mixed_table import encode
@@ -30,7 +31,7 @@ from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import numbered_rows, perturb_sample
 from sfumato.release.policy import Policy
 from sfumato.release.scheme import TableScheme
-from sfumato.risk.thresholds import run_all_attacks
+from sfumato.risk.thresholds import all_estimates
 from sfumato.tables.columns import with_bins
 from sfumato.tables.sampling import one_in, sampled
 
@@ -109,17 +110,23 @@ class Trial:
     def point(self, fidelity: float) -> RiskUtilityPoint:
         """Release the sample at a level, attack it, and compare it with the original."""
         copy, manifest = self._copy(fidelity)
-        recovered, column, best, accuracy = max(_recovered(_run_strongest(*self._evidence(copy, manifest), 0.95)))
+        recovered, column, best, accuracy = max(_required(_recovered(_strongest(*self._evidence(copy, manifest)))))
         kept = self._utility(copy, manifest)
         return RiskUtilityPoint(self.mechanism, fidelity, recovered, column, best, kept, accuracy)
 
     def risk(self, fidelity: float, *, gate: bool = False) -> tuple[float, str, str]:
         """The largest share of a column that an attack recovers, that column and the attack.
 
-        With so much confidence that other noise does not change it; by the strongest attackers, or by all of the gate.
+        By the strongest attackers, or by all of the gate; for columns of the policy, which the gate will judge, with so
+        much confidence that other noise does not change it. Whether a value is missing is no column of the policy.
         """
-        attack = run_all_attacks if gate else _run_strongest
-        return max(_recovered(attack(*self.evidence(fidelity), CONFIDENCE)))[:3]
+        estimates = all_estimates if gate else _strongest_estimates
+        stated, shares = self.scheme.policy.columns, []
+        for estimate, real in estimates(*self.evidence(fidelity)):
+            for confidence, is_stated in ((CONFIDENCE, True), (0.95, False)):
+                found = _recovered([score(estimate, real, confidence=confidence)])
+                shares += [one for one in found if all(name in stated for name in one[1].split(" x ")) == is_stated]
+        return max(_required(shares))[:3]
 
     def evidence(self, fidelity: float) -> tuple[Evidence, Records]:
         """What an attacker has at a level, and what it is after."""
@@ -152,7 +159,7 @@ def gains(policy: Policy, table: Any, *, progress: Callable[[int], None] = lambd
     trial, found = Trial.of("", policy, rows), {}
     for level in policy.ladder:
         best: dict[str, float] = {}
-        for share, columns, _, _ in _recovered(_run_strongest(*trial.evidence(level.fidelity), 0.95)):
+        for share, columns, _, _ in _required(_recovered(_strongest(*trial.evidence(level.fidelity)))):
             for column in columns.split(" x "):
                 best[column] = min(max(best.get(column, 0.0), share), 1.0)
         found[level] = best
@@ -160,32 +167,37 @@ def gains(policy: Policy, table: Any, *, progress: Callable[[int], None] = lambd
     return {column: [found[level].get(column, 0.0) for level in policy.ladder] for column in found[max(policy.ladder)]}
 
 
-def _run_strongest(evidence: Evidence, truth: Records, confidence: float) -> list[Score]:
-    scores = []
+def _strongest(evidence: Evidence, truth: Records) -> list[Score]:
+    return [score(estimate, real) for estimate, real in _strongest_estimates(evidence, truth)]
+
+
+def _strongest_estimates(evidence: Evidence, truth: Records) -> Iterator[tuple[Estimate, Records]]:
     for name in _STRONGEST:
         attack: Attack = ATTACKS[name]()
-        try:
-            scores.append(score(attack.estimate(evidence), truth, confidence=confidence))
-        except AttackError:
-            continue
-    return scores
+        with contextlib.suppress(AttackError):
+            yield attack.estimate(evidence), truth
 
 
-def _recovered(scores: Sequence[Score]) -> list[tuple[float, str, str, float]]:
-    """The share of each column that each attack recovers, the column, the attack, and its accuracy on categories.
+_Share = tuple[float, str, str, float]
+"""The share of a column that an attack recovers, the column, the attack, and its accuracy on categories."""
 
-    All are at the end of the confidence interval that favours the attacker.
-    """
+
+def _recovered(scores: Sequence[Score]) -> list[_Share]:
+    """What each attack recovers of each column, at the end of the confidence interval that favours the attacker."""
     shares = [(1 - one.error.attack.low, one.column, by.attack, math.nan) for by in scores for one in by.numbers]
     for by in scores:
         for one in by.categories:
             base, reached = one.success.baseline.estimate, one.success.attack.high
             if base < 1:
                 shares.append(((reached - base) / (1 - base), " x ".join(one.columns), by.attack, reached))
-    finite = [share for share in shares if np.isfinite(share[0])]
-    if not finite:
+    return [share for share in shares if np.isfinite(share[0])]
+
+
+def _required(shares: list[_Share]) -> list[_Share]:
+    """The same shares, of which there must be one."""
+    if not shares:
         raise PolicyError("a map needs a perturbed column, and the policy has none; give one a role that perturbs it")
-    return finite
+    return shares
 
 
 def risk_utility_map(

@@ -115,16 +115,15 @@ def _treatment(made: Provenance) -> Section:
 
 def _attribute_risks(audit: Audit) -> Section | None:
     rows = [
-        (risk.column, f"{risk.recovered:.0%}", risk.attack, f"{risk.single_copy:.1%}", f"{risk.all_copies:.1%}")
+        (risk.column, risk.attack, messages.share(risk.recovered_alone), messages.share(risk.recovered))
         for risk in audit.worst_columns
     ]
     text = (
-        "The best attack on each column. Recovered is the reduction of error against somebody without any copy: 0 % is "
-        "nothing, 100 % is everything. The last columns are the residual error of numbers (share of variance) or the "
-        "accuracy of categories, by the best single copy and by all copies together.",
+        "What the best attack recovers of each column, from the best copy alone and from all copies together: the "
+        "reduction of error against somebody without any copy. 0 % is nothing, 100 % is everything.",
     )
-    head = ("column", "recovered", "best attack", "one copy", "all copies")
-    return Section("Attribute disclosure by the best attack", text, head, tuple(rows), texts=1) if rows else None
+    head = ("column", "best attack", "best copy alone", "all copies")
+    return Section("Attribute disclosure by the best attack", text, head, tuple(rows), texts=2) if rows else None
 
 
 def _limits(audit: Audit) -> Section:

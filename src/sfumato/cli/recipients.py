@@ -84,7 +84,7 @@ def recipient_enable(name: str, location: str, key_path: Path | None, as_json: b
 @click.command()
 @click.argument("recipient")
 @click.argument("dataset")
-@click.option("--level", required=True, help="The name of a declared level, or a fidelity between 0 and 1.")
+@click.option("--level", help="The name of a declared level, or a fidelity between 0 and 1.")
 @click.option("--columns", help="The columns of the copy, separated by commas; by default all.")
 @click.option("--where", help="A condition on the rows, such as \"region == 'north'\", with public columns only.")
 @click.option("--until", help="The last day of the grant, such as 2026-12-31.")
@@ -93,7 +93,7 @@ def recipient_enable(name: str, location: str, key_path: Path | None, as_json: b
 def grant(
     recipient: str,
     dataset: str,
-    level: str,
+    level: str | None,
     columns: str | None,
     where: str | None,
     until: str | None,
@@ -108,6 +108,9 @@ def grant(
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     vault = open_vault(location, key_path)
     names = tables_of(vault, dataset)
+    if level is None:
+        known = ", ".join(f"{name} ({fidelity:g})" for name, fidelity in vault.dataset(names[0]).levels.items())
+        raise click.UsageError(f"Missing option '--level': {known}, or a fidelity between 0 and 1.")
     if names != [dataset] and (chosen or where):
         raise click.UsageError(f"--columns and --where are about one table; name it, as in {names[0]}.")
     entries = [vault.grant(recipient, one, level, columns=chosen, where=where, until=until) for one in names]

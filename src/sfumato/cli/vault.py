@@ -66,6 +66,9 @@ def init(location: str, key_path: Path | None, store: str | None, master_key: Pa
 @click.option(
     "--trace", "traced", is_flag=True, help="Fingerprint the copies of each recipient, so that a leak can be traced."
 )
+@click.option(
+    "--replace", is_flag=True, help="Replace the dataset of this name, which nobody has a grant for or a copy of yet."
+)
 @_ACCEPT_OVERLAP
 @vault_options
 @as_json_option
@@ -73,6 +76,7 @@ def add(
     tables: tuple[str, ...],
     policy_path: Path,
     traced: bool,
+    replace: bool,
     accept_overlap: str | None,
     location: str,
     key_path: Path | None,
@@ -91,7 +95,8 @@ def add(
     vault = open_vault(location, key_path)
     with progress(quiet=as_json) as (stage, advance):
         stage("fitting and storing")
-        options: dict[str, Any] = {"traced": traced, "accept_overlap": accept_overlap, "progress": advance}
+        options: dict[str, Any] = {"traced": traced, "replace": replace}
+        options |= {"accept_overlap": accept_overlap, "progress": advance}
         if policies is None or linked is None:
             entries = [vault.add(policy_path, TableName().convert(tables[0], None, None), **options)]
         else:

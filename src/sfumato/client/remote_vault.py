@@ -123,6 +123,7 @@ class RemoteVault:
         table: Any,
         *,
         traced: bool = False,
+        replace: bool = False,
         accept_overlap: str | None = None,
         progress: Progress | None = None,
     ) -> Entry:
@@ -130,7 +131,8 @@ class RemoteVault:
         policy = policy if isinstance(policy, Policy) else Policy.load(policy)
         with _file(table) as path:
             upload = self._connection.upload(path)
-        body = {"policy": policy.dumps(), "upload": upload, "traced": traced, "accept_overlap": accept_overlap}
+        body: dict[str, Any] = {"policy": policy.dumps(), "upload": upload, "accept_overlap": accept_overlap}
+        body |= {"traced": traced, "replace": replace}
         return _entry(self._run_job("POST", "/datasets", body, progress=progress)["entry"])
 
     def update(

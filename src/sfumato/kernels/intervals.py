@@ -37,7 +37,7 @@ def deviations(confidence: float) -> float:
     return float(ndtri((1 + confidence) / 2))
 
 
-def wilson(hits: float, total: int, confidence: float) -> Interval:
+def wilson(hits: float, total: float, confidence: float) -> Interval:
     """A proportion with Wilson's interval, which holds near 0 and 1 too; of nothing, it is from 0 to 1."""
     if not total:
         return Interval(0.0, 0.0, 1.0)

@@ -7,12 +7,12 @@ sample of the copy, and the end of its confidence interval that favours the atta
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from sfumato.attacks import ATTACKS, Attack, Evidence, Knowledge, Records, Score, score
+from sfumato.attacks import ATTACKS, Attack, Estimate, Evidence, Knowledge, Records, Score, score
 from sfumato.errors import AttackError, ReleaseError, UnknownMember
 from sfumato.kernels.covariances import noise_dissimilarity
 from sfumato.levels import Level
@@ -113,14 +113,17 @@ def _dissimilarities(target: Target, evidence: Evidence, truth: Records) -> list
 
 def run_all_attacks(evidence: Evidence, truth: Records, confidence: float = 0.95) -> list[Score]:
     """The scores of all attacks that apply, by an attacker who knows one record in ten, on the other records."""
+    return [score(estimate, real, confidence=confidence) for estimate, real in all_estimates(evidence, truth)]
+
+
+def all_estimates(evidence: Evidence, truth: Records) -> Iterator[tuple[Estimate, Records]]:
+    """The estimates of all attacks that apply, of the records that the attacker does not know, and the truth."""
     known = one_in(KNOWN_ONE_IN, evidence.rows)
     others = np.delete(np.arange(evidence.rows), known)
     evidence = replace(evidence, knowledge=Knowledge(known=truth.take(known), known_rows=known))
     real = truth.take(others)
-    return [
-        score(attack.estimate(evidence).take(others), real, confidence=confidence)
-        for attack in applicable_attacks(evidence)
-    ]
+    for attack in applicable_attacks(evidence):
+        yield attack.estimate(evidence).take(others), real
 
 
 def applicable_attacks(evidence: Evidence) -> list[Attack]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 from sfumato.errors import VaultError
@@ -16,7 +17,7 @@ from sfumato.tables import content_digest
 from sfumato.tables.content_digest import SHA256
 from sfumato.tables.source import Source
 from sfumato.vault.appending import appended_version
-from sfumato.vault.dataset_entries import APPENDED, TABLE
+from sfumato.vault.dataset_entries import APPENDED, OVERLAPS, TABLE
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.encryption import discard_files
@@ -38,40 +39,102 @@ def add(
     table: Any,
     *,
     traced: bool,
+    replace: bool,
     accept_overlap: str | None,
     progress: Progress | None,
 ) -> Entry:
     """Add a table under the name that its policy gives it; adding the same table again changes nothing.
 
-    A dataset whose key was lost, so that nobody can read its table, starts anew with its next version.
+    A dataset whose key was lost, so that nobody can read its table, starts anew with its next version. So does, with
+    `replace`, one that nobody has a copy of: two policies for the same records would share their noise.
     """
+    before = _before(ledger, keys, policy, replace=replace)
+    unreadable = _is_unreadable(before, store, replace=replace)
+    fitted = partial(first_version, policy, table, store, traced=traced, progress=progress)
+    number = _start_number(before, unreadable=unreadable)
+    stored = fitted(number=number)
+    replaced = replace and before is not None and _differs(before, stored, store)
+    if replaced and before is not None and number == before.body["version"]:
+        discard_files(ledger, keys, store, policy.dataset, files_in(stored))
+        stored = fitted(number=number + 1)
+    with _overlap_check(ledger, keys, Dataset(policy.dataset, stored, store), accept_overlap) as (writing, body):
+        latest = writing.latest("dataset", policy.dataset)
+        if replaced and latest == before:
+            _require_unreleased(writing, policy.dataset)
+        elif latest is not None and not (unreadable and latest == before and _keeps_terms(latest, body)):
+            return _found_again(latest, body, store, unreadable=unreadable)
+        return writing.append("added", "dataset", body, dataset=policy.dataset)
+
+
+def _before(ledger: Ledger, keys: Mapping[int, Key], policy: Policy, *, replace: bool) -> Entry | None:
+    """The latest entry about a dataset that is to be added; refused where its name cannot be used."""
     with ledger.reading(keys) as reading:
         before = reading.latest("dataset", policy.dataset)
         if before is None:
             _check_name(reading, policy)
-    if before is not None and before.action == ERASED:
-        raise VaultError(
-            f"the dataset {policy.dataset} was erased, and its name is not used again, since copies of it may be held; "
-            "choose another one: `dataset` in the policy"
-        )
+        elif before.action == ERASED:
+            raise VaultError(
+                f"the dataset {policy.dataset} was erased, and its name is not used again, since copies of it may be "
+                "held; choose another one: `dataset` in the policy"
+            )
+        elif replace:
+            _require_unreleased(reading, policy.dataset)
+    return before
+
+
+def _is_unreadable(before: Entry | None, store: EncryptedStore, *, replace: bool) -> bool:
+    """Whether a dataset starts anew, since its key was lost; a later version of a readable one is not added again."""
     unreadable = before is not None and not store.is_readable(before.body["scheme"])
-    number = _start_number(before, unreadable=unreadable)
-    stored = first_version(policy, table, store, traced=traced, progress=progress, number=number)
-    with _overlap_check(ledger, keys, Dataset(policy.dataset, stored, store), accept_overlap) as (writing, body):
-        latest = writing.latest("dataset", policy.dataset)
-        if latest is None:
-            return writing.append("added", "dataset", body, dataset=policy.dataset)
-        if unreadable and latest == before and all(latest.body[name] == body[name] for name in _TERMS):
-            return writing.append("added", "dataset", body, dataset=policy.dataset)
-        if without_sketch(_resolved(latest.body, store)) == without_sketch(body):
-            return latest
+    if before is not None and before.action != "added" and not (unreadable or replace):
+        raise _taken(before.dataset)
+    return unreadable
+
+
+def _keeps_terms(before: Entry, body: dict[str, Any]) -> bool:
+    """Whether a new start has what grants rely on."""
+    return all(before.body[name] == body[name] for name in _TERMS)
+
+
+def _found_again(latest: Entry, body: dict[str, Any], store: EncryptedStore, *, unreadable: bool) -> Entry:
+    """The entry of a dataset that was added before, if this is the same one; refused otherwise."""
+    if _is_same(latest.body, body, store):
+        return latest
+    if unreadable:
         raise VaultError(
-            f"a table that is added again must have the columns, roles and levels that {policy.dataset!r} had, since "
+            f"a table that is added again must have the columns, roles and levels that {latest.dataset!r} had, since "
             "grants rely on them, and this one has others; correct the policy"
-            if unreadable
-            else f"there is already a dataset called {policy.dataset!r}, with another table or policy; add a later "
-            f"version of its table with `sfumato update {policy.dataset} FILE` (the same records under another name "
-            "would get independent noise, which can be averaged out)"
+        )
+    raise _taken(latest.dataset)
+
+
+def _taken(dataset: str) -> VaultError:
+    return VaultError(
+        f"there is already a dataset called {dataset!r}, with another table or policy; add a later version of its "
+        f"table with `sfumato update {dataset} FILE`, or, as long as nobody has a grant or a copy, replace it "
+        "(`sfumato add --replace`); the same records under another name would get independent noise, which can be "
+        "averaged out"
+    )
+
+
+def _is_same(recorded: dict[str, Any], body: dict[str, Any], store: EncryptedStore) -> bool:
+    """Whether an entry records this very version."""
+    return without_sketch(_resolved(recorded, store)) == without_sketch(body)
+
+
+def _require_unreleased(reading: LedgerReader, dataset: str) -> None:
+    """Raise `VaultError` if a dataset cannot be replaced, since somebody has a copy of it, or may have one soon."""
+    require(reading, "dataset", dataset)
+    holders = sorted({entry.recipient for entry in reading.current("release", dataset=dataset)})
+    granted = [entry.recipient for entry in reading.current("grant", dataset=dataset) if entry.action == "granted"]
+    if holders:
+        raise VaultError(
+            f"a dataset can be replaced only while nobody has a copy of it, and {', '.join(holders)} received one of "
+            f"{dataset}; add a later version of its table (`sfumato update {dataset} FILE`), or choose another name"
+        )
+    if granted:
+        raise VaultError(
+            f"a dataset can be replaced only while nobody has a grant, and {', '.join(granted)} may receive {dataset}; "
+            f"revoke it first (`sfumato revoke {granted[0]} {dataset}`)"
         )
 
 
@@ -184,9 +247,14 @@ def _require_readable(store: EncryptedStore, body: dict[str, Any]) -> None:
 
 def _start_number(before: Entry | None, *, unreadable: bool) -> int:
     """The number of the version that adding a table makes, or made before, if it is the same table."""
-    if before is None or not (unreadable or before.action == "added"):
+    if before is None:
         return 1
-    return int(before.body["version"]) + unreadable
+    return int(before.body["version"]) + (unreadable or before.action != "added")
+
+
+def _differs(before: Entry, stored: dict[str, Any], store: EncryptedStore) -> bool:
+    """Whether a version is another one than that of an entry; overlaps that its owner accepted are looked for later."""
+    return not _is_same({name: value for name, value in before.body.items() if name != OVERLAPS}, stored, store)
 
 
 def _resolved(body: dict[str, Any], store: EncryptedStore) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def add_tables(
     tables: Mapping[str, Any],
     *,
     traced: bool = False,
+    replace: bool = False,
     accept_overlap: str | None = None,
     progress: Progress | None = None,
 ) -> list[Entry]:
@@ -52,7 +53,8 @@ def add_tables(
             f"{', '.join(sorted(tables)) or 'none'}"
         )
     check_links(policies, {name: policies[name].source(tables[name]) for name in policies})
-    options: dict[str, Any] = {"traced": traced, "accept_overlap": accept_overlap, "progress": progress}
+    options: dict[str, Any] = {"traced": traced, "replace": replace}
+    options |= {"accept_overlap": accept_overlap, "progress": progress}
     entries: list[Entry] = []
     for name in policies:
         try:

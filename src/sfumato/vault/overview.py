@@ -20,6 +20,9 @@ T = TypeVar("T")
 _MAX_DATASETS = 20
 """The most datasets in the overview of a vault."""
 
+_RECEIVED = "residual error of all copies received"
+"""What a recipient can find out from what was released to it, whatever its grant is now."""
+
 _TABLES = ("table", "held")
 """The keys of the tables in an overview."""
 
@@ -118,12 +121,14 @@ def _recipient_row(reading: LedgerReader, grant: Entry) -> dict[str, Any]:
         "part": "; ".join(filter(None, [", ".join(grant.body["columns"] or ()), grant.body["where"]])) or "all",
     }
     if latest is None:
-        return row | {"last release": "", "noise draws per record": "", "residual error": ""}
+        return row | dict.fromkeys(("last release", "noise draws per record", _RECEIVED), "")
     release, exposed = latest.body, latest.body["exposure"]
+    at = f"version {release['version']}, {latest.at[:10]}"
+    is_granted = grant.action == "granted" and release["fidelity"] == grant.body["fidelity"]
     return row | {
-        "last release": f"version {release['version']}, {latest.at[:10]}",
+        "last release": at if is_granted else f"{at}, at {release['level']}",
         "noise draws per record": "up to " + max(exposed["draws"], key=int, default="1"),
-        "residual error": "" if exposed["error"] is None else f"{exposed['error']:.1%}",
+        _RECEIVED: "" if exposed["error"] is None else f"{exposed['error']:.1%}",
     }
 
 

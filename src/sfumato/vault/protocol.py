@@ -91,10 +91,11 @@ class VaultProtocol(Protocol):
         table: Any,
         *,
         traced: bool = False,
+        replace: bool = False,
         accept_overlap: str | None = None,
         progress: Progress | None = None,
     ) -> Entry:
-        """Add a table with its policy."""
+        """Add a table with its policy; `replace` states it anew under its name, while nothing was released."""
 
     def update(
         self,

@@ -57,6 +57,7 @@ class Vault(VaultLifecycle):
         table: Any,
         *,
         traced: bool = False,
+        replace: bool = False,
         accept_overlap: str | None = None,
         progress: Progress | None = None,
     ) -> Entry:
@@ -65,6 +66,7 @@ class Vault(VaultLifecycle):
         Args:
             policy: a policy, or the path of its file.
             traced: fingerprint the copies of recipients with the same level, so that a leak can be traced.
+            replace: state a dataset anew, with another table or policy; refused once somebody has a grant or a copy.
             accept_overlap: the reason why records of this table may also be in another dataset, with noise of its
                 own; without one that is refused.
 
@@ -77,6 +79,7 @@ class Vault(VaultLifecycle):
         return add(
             *(self.ledger, keys, self.store, policy, table),
             traced=traced,
+            replace=replace,
             accept_overlap=accept_overlap,
             progress=progress,
         )
@@ -338,9 +341,8 @@ class Vault(VaultLifecycle):
         """The signed sign-off pack of an audit of the current version, recorded in the ledger."""
         from sfumato.vault.sign_off import signed_pack
 
-        return signed_pack(
-            self.ledger, self.keys(), self.dataset(dataset), audit, audit.views, self.now(), as_pdf=as_pdf
-        )
+        now = self.dataset(dataset)
+        return signed_pack(self.ledger, self.keys(), now, audit, audit.views, self.now(), as_pdf=as_pdf)
 
     def approve(self, dataset: str, officer: str, *, role: str = "", reason: str = "", approved: bool = True) -> Entry:
         """Record an officer's decision about the latest sign-off pack of a dataset's current version."""
@@ -375,9 +377,8 @@ class Vault(VaultLifecycle):
         from sfumato.vault.verification import verify
 
         keys = self.keys()
-        return verify(
-            self.ledger, self.store.files, keys, self.outbox, contains=contains, files=files, progress=progress
-        )
+        options: dict[str, Any] = {"contains": contains, "files": files, "progress": progress}
+        return verify(self.ledger, self.store.files, keys, self.outbox, **options)
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""

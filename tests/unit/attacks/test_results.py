@@ -10,7 +10,7 @@ import pytest
 from sfumato.attacks import ATTACKS, Categories, Estimate, Evidence, Knowledge, Posterior, Records, score
 from sfumato.attacks.evidence import arrays
 from sfumato.attacks.evidence.arrays import Array, categorical_copies
-from sfumato.attacks.results.measure import proportion
+from sfumato.attacks.results.measure import proportion, ratio
 from sfumato.attacks.results.score import breached
 from sfumato.errors import AttackError
 from sfumato.models.uniform_replacement import UniformReplacement
@@ -48,6 +48,32 @@ def test_wilsons_interval_holds_near_zero() -> None:
     assert none.high == pytest.approx(0.0370, abs=1e-4)
     half = proportion(np.arange(100) < 50, 0.95)
     assert (half.low, half.high) == pytest.approx((0.4038, 0.5962), abs=1e-4)
+
+
+def test_the_error_of_a_rare_value_is_known_where_the_attack_fails() -> None:
+    """60 of 3,000 have it, and the attack says the mean: each mean square alone would vary by 80 % at 1 - 1e-9."""
+    real = (np.arange(3000) < 60).astype(float)
+    squares = (real - real.mean()) ** 2
+    found = ratio(squares, squares, 1 - 1e-9)
+    assert found.estimate == pytest.approx(1)
+    assert 0.55 < found.low < 0.7  # Wilson's of 60 of 60: 0.62
+    few = (np.arange(3000) < 3).astype(float)
+    squares = (few - few.mean()) ** 2
+    assert ratio(squares, squares, 0.95).low < 0.5  # three that were not recovered do not say that none would be
+
+
+def test_the_interval_of_an_error_covers_what_other_noise_gives() -> None:
+    """Of one column with heavy tails and 2,000 draws of noise: below the low end of 95 % comes at most 2.5 %.
+
+    100 of 2,000 alarms or more, where 50 are expected at most, have a probability below 1e-9.
+    """
+    rng = np.random.default_rng(4)
+    real = rng.lognormal(0, 1.5, 1000)
+    units = (real - real.mean()) ** 2
+    errors = (real.std() * rng.standard_normal((2000, 1000))) ** 2
+    truth = errors.mean() / units.mean()
+    missed = sum(ratio(one, units, 0.95).low > truth for one in errors)
+    assert missed < 100
 
 
 def test_a_score_has_a_baseline_and_a_control(rng: np.random.Generator) -> None:

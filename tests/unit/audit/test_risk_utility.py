@@ -61,6 +61,16 @@ def test_the_highest_level_within_a_limit_passes_the_gate(key: sf.Key) -> None:
         highest_within(unperturbed, clear, 0.5)
 
 
+def test_rare_missing_values_do_not_forbid_every_level() -> None:
+    """Of 1,500 records six have no age: so few are never known with a confidence of 1 - 1e-9, nor does any gate ask."""
+    table = TABLE.set_column(
+        TABLE.column_names.index("age"),
+        "age",
+        pa.array([None if i % 250 == 0 else value for i, value in enumerate(TABLE["age"].to_pylist())]),
+    )
+    assert highest_within(wards.policy(), table, 0.5).fidelity > 0.25
+
+
 def test_a_draft_within_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: sf.Key) -> None:
     monkeypatch.chdir(tmp_path)
     pq.write_table(TABLE, "ward.parquet")

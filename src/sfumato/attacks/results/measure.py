@@ -28,6 +28,24 @@ def mean(values: Floats, confidence: float, least: float = -math.inf) -> Interva
     return Interval(average, max(average - margin, least), average + margin)
 
 
+def ratio(values: Floats, units: Floats, confidence: float) -> Interval:
+    """The mean of values that are not negative, in that of units of the same records, with its confidence interval.
+
+    By the linearised ratio: where few records have most of both (rare categories, heavy tails), each mean varies by far
+    more than what one says about the other. Its lower end is not above Wilson's for so many records as have most of the
+    units: a handful, none of which was recovered, says little about the next draw of noise.
+    """
+    unit = float(units.mean()) if len(units) else 0.0
+    if unit <= 0:
+        return mean(values, confidence, least=0.0)
+    share = float(values.mean()) / unit
+    found = mean((values - share * units) / unit + share, confidence, least=0.0)
+    scaled = units / unit
+    carriers = len(units) / float((scaled * scaled).mean())
+    low = wilson(min(share, 1.0) * carriers, carriers, confidence).low
+    return Interval(share, min(found.low, low), found.high)
+
+
 def root(interval: Interval) -> Interval:
     """The square root of a mean square error."""
     return Interval(*(math.sqrt(max(end, 0.0)) for end in (interval.estimate, interval.low, interval.high)))

@@ -9,7 +9,7 @@ import numpy as np
 
 from sfumato.attacks.evidence.evidence import MappedRows, Records
 from sfumato.attacks.results.estimate import Estimate, Posterior, marginal_codes
-from sfumato.attacks.results.measure import Measure, mean, proportion, root
+from sfumato.attacks.results.measure import Measure, mean, proportion, ratio, root
 from sfumato.errors import AttackError, nearest
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.column_moments import column_means
@@ -175,10 +175,11 @@ def _score_number(name: str, guess: Floats, truth: Floats, other: Floats, confid
     difference = guess - other
     squares = [(guess[present] - real) ** 2, (real - real.mean()) ** 2, difference[~np.isnan(difference)] ** 2]
     mean_squares = [mean(square, confidence, least=0.0) for square in squares]
+    error, baseline = (ratio(square, squares[1], confidence) for square in squares[:2])
     return NumberScore(
         name,
         Measure(*map(root, mean_squares)),
-        Measure(*(interval.scaled(1 / variance) for interval in mean_squares)),
+        Measure(error, baseline, mean_squares[2].scaled(1 / variance)),
         _quantiles(np.sqrt(squares[0])),
     )
 

@@ -46,10 +46,12 @@ def text(profile: Profile) -> str:
     lines = [heading(profile)]
     if profile.numbers:
         heads = ("mean", "standard deviation", "median")
-        lines += ["", f"{'numeric column':<18}{'reliability':>12}" + "".join(f"{head:>38}" for head in heads)]
+        is_noisy = any(map(_reliability, profile.numbers))
+        reliability = f"{'reliability':>12}" if is_noisy else ""
+        lines += ["", f"{'numeric column':<18}{reliability}" + "".join(f"{head:>38}" for head in heads)]
         for n in profile.numbers:
             cells = "".join(f"{cell:>38}" for cell in _cells(n))
-            lines += [f"{n.name[:17]:<18}{_reliability(n):>12}{cells}"]
+            lines += [f"{n.name[:17]:<18}{f'{_reliability(n):>12}' if is_noisy else ''}{cells}"]
     for category in profile.categories:
         lines += ["", *_category_lines(category)]
     if profile.pairs:

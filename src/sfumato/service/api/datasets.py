@@ -56,9 +56,8 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("fitting the scheme and storing the table")
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            entry = vault.add(
-                policy, table, traced=body.traced, accept_overlap=body.accept_overlap, progress=progress.advance
-            )
+            options = body.model_dump(include={"traced", "replace", "accept_overlap"})
+            entry = vault.add(policy, table, **options, progress=progress.advance)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
         return {"entry": entry.__dict__, "text": sentence(entry)}, ""

@@ -62,6 +62,8 @@ class NewDataset(NewRows):
 
     policy: Annotated[str, Field(max_length=500_000)]
     traced: bool = False
+    replace: bool = False
+    """Whether it may replace a dataset of this name, which nobody has a grant for or a copy of."""
 
 
 class NewVersion(NewRows):
