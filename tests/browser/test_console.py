@@ -97,6 +97,7 @@ def _upload(page: Page, path: Path) -> None:
     page.get_by_label("File").set_input_files(path)
     expect(page.get_by_label("Dataset name")).to_have_value("survey")
     page.get_by_role("button", name="Upload and draft").click()
+    page.get_by_role("tab", name="TOML").click()
     policy = page.get_by_label("Policy (TOML)")
     expect(policy).to_be_visible()
     expect(policy).to_have_value(re.compile("partner = 0.5"))

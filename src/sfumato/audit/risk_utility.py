@@ -150,13 +150,18 @@ class Trial:
         return utility(original.take(others), shown.take(others), original.take(control))
 
 
-def gains(policy: Policy, table: Any, *, progress: Callable[[int], None] = lambda _: None) -> dict[str, list[float]]:
-    """The share of each column that the best attack recovers at each level of a policy, on a sample of the table."""
+def drawn(policy: Policy, table: Any) -> pa.Table:
+    """The records of a table that a draft is tried on."""
     source = policy.source(table)
     _, rows = sampled(source.numbered_batches(source.schema.names), FITTED)
     if rows.num_rows < _FEWEST:
         raise PolicyError(f"attacks are tried on at least {_FEWEST} records, and the table has {rows.num_rows}")
-    trial, found = Trial.of("", policy, rows), {}
+    return rows
+
+
+def gains(policy: Policy, table: Any, *, progress: Callable[[int], None] = lambda _: None) -> dict[str, list[float]]:
+    """The share of each column that the best attack recovers at each level of a policy, on a sample of the table."""
+    trial, found = Trial.of("", policy, drawn(policy, table)), {}
     for level in policy.ladder:
         best: dict[str, float] = {}
         for share, columns, _, _ in _required(_recovered(_strongest(*trial.evidence(level.fidelity)))):

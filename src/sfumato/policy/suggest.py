@@ -9,9 +9,9 @@ from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
-import tomli_w
 
 from sfumato.models.unchanged import ENTITY, PUBLIC
+from sfumato.policy.editing import key_text, value_text
 from sfumato.policy.personal_data import is_quasi_identifier
 from sfumato.policy.relations import dependent_groups, notes
 from sfumato.policy.roles import DROP
@@ -108,7 +108,7 @@ def draft(
     first = head(
         dataset, seen.share, has_id=has_id, highest=highest, is_calibrated=bool(calibrated), gained=bool(gains)
     )
-    targets = [f"{_key(target.column)} = {_value(target.requirement())}" for _, target in calibrated]
+    targets = [f"{key_text(target.column)} = {value_text(target.requirement())}" for _, target in calibrated]
     audit = ["# What no attack may achieve; else no copy is made.\n[audit]", *targets] if calibrated else []
     return "\n".join([first, "[columns]\n", *lines, *seen.file(file), *audit])
 
@@ -125,7 +125,7 @@ def head(
     """What comes before the columns of a draft."""
     return _HEAD.format(
         examined=share,
-        dataset=_value(dataset),
+        dataset=value_text(dataset),
         ids="" if has_id else _NO_ID,
         gained=_GAINED if gained else "",
         attacked=f"# No attack that sfumato knows breaks the targets below up to {highest:g}.\n"
@@ -178,7 +178,13 @@ class Examined:
         chosen = {**roles, **entities, **{name: one[0] for name, one in fixed.items()}}
         has_entity = ENTITY in chosen.values()
         found = _suggestions(self.rows, self.rows.column_names if has_entity else plain, chosen) | dict(fixed)
-        return _column_lines(self.rows, found, gains), any(role == "id" for role, _, _ in found.values())
+        return list(_statements(self.rows, found, gains).values()), any(role == "id" for role, _, _ in found.values())
+
+    def statements(self, roles: Mapping[str, str], names: Collection[str]) -> dict[str, str]:
+        """The comment and the line of some columns, where somebody chose the roles of all."""
+        plain = self.rows.column_names if ENTITY in roles.values() else ()
+        found = _statements(self.rows, _suggestions(self.rows, plain, roles), {})
+        return {name: found[name] for name in names if name in found}
 
     def file(self, stated: FileOptions) -> list[str]:
         """How the file was read, where it is not plain, so that later versions are read alike."""
@@ -198,22 +204,22 @@ def _file(schema: pa.Schema, stated: FileOptions) -> list[str]:
     if not options:
         return []
     seen = f"# How the file is read: {dialect.sentence()}.\n" if dialect.sentence() else ""
-    return [f"{seen}[file]", *(f"{key} = {_value(value)}" for key, value in options.items()), ""]
+    return [f"{seen}[file]", *(f"{key} = {value_text(value)}" for key, value in options.items()), ""]
 
 
-def _column_lines(
+def _statements(
     examined: pa.Table, found: Mapping[str, Suggestion], gains: Mapping[str, Sequence[float]]
-) -> list[str]:
+) -> dict[str, str]:
     """The line of each column with its comment."""
-    told, lines = notes(examined), []
+    told, lines = notes(examined), {}
     for field in examined.schema:
         role, options, why = found[field.name]
         label = f"{label_of(field)!r}: " if label_of(field) else ""
         quasi = _QUASI if role not in (DROP, "id", ENTITY) and is_quasi_identifier(field.name) else ""
         relation = f" {told[field.name]}" if role not in (DROP, "id", ENTITY) and field.name in told else ""
         comment = re.sub(r"[\x00-\x1f\x7f]", " ", f"{label}{why}{quasi}{relation}{_gain(field.name, role, gains)}")
-        value = _value({"role": role, **options}) if options else _value(role)
-        lines.append(f"# {_key(field.name)}: {comment}\n{_key(field.name)} = {value}\n")
+        value = value_text({"role": role, **options}) if options else value_text(role)
+        lines[field.name] = f"# {key_text(field.name)}: {comment}\n{key_text(field.name)} = {value}\n"
     return lines
 
 
@@ -254,16 +260,3 @@ def _with_groups(examined: pa.Table, found: dict[str, Suggestion]) -> dict[str, 
         role, options, why = found[name]
         found[name] = role, {**options, "joint": group}, f"{why} It depends on another, and is replaced with it."
     return found
-
-
-def _value(value: Any) -> str:
-    """A TOML value on one line."""
-    if isinstance(value, dict):
-        return "{ " + ", ".join(f"{key} = {_value(item)}" for key, item in value.items()) + " }"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
-    return tomli_w.dumps({"x": value}).removeprefix("x = ").strip()
-
-
-def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _value(name)

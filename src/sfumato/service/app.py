@@ -9,7 +9,7 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from sfumato.service import problems
-from sfumato.service.api import copies, datasets, jobs, ledger, recipients, status, survey_answers, surveys
+from sfumato.service.api import copies, datasets, jobs, ledger, policies, recipients, status, survey_answers, surveys
 from sfumato.service.context import ServiceContext
 from sfumato.service.middleware import ServiceMiddleware
 from sfumato.service.settings import Settings
@@ -27,6 +27,7 @@ _TAGS = {
     "service": "Health, readiness, metrics and the identity of the caller.",
     "copies": "Download the copies that a recipient has been granted, with their manifests.",
     "datasets": "Add and update datasets, upload tables, preview levels and simulate collusion.",
+    "policies": "Draft policies, change them, and try them on a sample before a table is added.",
     "recipients": "Manage recipients, their tokens and their grants.",
     "ledger": "Read and verify the ledger, and trace leaked copies.",
     "jobs": "Start audits, and follow the progress of long-running jobs.",
@@ -58,7 +59,7 @@ def application(vault: Vault, settings: Settings, pool: WorkerPool) -> FastAPI:
     app.state.context = context
     problems.install_handlers(app)
     problems.describe_problems(app)
-    for api in (status, copies, datasets, recipients, ledger, jobs, surveys, survey_answers):
+    for api in (status, copies, datasets, policies, recipients, ledger, jobs, surveys, survey_answers):
         app.include_router(api.router)
     for pages in (sign_in, console, recipient, survey_pages):
         app.include_router(pages.router, include_in_schema=False)

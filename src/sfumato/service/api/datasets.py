@@ -11,7 +11,6 @@ from fastapi import APIRouter, Path, Query, Request, Response
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query as LedgerQuery
-from sfumato.policy.suggest import draft
 from sfumato.release.policy import Policy
 from sfumato.service import uploads
 from sfumato.service.api import schemas
@@ -178,20 +177,6 @@ def simulate_collusion(
 ) -> dict[str, Any]:
     """Simulate collusion: the linear estimates of recipients together, with the original values of ten records."""
     return preview.collusion(caller.acting(context_of(request).vault), dataset, recipient)
-
-
-@router.post("/suggestions")
-def suggest_policy(
-    request: Request,
-    body: schemas.PolicyRequest,
-    caller: Writer,  # noqa: ARG001
-) -> schemas.PolicyDraft:
-    """Draft a policy for a table."""
-    context = context_of(request)
-    with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-        text = draft(table, dataset=body.dataset)
-    roles = {name: column.role for name, column in Policy.loads(text).columns.items()}
-    return schemas.PolicyDraft(policy=text, roles=roles)
 
 
 @router.post("/uploads", status_code=201)

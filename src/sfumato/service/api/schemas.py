@@ -79,11 +79,47 @@ class PolicyRequest(TableSource):
     dataset: Annotated[str, Field(pattern=NAME)]
 
 
+class ColumnDraft(BaseModel):
+    """A column of an uploaded table, without any value of a single record, and its role in a policy."""
+
+    name: str
+    kind: str
+    missing: float
+    distinct: int
+    shares: list[float]
+    """The share of the records in each bin of a histogram, or with each named value."""
+    labels: list[str]
+    """The ends of the histogram, the 1st and the 99th percentile, or the named values."""
+    spikes: list[str]
+    role: str
+    reason: str
+    choices: list[str]
+    """The roles that this column may have."""
+
+
 class PolicyDraft(BaseModel):
     """A drafted policy, which the owner should review."""
 
     policy: str
     roles: dict[str, str]
+    levels: dict[str, float]
+    columns: list[ColumnDraft]
+
+
+class PolicyEdit(TableSource):
+    """A policy for a table, and what to change in it."""
+
+    policy: Annotated[str, Field(max_length=500_000)]
+    roles: dict[str, str] = Field(default_factory=dict, max_length=5000)
+    """Other roles of some columns."""
+    levels: dict[str, float] | None = None
+    """All levels, from the most to the least trusted."""
+
+
+class PolicyTrial(TableSource):
+    """A policy to be tried on a sample of a table."""
+
+    policy: Annotated[str, Field(max_length=500_000)]
 
 
 class Dataset(BaseModel):

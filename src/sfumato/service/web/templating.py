@@ -39,10 +39,15 @@ class Visitor(Protocol):
         ...
 
 
+_PARTS = {"recipient": "Recipients", "survey": "Surveys", "ledger": "Ledger"}
+"""The part of the navigation that templates belong to, by the beginnings of their names; others are about datasets."""
+
+
 def render(template: str, caller: Visitor | None, status: int = 200, **variables: Any) -> HTMLResponse:
     """Render a template for a caller, or for an anonymous visitor."""
     csrf = caller.session.csrf if caller and caller.session else ""
-    page = _environment().get_template(template).render(caller=caller, csrf=csrf, **variables)
+    part = next((name for start, name in _PARTS.items() if template.startswith(start)), "Datasets")
+    page = _environment().get_template(template).render(caller=caller, csrf=csrf, part=part, **variables)
     return HTMLResponse(page, status)
 
 

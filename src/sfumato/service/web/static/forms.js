@@ -7,11 +7,15 @@ function bodyOf(form) {
   if (form.dataset.json) return JSON.parse(form.dataset.json);
   const body = {};
   for (const field of form.elements) {
-    if (!field.name || "path" in field.dataset || field.value === "") continue;
+    if (!field.name || field.closest("[data-list]") || "path" in field.dataset || field.value === "") continue;
     if (field.type === "checkbox") body[field.name] = field.checked;
     else if ("boolean" in field.dataset) body[field.name] = field.value === "true";
     else if ("number" in field.dataset) body[field.name] = Number(field.value);
     else body[field.name] = field.value;
+  }
+  for (const list of form.querySelectorAll("[data-list]")) {
+    const chosen = [...list.querySelectorAll("input:checked")].map((input) => input.value);
+    if (chosen.length) body[list.dataset.list] = chosen;
   }
   return body;
 }
