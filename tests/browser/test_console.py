@@ -126,6 +126,11 @@ def _explore(page: Page) -> None:
         page.keyboard.press("ArrowRight")
     expect(page.locator("#summary")).to_contain_text("At fidelity 0.55")
     expect(page.locator("#rows tbody")).not_to_have_text(before)
+    expect(page.locator("#whose")).to_contain_text("invented")
+    page.get_by_label("Show original records").check()
+    expect(page.locator("#whose")).to_contain_text("the access log says that you looked")
+    page.reload()
+    expect(page.get_by_label("Show original records")).not_to_be_checked()
 
 
 def _token(page: Page) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.csv
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from tests import wards
 from tests.browser.test_console import check_page, opened, sign_in
 from tests.serving import Service, serving, sqlite_vault
@@ -45,7 +45,7 @@ def _drafted(page: Page, path: Path, name: str) -> None:
     expect(page.get_by_role("tab", name="Columns")).to_be_focused()
 
 
-def _row(page: Page, column: str) -> object:
+def _row(page: Page, column: str) -> Locator:
     return page.locator("#columns tbody tr").filter(has=page.get_by_role("rowheader", name=re.compile(f"^{column}")))
 
 

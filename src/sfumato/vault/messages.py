@@ -145,6 +145,11 @@ def _from(entry: Entry) -> str:
     return f", from {entry.body['address']}" if entry.body["address"] else ""
 
 
+def _previewed(entry: Entry) -> str:
+    """What was looked at; earlier versions showed original records always."""
+    return "original records" if entry.body.get("originals", True) else "invented records in the shape"
+
+
 def _erased(entry: Entry) -> str:
     if entry.kind == ACCESS:
         return f"Erased the access log before {entry.body['before'][:10]}."
@@ -193,7 +198,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "delivered": _delivered,
     "audited": _audited,
     "traced": _traced,
-    "previewed": lambda entry: f"Looked at records of {entry.dataset} and at their copies{_from(entry)}.",
+    "previewed": lambda entry: f"Looked at {_previewed(entry)} of {entry.dataset} and at their copies{_from(entry)}.",
     "exported": lambda entry: f"Exported the answers to {entry.dataset}{_from(entry)}.",
     "used": lambda entry: f"Used the service{_from(entry)}.",
     "relocked": lambda entry: f"Locked the vault with another {entry.body['opens']}.",

@@ -1,4 +1,7 @@
-"""Previews before a grant: sample records at a level, and what colluding recipients could reconstruct."""
+"""Previews before a grant: sample records at a level, and what colluding recipients could reconstruct.
+
+The records that are shown are invented, unless somebody asks for original ones, which the access log records.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +18,19 @@ from sfumato.audit.audit_input import AuditInput
 from sfumato.audit.value_risk import bin_probabilities, margins_of, score_error, value_estimates
 from sfumato.kernels import Floats, Words
 from sfumato.levels import Level
+from sfumato.models.unchanged import ENTITY, IDENTIFIER
 from sfumato.release.evidence import original_records
 from sfumato.release.perturbation import numbered_rows, perturb_sample
 from sfumato.release.scheme import TableScheme
 from sfumato.tables.columns import contiguous
 from sfumato.tables.margin import known_values
 from sfumato.tables.sampling import sampled
-from sfumato.tables.view import EVERYTHING
+from sfumato.tables.view import EVERYTHING, View
 from sfumato.vault.audits import holders_of
 from sfumato.vault.column_previews import column_previews, day_of, units_per_day
 from sfumato.vault.datasets import Dataset
 from sfumato.vault.grants import require
+from sfumato.vault.invented import invented
 from sfumato.vault.lifecycle import VaultLifecycle
 
 ROWS = 4_000
@@ -36,6 +41,9 @@ SHOWN = 10
 
 _PLAIN = 1e12
 """Whole numbers below this are shown in full."""
+
+_INVENTED_ROWS: Words = np.arange(SHOWN, dtype=np.uint64) + np.uint64(2**63)
+"""Row numbers that no record has."""
 
 _MAX_SAMPLES = 32
 """The most samples in the cache."""
@@ -51,16 +59,24 @@ class Sample:
     table: pa.Table
     rows: int
     """The number of rows of the whole table."""
+    invented: pa.Table
+    """Records that are nobody's, to be shown."""
+
+    def shown(self, *, originals: bool) -> tuple[Words, pa.Table]:
+        """The records that are shown, with their row numbers."""
+        if originals:
+            return self.row_ids[:SHOWN], self.table.slice(0, SHOWN)
+        return _INVENTED_ROWS, self.invented
 
 
-def preview(vault: VaultLifecycle, dataset: str, fidelity: float) -> dict[str, Any]:
+def preview(vault: VaultLifecycle, dataset: str, fidelity: float, *, originals: bool = False) -> dict[str, Any]:
     """Ten records of a copy at this level, with the error of an attacker and the standard error of an analyst."""
     sample, keys = _sample(vault, dataset), vault.keys()
-    vault.record_access("previewed", {"fidelity": fidelity}, dataset=dataset)
+    vault.record_access("previewed", {"fidelity": fidelity, "originals": originals}, dataset=dataset)
     key = keys[max(keys)]
-    first = sample.table.slice(0, SHOWN)
+    row_ids, first = sample.shown(originals=originals)
     level = sample.scheme.given(Level(fidelity))
-    [copy] = perturb_sample(sample.scheme, sample.row_ids[:SHOWN], first, [level], key)
+    [copy] = perturb_sample(sample.scheme, row_ids, first, [level], key)
     models = sample.scheme.models(sample.table.schema, level)
     truth = original_records(sample.table, models)
     names = [name for name in copy.column_names if name in first.column_names]
@@ -73,22 +89,27 @@ def preview(vault: VaultLifecycle, dataset: str, fidelity: float) -> dict[str, A
     }
 
 
-def collusion(vault: VaultLifecycle, dataset: str, recipients: Sequence[str]) -> dict[str, Any]:
+def collusion(
+    vault: VaultLifecycle, dataset: str, recipients: Sequence[str], *, originals: bool = False
+) -> dict[str, Any]:
     """What some recipients could reconstruct by collusion, compared with copies of independent noise."""
     keys = vault.keys()
     with vault.ledger.reading(keys) as reading:
         now = Dataset.of(require(reading, "dataset", dataset), vault.store)
         holders = holders_of(reading, now, list(recipients), vault.now())
     sample = _sample(vault, dataset)
-    vault.record_access("previewed", {"colluders": sorted(recipients)}, dataset=dataset)
+    vault.record_access("previewed", {"colluders": sorted(recipients), "originals": originals}, dataset=dataset)
+    row_ids, first = sample.shown(originals=originals)
+    rows = np.concatenate([row_ids, sample.row_ids[SHOWN:]])
+    table = pa.concat_tables([first, sample.table.slice(SHOWN)])
     order = sorted(holders, key=lambda name: -holders[name].fidelity)
     copies = {
         name: perturb_sample(
-            sample.scheme, sample.row_ids, sample.table, [Level(holders[name].fidelity)], keys[holders[name].generation]
+            sample.scheme, rows, table, [Level(holders[name].fidelity)], keys[holders[name].generation]
         )[0]
         for name in order
     }
-    audit_input = AuditInput.of(sample.table, copies)
+    audit_input = AuditInput.of(table, copies)
     independent = audit_input.with_independent_noise()
     numbers = all(copy.numbers for copy in audit_input.copies)
     linear = _linear_estimates(audit_input, independent) if numbers else []
@@ -161,7 +182,7 @@ def _errors(field: pa.Field, truth: Floats, actual: Floats, independent: Floats)
 def _few(field: pa.Field, truth: Floats, actual: Floats, independent: Floats) -> dict[str, Any]:
     """The estimates of a few records."""
     per_day = units_per_day(field.type)
-    ends = [float(np.nanmin(truth)), float(np.nanmax(truth))]
+    ends = [float(end) for end in np.nanquantile(truth, [0.01, 0.99])]  # never the value of a single record
     return {
         "column": field.name,
         "low": _finite(ends[0]),
@@ -226,12 +247,21 @@ def _sample(vault: VaultLifecycle, dataset: str) -> Sample:
     if cached not in _SAMPLES:
         found = Dataset.of(entry, vault.store)
         with found.source() as source:
-            scheme = found.scheme.with_view(EVERYTHING)
+            scheme = found.scheme.with_view(_without_identifiers(found))
             row_ids, table = sampled(numbered_rows(scheme, source), ROWS)
         while len(_SAMPLES) >= _MAX_SAMPLES:
             _SAMPLES.pop(next(iter(_SAMPLES)), None)
-        _SAMPLES[cached] = Sample(dataset, scheme, row_ids, table, found.rows)
+        nobody = invented(table, SHOWN, [name for name, role in found.columns.items() if role in (IDENTIFIER, ENTITY)])
+        _SAMPLES[cached] = Sample(dataset, scheme, row_ids, table, found.rows, nobody)
     return _SAMPLES[cached]
+
+
+def _without_identifiers(dataset: Dataset) -> View:
+    """The part of a copy that a preview shows: all but what identifies records, or the persons that have several."""
+    scheme, roles = dataset.scheme, dataset.columns
+    names = scheme.with_view(EVERYTHING).schema(dataset.schema).names
+    shown = tuple(name for name in names if roles.get(name) not in (IDENTIFIER, ENTITY))
+    return View(shown) if shown else EVERYTHING
 
 
 def _cells(table: pa.Table) -> dict[str, list[str]]:

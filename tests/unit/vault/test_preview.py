@@ -7,9 +7,11 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests import wards
 
 import sfumato as sf
 from sfumato.demo.clinic import clinic
+from sfumato.vault.invented import invented
 from sfumato.vault.preview import collusion, preview
 
 
@@ -53,3 +55,36 @@ def test_collusion_is_shown_in_the_values_of_columns(vault: sf.Vault) -> None:
         assert one["independent"] > one["actual"] > 0.2
     ages = next(one for one in found["numbers"]["estimates"] if one["column"] == "age")
     assert all(18 <= value <= 98 for value in ages["actual"])
+
+
+def test_records_that_are_shown_are_nobodys_unless_asked_for(vault: sf.Vault) -> None:
+    """Invented records have the types of the originals and none of their rows; who looks at originals is recorded."""
+    table = clinic(4000)
+    shown = preview(vault, "clinic", 0.9)
+    assert "patient" not in shown["original"]
+    real = {tuple(str(row[name]) for name in ("age", "diagnosis", "region", "visit")) for row in table.to_pylist()}
+    for row in zip(*(shown["original"][name] for name in ("age", "diagnosis", "region", "visit")), strict=True):
+        assert row not in real
+    assert set(shown["original"]["diagnosis"]) <= set(table["diagnosis"].to_pylist())
+    assert shown["copy"] != shown["original"]
+    asked = preview(vault, "clinic", 0.9, originals=True)
+    people = {tuple(str(row[name]) for name in ("age", "diagnosis", "region")) for row in table.to_pylist()}
+    assert set(zip(*(asked["original"][name] for name in ("age", "diagnosis", "region")), strict=True)) <= people
+    assert [one.body["originals"] for one in vault.accesses()[-2:]] == [False, True]
+    estimates = collusion(vault, "clinic", ["one", "two"])["numbers"]["estimates"]
+    asked = collusion(vault, "clinic", ["one", "two"], originals=True)["numbers"]["estimates"]
+    ages = [next(one for one in found if one["column"] == "age")["truth"] for found in (estimates, asked)]
+    assert ages[0] != ages[1]
+
+
+@pytest.mark.parametrize("table", [wards.table(400), clinic(400)], ids=["wards", "clinic"])
+def test_invented_records_have_the_columns_of_any_table(table: pa.Table) -> None:
+    rare = pa.array([f"only {i}" for i in range(len(table))])
+    table = table.append_column("rare", rare).append_column("when", pa.array([f"{i}:00" for i in range(len(table))]))
+    table = table.append_column("coded", table["region"].combine_chunks().dictionary_encode())
+    table = table.append_column("empty", pa.nulls(len(table), pa.float64()))
+    found = invented(table, 10, [table.column_names[0]])
+    assert found.schema == table.schema
+    assert found["rare"].null_count == found["empty"].null_count == 10
+    assert len(set(found.column(0).to_pylist())) == 10
+    found.validate(full=True)

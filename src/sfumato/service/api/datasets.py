@@ -163,9 +163,11 @@ def preview_level(
     dataset: schemas.Name,
     caller: Writer,
     fidelity: Annotated[float, Query(ge=0.001, le=0.999)],
+    *,
+    originals: bool = False,
 ) -> dict[str, Any]:
-    """Preview a level: ten records with their originals, the disclosure risk and the utility of each column."""
-    return preview.preview(caller.acting(context_of(request).vault), dataset, fidelity)
+    """Preview a level: ten invented records, or original ones; the disclosure risk and the utility of each column."""
+    return preview.preview(caller.acting(context_of(request).vault), dataset, fidelity, originals=originals)
 
 
 @router.get("/datasets/{dataset}/collusion")
@@ -174,9 +176,11 @@ def simulate_collusion(
     dataset: schemas.Name,
     caller: Writer,
     recipient: Annotated[list[str], Query(min_length=1, max_length=50)],
+    *,
+    originals: bool = False,
 ) -> dict[str, Any]:
-    """Simulate collusion: the linear estimates of recipients together, with the original values of ten records."""
-    return preview.collusion(caller.acting(context_of(request).vault), dataset, recipient)
+    """Simulate collusion: the linear estimates of recipients together, of ten invented records, or original ones."""
+    return preview.collusion(caller.acting(context_of(request).vault), dataset, recipient, originals=originals)
 
 
 @router.post("/uploads", status_code=201)

@@ -40,7 +40,9 @@ function estimates(numbers) {
   const column = numbers.estimates[0];
   const span = column.high - column.low || 1;
   const x = (value) => 10 + 380 * Math.max(0, Math.min(1, (value - column.low) / span));
-  const parts = [element("title", {}, `Ten records: true and linearly estimated ${column.column}`)];
+  const whose = originals.checked ? "original" : "invented";
+  const title = `Ten ${whose} records: true and linearly estimated ${column.column}`;
+  const parts = [element("title", {}, title)];
   column.truth.forEach((truth, i) => {
     if (truth === null) return;
     const y = 18 + i * 26;
@@ -55,7 +57,6 @@ function estimates(numbers) {
   parts.push(element("text", { x: 10, y, class: "pale" }, column.days?.[0] ?? formatNumber(column.low)));
   const high = column.days?.[1] ?? formatNumber(column.high);
   parts.push(element("text", { x: 390, y, class: "pale", "text-anchor": "end" }, high));
-  const title = `Ten records: true and linearly estimated ${column.column}`;
   return [element("h2", {}, title),
     element("svg", { viewBox: `0 0 400 ${y + 8}`, role: "img", "aria-label": title }, ...parts)];
 }
@@ -86,6 +87,10 @@ function verdict(found) {
     + `it would leave ${percent(independent)}. ${UPPER_BOUND}`;
 }
 
+const originals = document.getElementById("originals");
+originals.checked = false;
+originals.addEventListener("change", update);
+
 let latest = 0;
 
 async function update() {
@@ -99,7 +104,7 @@ async function update() {
   }
   const query = selected.map((name) => `recipient=${encodeURIComponent(name)}`).join("&");
   try {
-    const found = await callApi("GET", `/api/v1/datasets/${explorer.dataset.dataset}/collusion?${query}`);
+    const found = await callApi("GET", `/api/v1/datasets/${explorer.dataset.dataset}/collusion?${query}&originals=${originals.checked}`);
     if (request !== latest) return;
     summary.textContent = verdict(found);
     sections[0].replaceChildren(...(found.numbers ? estimationErrors(found.numbers) : []));

@@ -8,6 +8,9 @@ const value = document.getElementById("value");
 const summary = document.getElementById("summary");
 const percent = (share) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} %`;
 
+const originals = document.getElementById("originals");
+originals.checked = false; // after a reload too: to look at original records is asked for each time
+
 let latest = 0;
 
 function bar(share) {
@@ -49,6 +52,8 @@ function showRecords(preview) {
   const head = element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)));
   document.querySelector("#rows thead").replaceChildren(head);
   const count = preview.copy[names[0]]?.length ?? 0;
+  document.getElementById("whose").textContent = originals.checked ? "These are original records: the access log says that you looked."
+    : "These records are invented: they look like yours, and are nobody's.";
   const rows = [];
   for (let i = 0; i < count; i++) {
     rows.push(element("tr", {}, ...names.map((name) => {
@@ -66,7 +71,7 @@ async function update() {
   const fidelity = Number(slider.value);
   value.textContent = fidelity.toFixed(2);
   try {
-    const preview = await callApi("GET", `/api/v1/datasets/${chooser.dataset.dataset}/preview?fidelity=${fidelity}`);
+    const preview = await callApi("GET", `/api/v1/datasets/${chooser.dataset.dataset}/preview?fidelity=${fidelity}&originals=${originals.checked}`);
     if (request !== latest) return;
     const residual = (100 * preview.residual_error).toFixed(0);
     const retained = (100 * preview.fidelity).toFixed(0);
@@ -86,6 +91,7 @@ slider.addEventListener("input", () => {
   clearTimeout(timer);
   timer = setTimeout(update, 60);
 });
+originals.addEventListener("change", update);
 for (const button of document.querySelectorAll("[data-fidelity]")) {
   button.addEventListener("click", () => {
     slider.value = button.dataset.fidelity;
