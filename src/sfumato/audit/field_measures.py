@@ -63,6 +63,8 @@ class RecordRisks:
     """The share of records that are linked to their own copy by somebody who knows the quasi-identifiers alone."""
     quasi_inference: tuple[ExcessRisk, ...] = ()
     """The risk of the other columns by somebody who knows the quasi-identifiers alone."""
+    quasi: tuple[str, ...] = ()
+    """The named quasi-identifiers."""
 
 
 @dataclass(frozen=True)
@@ -161,6 +163,7 @@ def _record_risks(
         len(candidates),
         record_linkage(targets.select(quasi), candidates.select(quasi), own) if quasi else None,
         tuple(attribute_inference(targets, candidates, others, quasi)) if quasi else (),
+        tuple(quasi),
     )
 
 

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from sfumato.audit.column_risk import RECOVERED, ColumnRisk
+from sfumato.audit.field_measures import RecordRisks
 from sfumato.audit.outliers import MIN_NEIGHBOURS, ColumnOutliers
 from sfumato.audit.result import Audit
 from sfumato.audit.survival import Survival
@@ -29,12 +30,20 @@ _VISIBLE_GAIN = 0.005
 _NOTABLY = 0.05
 """By so much more than its level a column may be recovered before the verdict names the level beside it."""
 
+_GROUPS_MOVED = 0.2
+"""A group's mean that moved by more standard deviations is named."""
+
 _SINGLED_OUT = 0.5
 """Values that a copy shows for records that have them, with a larger share of these, are named."""
 
 UNKNOWN_RULES = (
     "The attackers do not know the rules by which columns follow from others (a tax code, a tariff, a map): those who "
     "do may learn more. What can be computed from other columns is best left out of a release."
+)
+
+OF_SCORES = (
+    "Columns with the role copula are perturbed as normal scores, which a table of many equal values determines only "
+    "roughly: the share is of these scores, in the order of the values; of the values themselves it is often smaller."
 )
 
 TEXT_COLUMNS = 2
@@ -95,7 +104,7 @@ def _disclosures(audit: Audit) -> list[str]:
     out = []
     disclosed = audit.disclosed_columns
     if disclosed:
-        named = "; ".join(_recovery(risk) for risk in disclosed[:_NAMED])
+        named = "; ".join(_recovery(audit, risk) for risk in disclosed[:_NAMED])
         more = f"; and {len(disclosed) - _NAMED} more" if len(disclosed) > _NAMED else ""
         count = counted(len(disclosed), "column")
         out.append(f"DISCLOSED: an attack recovers more than {RECOVERED:.0%} of {count}: {named}{more}.")
@@ -123,12 +132,15 @@ def _worst_column(audit: Audit) -> list[str]:
         return []
     worst, fidelity = audit.worst_columns[0], max(copy.fidelity for copy in audit.copies)
     more = f", where the level by itself discloses {fidelity:.0%}" if worst.recovered > fidelity + _NOTABLY else ""
-    return [f"The column at the highest risk: {_recovery(worst)}{more}."]
+    return [f"The column at the highest risk: {_recovery(audit, worst)}{more}."]
 
 
-def _recovery(risk: ColumnRisk) -> str:
+def _recovery(audit: Audit, risk: ColumnRisk) -> str:
     """The share of a column that the best attack recovers, such as `income 98 % (mixture)`."""
-    return f"{risk.column} {max(risk.recovered, 0):.0%} ({risk.attack})"
+    in_values = {one.column: one for one in audit.value_risks}
+    other = in_values.get(risk.column)
+    scores = "" if other is None or risk is other else f" of its scores, {max(other.recovered, 0):.0%} of its values"
+    return f"{risk.column} {max(risk.recovered, 0):.0%}{scores} ({risk.attack})"
 
 
 def _assurance(audit: Audit) -> list[str]:
@@ -190,6 +202,7 @@ def notes(audit: Audit) -> list[str]:
     if audit.singling_out is not None:
         out += [_outlier_note(column) for column in audit.singling_out.columns if column.records]
     out += [_pooled_note(audit, risk) for risk in audit.column_risks if _gains(audit, risk)]
+    out += _group_notes(audit)
     out += [_survival_note(one) for one in audit.survival if one.expected > _SINGLED_OUT]
     out += [f"An attack failed: {skipped.reason}." for skipped in audit.all_copies.skipped if skipped.failed]
     if audit.audited_rows < audit.rows:
@@ -221,6 +234,19 @@ def _pooled_note(audit: Audit, risk: ColumnRisk) -> str:
         f"{risk.column}: all copies together leave {risk.all_copies:.1%}, the best one alone {risk.single_copy:.1%}, "
         f"and its level allows no attack to leave less than {least:.1%} of the variance of its scores."
     )
+
+
+def _group_notes(audit: Audit) -> list[str]:
+    """The means of groups that the best copy as it stands shows wrongly."""
+    changes = audit.utility.group_changes if audit.utility else ()
+    moved = [f"{one.column} by {one.by} ({one.moved:+.1f})" for one in changes if abs(one.moved) > _GROUPS_MOVED]
+    if not moved:
+        return []
+    more = f", and {len(moved) - _NAMED} more" if len(moved) > _NAMED else ""
+    return [
+        f"Averages of groups are not those of the original in the best copy as it stands, by up to so many standard "
+        f"deviations: {', '.join(moved[:_NAMED])}{more}. Tell its recipient to ask `sfumato mine`, which allows for it."
+    ]
 
 
 def _survival_note(found: Survival) -> str:
@@ -263,10 +289,19 @@ def _records_text(audit: Audit) -> list[str]:
         out.append(
             f"Records, from {one.adversary}: {singled}linked {share(one.linkability.excess.estimate)} "
             f"(both beside records never released); the nearest one is the person's own for "
-            f"{share(one.linkage.estimate)}; membership guessed at AUC {one.membership.auc.estimate:.2f} (0.50 is "
-            "guessing)."
+            f"{share(one.linkage.estimate)}{_by_quasi_identifiers(one)}; membership guessed at AUC "
+            f"{one.membership.auc.estimate:.2f} (0.50 or less is guessing)."
         )
     return out
+
+
+def _by_quasi_identifiers(one: RecordRisks) -> str:
+    """What somebody learns who knows the named quasi-identifiers alone."""
+    if one.quasi_linkage is None:
+        return ""
+    known = f", and for {share(one.quasi_linkage.estimate)} by {' and '.join(one.quasi)} alone"
+    worst = max(one.quasi_inference, key=lambda risk: risk.excess.estimate, default=None)
+    return known + (f" (of {worst.name} {share(max(worst.excess.estimate, 0))} inferred)" if worst else "")
 
 
 def table(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, texts: int) -> str:

@@ -250,6 +250,6 @@ def highest_within(
         recovered, column, attack = risk
         raise PolicyError(
             f"no level keeps every column below {limit:.0%}: {attack} recovers {recovered:.0%} of {column} at fidelity "
-            f"{lowest:g}; drop that column, or merge its values"
+            f"{lowest:g}; drop that column, merge its values, or clip outliers (is there a code such as 999?)"
         )
     return trial.point(low)

@@ -17,6 +17,9 @@ from sfumato.errors import install_hint
 _MOST_ROWS = 40
 """The most rows of a table in a report."""
 
+_MOST_GROUPS = 8
+"""The most numbers whose means by group are shown."""
+
 
 @dataclass(frozen=True)
 class Section:
@@ -54,7 +57,7 @@ def record_sections(audit: Audit) -> list[Section]:
             knows = "Somebody who knows all other attributes of a person"
             found.append(_inference_section(f"Attribute inference: {one.adversary}", knows, one.inference))
         if one.quasi_inference:
-            knows = "Somebody who knows the named quasi-identifiers of a person, as from a public table,"
+            knows = f"Somebody who knows {', '.join(one.quasi)} of a person, as from a public table,"
             title = f"Attribute inference by quasi-identifiers: {one.adversary}"
             found.append(_inference_section(title, knows, one.quasi_inference))
     if audit.measures.rare_values:
@@ -95,7 +98,7 @@ def _record_section(risks: RecordRisks) -> Section:
         rows.append(("Record linkage, by the noise", _interval(one.estimate, one.low, one.high), meaning))
     if risks.quasi_linkage is not None:
         one = risks.quasi_linkage
-        meaning = "the same by somebody who knows the named quasi-identifiers alone, as from a public table"
+        meaning = f"the same by somebody who knows {', '.join(risks.quasi)} alone, as from a public table"
         rows.append(("Record linkage, by quasi-identifiers", _interval(one.estimate, one.low, one.high), meaning))
     auc = risks.membership.auc
     rows.append(
@@ -170,7 +173,7 @@ def _anonymity_section(found: Anonymity, rows: int) -> Section:
         (
             "Unique in the population",
             f"{found.population_uniques:.1%}",
-            f"estimated share of records that are unique among all {found.population:,} (Pitman's model)",
+            f"estimated share of records that are unique among all {found.population:,} of the table (Pitman's model)",
         ),
     ]
     for one in sorted(found.attributes, key=lambda one: (one.diversity, -one.closeness))[:10]:
@@ -194,13 +197,16 @@ def utility_section(audit: Audit) -> Section | None:
         ("Largest change of a mean", _share(found.largest_mean_error), "in standard deviations of its column"),
         ("Propensity (pMSE)", _share(found.propensity), "how well copy and original can be distinguished; 0 % is best"),
     ]
+    for group in found.group_changes[:_MOST_GROUPS]:
+        meaning = f"of a group by {group.by}, where it moved most, in standard deviations of {group.column}"
+        rows.append((f"Mean of {group.column}", f"{group.moved:+.2f}", meaning))
     for one in found.models:
         result = f"{one.copy:.3f}; original {one.original:.3f}, no model {one.baseline:.3f}"
         meaning = f"{one.measure} on records not released, by trees trained on the copy as it stands"
         rows.append((f"Model of {one.column}", result, meaning))
     text = (
-        "Of the best copy as it stands. Recipients who take the published noise into account, as `sfumato mine` does, "
-        "get unbiased answers.",
+        "Of the best copy as it stands. `sfumato mine` takes the published noise into account: its answers have "
+        "intervals that allow for what the copy does not show.",
     )
     return Section("Utility", text, MEANING, tuple(rows))
 

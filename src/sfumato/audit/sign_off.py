@@ -84,10 +84,11 @@ def _decision(audit: Audit) -> Section:
     paragraphs = (
         _MEANINGS[audit.state],
         verdict(audit),
-        "A copy of a table was made for each recipient: numbers with random noise, categories replaced at random, as "
-        "much as the recipient's trust demands. Fidelity, between 0 and 1, is the share of a number's variance that "
-        "the best linear estimate recovers from a copy. This assessment attacks the copies with every known method, "
-        "as the recipients could, alone and together.",
+        "A copy of a table was made for each recipient, perturbed as much as the recipient's trust demands; how each "
+        "column is perturbed is under Treatment of the columns. Fidelity, between 0 and 1, is the share of a number's "
+        "variance, in the values or scores that are given noise, that the best linear estimate recovers from a copy. "
+        "This assessment attacks the copies with the methods that the software knows (`sfumato attack --list`), as "
+        "the recipients could, alone and together.",
     )
     return Section("Decision in one paragraph", paragraphs)
 
@@ -114,15 +115,20 @@ def _treatment(made: Provenance) -> Section:
 
 
 def _attribute_risks(audit: Audit) -> Section | None:
+    of_values = {risk.column: messages.share(risk.recovered) for risk in audit.value_risks}
     rows = [
-        (risk.column, risk.attack, messages.share(risk.recovered_alone), messages.share(risk.recovered))
+        (
+            *(risk.column, risk.attack, messages.share(risk.recovered_alone), messages.share(risk.recovered)),
+            *((of_values.get(risk.column, "-"),) if of_values else ()),
+        )
         for risk in audit.worst_columns
     ]
     text = (
         "What the best attack recovers of each column, from the best copy alone and from all copies together: the "
-        "reduction of error against somebody without any copy. 0 % is nothing, 100 % is everything.",
+        "reduction of error against somebody without any copy. 0 % is nothing, 100 % is everything."
+        + (f" {messages.OF_SCORES}" if of_values else ""),
     )
-    head = ("column", "best attack", "best copy alone", "all copies")
+    head = ("column", "best attack", "best copy alone", "all copies", *(("of the values",) if of_values else ()))
     return Section("Attribute disclosure by the best attack", text, head, tuple(rows), texts=2) if rows else None
 
 

@@ -28,8 +28,8 @@ BEYOND_LEVEL = 0.2
 """By so much more than its level a column may be recovered from related records before that is a finding."""
 
 RELATED_ADVICE = (
-    "release the rows in a secret order, hide ids that follow it, and perturb or coarsen public columns that many "
-    "records share"
+    "perturb or coarsen public columns that many records share, or lower the level; where rows keep their order, "
+    "release them in a secret one, and hide ids that follow it"
 )
 
 UNIQUE = 0.05
@@ -75,10 +75,10 @@ def violated(thresholds: Sequence[ThresholdResult], *, partial: bool) -> list[Fi
 def readable(risk: ColumnRisk, fidelity: float, *, by_rank: bool) -> Finding:
     """A column that an attack recovers, and what would hide it."""
     fault = f"{risk.attack} recovers {risk.recovered:.0%} of it"
-    if risk.attack == "smoothing":
-        advice = RELATED_ADVICE
-    elif fidelity > RECOVERED:
+    if fidelity > RECOVERED:
         advice = f"lower the level: at fidelity {fidelity:.2g} most of every column is meant to be readable"
+    elif risk.attack == "smoothing":
+        advice = RELATED_ADVICE
     elif by_rank:
         advice = "lower the level, merge its values into fewer, or drop the column"
     else:

@@ -12,7 +12,13 @@ from sfumato.audit.measures.accounting import composed_epsilon, privacy_budget, 
 from sfumato.audit.measures.anonymity import anonymity, unique_share
 from sfumato.audit.measures.excess_risk import excess_risk
 from sfumato.audit.measures.inference import attribute_inference, is_correct
-from sfumato.audit.measures.information_loss import eigenvalue_difference, il1s, interval_overlap, utility
+from sfumato.audit.measures.information_loss import (
+    eigenvalue_difference,
+    group_changes,
+    il1s,
+    interval_overlap,
+    utility,
+)
 from sfumato.audit.measures.interval_disclosure import interval_disclosure, robust_distance_risk
 from sfumato.audit.measures.linkability import linkability, record_linkage
 from sfumato.audit.measures.membership import membership_inference
@@ -210,3 +216,31 @@ def test_utility_of_a_copy_in_clear_and_of_noise_alone() -> None:
     assert same.propensity < 0.3
     number = next(model for model in lost.models if model.measure == "R²")
     assert number.copy < 0.1 < number.original
+
+
+def test_means_of_groups_that_moved_are_named() -> None:
+    """On fixed draws: nothing where nothing changed, and what a planted permutation moves."""
+    draw = np.random.default_rng(7)
+    group = draw.integers(0, 4, ROWS).astype(float)
+    income = draw.normal(size=ROWS) + 2 * group
+    other = draw.normal(size=ROWS)
+
+    def table(*columns: Floats) -> MixedTable:
+        return MixedTable(("income", "other", "job"), np.column_stack(columns), np.array([True, True, False]))
+
+    original = table(income, other, group)
+    assert group_changes(original, original) == []
+    permuted = table(income, other, draw.permutation(group))  # margins stay, and groups mean nothing any more
+    [found] = group_changes(original, permuted)
+    assert (found.column, found.by) == ("income", "job")
+    top = income[group == 3].mean() - income[group == 0].mean()
+    assert abs(found.moved) == pytest.approx(top / 2 / income.std(), rel=0.1)
+    assert utility(original, permuted, original).group_changes == (found,)
+
+
+def test_small_groups_are_not_compared() -> None:
+    group = np.repeat([0.0, 1.0], [ROWS - 31, 31])
+    before, after = np.arange(ROWS, dtype=float), np.arange(ROWS, dtype=float)
+    after[-31:] = 0
+    tables = [MixedTable(("x", "g"), np.column_stack([one, group]), np.array([True, False])) for one in (before, after)]
+    assert all(abs(one.moved) < 0.1 for one in group_changes(tables[0], tables[1]))

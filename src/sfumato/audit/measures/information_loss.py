@@ -17,6 +17,13 @@ _FITTED = 5_000
 _ITERATIONS = 30
 """The boosting iterations of a model."""
 
+MOST_GROUPS = 50
+"""A column with more values does not make groups."""
+_GROUP_RECORDS = 32
+"""The fewest records of a group whose means are compared."""
+_ERRORS = 4.0
+"""A group's mean has moved if it did by more standard errors than this."""
+
 
 @dataclass(frozen=True)
 class ModelAccuracy:
@@ -34,6 +41,17 @@ class ModelAccuracy:
 
 
 @dataclass(frozen=True)
+class GroupChange:
+    """How far the mean of a number moved in one of the groups that another column makes."""
+
+    column: str
+    by: str
+    """The column that makes the groups."""
+    moved: float
+    """The largest change of a group's mean, in standard deviations of the column."""
+
+
+@dataclass(frozen=True)
 class Utility:
     """What a copy as it stands preserves of the original."""
 
@@ -48,6 +66,8 @@ class Utility:
     propensity: float
     """How well copy and original can be distinguished by their records (pMSE, as a share of the largest possible)."""
     models: tuple[ModelAccuracy, ...] = ()
+    group_changes: tuple[GroupChange, ...] = ()
+    """For each number whose mean moved in some group, where it moved most; the largest first."""
 
 
 def utility(original: MixedTable, copy: MixedTable, control: MixedTable) -> Utility:
@@ -60,6 +80,7 @@ def utility(original: MixedTable, copy: MixedTable, control: MixedTable) -> Util
         _largest_mean_error(first, second),
         propensity_error(original, copy),
         tuple(model_accuracies(original, copy, control)),
+        tuple(group_changes(original, copy)),
     )
 
 
@@ -120,6 +141,35 @@ def _largest_mean_error(original: Floats, copy: Floats) -> float:
         return math.nan
     moved = np.abs(column_means(original[:, used]) - column_means(copy[:, used]))
     return float((moved / deviations[used]).max())
+
+
+def group_changes(original: MixedTable, copy: MixedTable) -> list[GroupChange]:
+    """For each number, the group whose mean moved most, where it moved by more than samples of it differ."""
+    distinct = [len(np.unique(line[~np.isnan(line)])) for line in original.values.T]
+    groupings = [at for at, count in enumerate(distinct) if 2 <= count <= MOST_GROUPS]
+    found = []
+    for at in np.flatnonzero(original.is_number):
+        moved = {by: _moved(original, copy, int(at), by) for by in groupings if by != at and distinct[at] > 2}
+        by = max(moved, key=lambda other: abs(moved[other]), default=-1)
+        if by >= 0 and moved[by]:
+            found.append(GroupChange(original.columns[at], original.columns[by], moved[by]))
+    return sorted(found, key=lambda one: -abs(one.moved))
+
+
+def _moved(original: MixedTable, copy: MixedTable, column: int, by: int) -> float:
+    """The largest significant change of a group's mean, in standard deviations; zero where there is none."""
+    first, second = (table.values[:, [column, by]] for table in (original, copy))
+    first, second = (some[~np.isnan(some).any(axis=1)] for some in (first, second))
+    deviation = float(first[:, 0].std()) if len(first) else 0.0
+    largest = 0.0
+    for group in np.unique(first[:, 1]) if deviation else ():
+        before, after = (some[some[:, 1] == group, 0] for some in (first, second))
+        if min(len(before), len(after)) >= _GROUP_RECORDS:
+            change = float(after.mean() - before.mean())
+            error = math.sqrt(float(before.var()) / len(before) + float(after.var()) / len(after))
+            if abs(change) > max(_ERRORS * error, abs(largest) * deviation):
+                largest = change / deviation
+    return largest
 
 
 def propensity_error(original: MixedTable, copy: MixedTable) -> float:
