@@ -115,6 +115,8 @@ def test_a_forecast(workspace: Path) -> None:
         (("suggest", "ward.parquet", "--target", "age >= 3"), 10, "must read like 'income: rmse >= 5000'"),
         (("suggest", "ward.parquet", "--target", "age: success <= 0.5"), 10, "needs a column with the role uniform"),
         (("suggest", "ward.parquet", "--policy", "policy.toml"), 2, "name one"),
+        (("suggest", "ward.parquet", "--role", "age=entiti"), 2, "a role of id, entity"),
+        (("suggest", "ward.parquet", "--role", "aeg=keep"), 2, "no column of the table: 'aeg'; did you mean 'age'"),
     ],
 )
 def test_mistakes(workspace: Path, arguments: tuple[str, ...], code: int, message: str) -> None:
@@ -167,6 +169,13 @@ def test_an_audit_of_files(workspace: Path) -> None:
     assert "touched.parquet" in done.stdout
 
 
+def test_a_role_is_stated_and_the_others_are_drafted_anew(workspace: Path) -> None:
+    ok("suggest", "ward.parquet", "--quick", "--role", "diagnosis=entity", "-o", "policy.toml")
+    roles = {name: column.role for name, column in sf.Policy.load("policy.toml").columns.items()}
+    assert roles["diagnosis"] == "entity"
+    assert set(roles.values()) <= {"id", "entity", "gaussian", "uniform"}  # copula has no noise that entities share
+
+
 @pytest.mark.slow
 def test_a_draft_that_meets_a_target(workspace: Path) -> None:
     output = ok("suggest", "ward.parquet", "--target", "age: error >= 0.3", "-o", "policy.toml")
@@ -199,6 +208,7 @@ def test_an_audit_with_a_public_table(workspace: Path) -> None:
     found = as_json("audit", "ward", "--attack", "llse", "--public", "public.parquet", code=3)
     measured = found["measures"]["records"][0]
     assert measured["quasi_linkage"] is not None
+    assert measured["quasi"] == ["age"]
     assert {one["name"] for one in measured["quasi_inference"]}.isdisjoint({"age"})  # it is known to the attacker
     pq.write_table(table.select(["id"]).rename_columns(["person"]), "other.parquet")
     refused = run("audit", "ward", "--public", "other.parquet")

@@ -57,6 +57,13 @@ if TYPE_CHECKING:
     type=float,
     help="The largest share of any column that an attack may recover, such as 0.5: sets the levels.",
 )
+@click.option(
+    "--role",
+    "stated_roles",
+    multiple=True,
+    metavar="COLUMN=ROLE",
+    help="The role of a column, with which the others are drafted anew: household=entity; repeatable.",
+)
 @click.option("--ask", is_flag=True, help="Ask about each column: Enter accepts what is suggested.")
 @click.option(
     "--map", "map_path", type=click.Path(path_type=Path), help="Write a risk-utility map of the draft, an HTML page."
@@ -95,6 +102,7 @@ class _Choices:
     dataset: str | None
     targets: tuple[str, ...]
     stated: tuple[str, ...]
+    stated_roles: tuple[str, ...]
     plain_noise: bool
     policy_path: Path | None
     limit: float | None
@@ -104,8 +112,15 @@ class _Choices:
 
     def check_for_several(self) -> None:
         """Refuse what is for a single table."""
-        if self.targets or self.ask or (self.policy_path, self.limit, self.map_path) != (None, None, None):
-            raise click.UsageError("several tables are drafted as they are; leave out --target, --limit, --ask, --map.")
+        if (
+            self.targets
+            or self.ask
+            or self.stated_roles
+            or (self.policy_path, self.limit, self.map_path) != (None, None, None)
+        ):
+            raise click.UsageError(
+                "several tables are drafted as they are; leave out --target, --limit, --role, --ask, --map."
+            )
 
 
 def _calibrate_policy(choices: _Choices, table: Path | str, as_json: bool) -> None:
@@ -126,8 +141,13 @@ def _drafted(table: Path | str, choices: _Choices, as_json: bool) -> tuple[str, 
     name, plain = choices.dataset or table_stem(table), choices.plain_noise or _plain_columns(choices.targets)
     drafted = partial(draft, table, dataset=name, plain_noise=plain, file=FileOptions.parse(choices.stated))
     text = drafted()
+    chosen = _stated_roles(text, choices.stated_roles)
+    if chosen:
+        text = drafted(roles=chosen)
     if choices.ask:
-        drafted = partial(drafted, roles=_asked(text))
+        chosen |= _asked(text)
+    if chosen:
+        drafted = partial(drafted, roles=chosen)
         text = drafted()
     levels = _levels(Policy.loads(text), table, choices.targets, choices.limit, as_json)
     drafted = partial(drafted, calibrated=[(one.fidelity, one.result.target) for one in levels])
@@ -175,14 +195,35 @@ def _gains(policy: Policy, table: Path | str, as_json: bool) -> dict[str, list[f
             return {}
 
 
+def _stated_roles(text: str, stated: tuple[str, ...]) -> dict[str, str]:
+    """The roles that are stated for some columns of a draft."""
+    from sfumato.errors import nearest
+    from sfumato.release.policy import Policy
+
+    columns, roles, chosen = list(Policy.loads(text).columns), _roles(), {}
+    for one in stated:
+        name, _, role = one.rpartition("=")
+        if role not in roles:
+            raise click.UsageError(f"--role needs COLUMN=ROLE with a role of {', '.join(roles)}, got {one!r}")
+        if name not in columns:
+            raise click.UsageError(f"--role names no column of the table: {name!r}; {nearest(name, columns)}")
+        chosen[name] = role
+    return chosen
+
+
+def _roles() -> list[str]:
+    """The roles that one column can have by itself."""
+    from sfumato.policy.roles import all_roles
+
+    return [role for role in all_roles() if role not in ("adopted", "rotation", "projection")]
+
+
 def _asked(text: str) -> dict[str, str]:
     """The roles that somebody chooses at the terminal, column by column, with what is suggested and why."""
-    from sfumato.policy.roles import all_roles
     from sfumato.release.policy import Policy
 
     comments = {line.partition(":")[0][2:].strip('"'): line for line in text.splitlines() if line.startswith("# ")}
-    roles = [role for role in all_roles() if role not in ("adopted", "rotation", "projection")]
-    chosen = {}
+    roles, chosen = _roles(), {}
     for name, column in Policy.loads(text).columns.items():
         click.echo(comments.get(name, f"# {name}"), err=True)
         chosen[name] = click.prompt(name, default=column.role, type=click.Choice(roles), err=True)

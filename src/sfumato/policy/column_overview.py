@@ -61,8 +61,7 @@ def _overview(name: str, column: pa.ChunkedArray) -> ColumnOverview:
     known = array.drop_null()
     counts = sorted(known.value_counts().to_pylist(), key=lambda one: -one["counts"])[:NAMED]
     distinct = pc.count_distinct(known).as_py()
-    is_scale = types.is_floating(array.type) or types.is_decimal(array.type) or types.is_integer(array.type)
-    if len(known) and distinct > FEW and (is_scale or numeric.is_temporal(array.type)):
+    if distinct > FEW and _is_scale(array.type):
         shares, ends = _histogram(known)
         labels: tuple[str, ...] = ends
         spikes = tuple(_named(one, len(known)) for one in counts if one["counts"] >= _SPIKE * len(known))
@@ -71,6 +70,12 @@ def _overview(name: str, column: pa.ChunkedArray) -> ColumnOverview:
         shares = tuple(one["counts"] / len(known) for one in frequent)
         labels, spikes = tuple(str(one["values"]) for one in frequent), ()
     return ColumnOverview(name, _kind(array.type, distinct), missing, distinct, shares, labels, spikes)
+
+
+def _is_scale(kind: pa.DataType) -> bool:
+    """Whether values lie on a scale, so that a histogram shows them."""
+    is_number = types.is_floating(kind) or types.is_decimal(kind) or types.is_integer(kind)
+    return bool(is_number or numeric.is_temporal(kind))
 
 
 def _named(one: dict[str, Any], total: int) -> str:

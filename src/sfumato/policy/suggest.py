@@ -15,7 +15,7 @@ from sfumato.policy.editing import key_text, value_text
 from sfumato.policy.personal_data import is_quasi_identifier
 from sfumato.policy.relations import dependent_groups, notes
 from sfumato.policy.roles import DROP
-from sfumato.policy.suggested_roles import Suggestion, is_entity, margin_preserving, suggestion
+from sfumato.policy.suggested_roles import Suggestion, hints, is_entity, margin_preserving, suggestion
 from sfumato.policy.targets import Target
 from sfumato.tables.dialect import PLAIN, Dialect
 from sfumato.tables.file_options import NOTHING_STATED, FileOptions
@@ -48,8 +48,9 @@ public = {levels[2]:g}
 
 # Roles: id (identifies a record), entity (names a person or household with several records), keep (released
 # unchanged), drop (left out), copula (copies look like the data: same values, margins and rank correlations, other
-# people), gaussian (noise in the numbers themselves, which mining can correct for), uniform (random replacement;
-# correlated categories should share a `joint` group).{gained}
+# people; averages of groups are kept the less, the lower the level), gaussian (noise in the numbers themselves, which
+# mining can correct for), uniform (random replacement; correlated categories should share a `joint` group).
+# A category that later rows have and this table lacks is refused, unless `unseen` states what it counts as.{gained}
 """
 
 _GAINED = (
@@ -217,7 +218,10 @@ def _statements(
         label = f"{label_of(field)!r}: " if label_of(field) else ""
         quasi = _QUASI if role not in (DROP, "id", ENTITY) and is_quasi_identifier(field.name) else ""
         relation = f" {told[field.name]}" if role not in (DROP, "id", ENTITY) and field.name in told else ""
-        comment = re.sub(r"[\x00-\x1f\x7f]", " ", f"{label}{why}{quasi}{relation}{_gain(field.name, role, gains)}")
+        look = hints(field.name, examined.column(field.name)) if role not in (DROP, "id", ENTITY) else ""
+        comment = re.sub(
+            r"[\x00-\x1f\x7f]", " ", f"{label}{why}{quasi}{look}{relation}{_gain(field.name, role, gains)}"
+        )
         value = value_text({"role": role, **options}) if options else value_text(role)
         lines[field.name] = f"# {key_text(field.name)}: {comment}\n{key_text(field.name)} = {value}\n"
     return lines

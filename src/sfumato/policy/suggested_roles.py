@@ -31,7 +31,8 @@ _IDENTITY = re.compile(
 
 _ENTITY = re.compile(
     r"(patient|person|subject|participant|respondent|household|family|customer|client|member|insured|student|pupil"
-    r"|employee|worker|user|animal|haushalt|kunde|versichert|menage|ménage)s?_?(id|nr|no|number|key|code|nummer)?$",
+    r"|employee|worker|user|animal|haushalt|kunde|versichert|menage|ménage|familie|(^|[-_ .])(hh|hid))"
+    r"(s|en|n)?[-_ .]?(id|nr|no|number|key|code|nummer)?$",
     re.IGNORECASE,
 )
 
@@ -46,6 +47,19 @@ _SHARED, _SPIKE, _MOST_SPECIAL = 0.01, 5, 12
 
 _UNITS = (0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 """Shares are rounded to the first of these that is at least that of 16 records."""
+
+_WEIGHT = re.compile(r"(^|[-_ .])(\w*weight|wt|wgt|pond|poids|\w*gewicht|hochrechnung\w*)s?($|[-_ .\d])", re.IGNORECASE)
+
+_WEIGHTS = (
+    " If these are survey weights, perturbed ones bias every estimate, and `sfumato mine` does not weight: keep them, "
+    "or drop them and release the design variables."
+)
+
+_CODES = re.compile(r"-(1|[789]|[789]{2,})|([89])\2+")
+"""Numbers that often stand for an answer that is missing, such as 99, 888 and -1."""
+
+_APART = 1.5
+"""A code for missing values is so many times as large as the largest of the others."""
 
 _FOLLOWS = " It follows the order of the rows, so that neighbours could be averaged if it were shown."
 
@@ -129,6 +143,33 @@ def is_entity(name: str, column: pa.ChunkedArray) -> bool:
         return False
     distinct = pc.count_distinct(column.combine_chunks()).as_py()
     return not column.null_count and distinct >= _FEWEST_ENTITIES and len(column) >= _FEWEST_EACH * distinct
+
+
+def hints(name: str, column: pa.ChunkedArray) -> str:
+    """What somebody who knows the data should look at in a column of numbers."""
+    kind = column.type
+    if not (types.is_integer(kind) or types.is_floating(kind)):
+        return ""
+    return (_WEIGHTS if _WEIGHT.search(name) else "") + _codes_for_missing(column.combine_chunks())
+
+
+def _codes_for_missing(array: pa.Array) -> str:
+    """A hint at the largest or smallest value where it looks like a code, several records have it, and none is near."""
+    distinct = pc.value_counts(array.drop_null())
+    values, counts = (distinct.field(part).to_numpy(zero_copy_only=False) for part in ("values", "counts"))
+    order = np.argsort(values, kind="stable")
+    if len(order) < 3 or not np.isfinite(values.astype(np.float64)).all():
+        return ""
+    (low, high), (next_low, next_high) = values[order[[0, -1]]], values[order[[1, -2]]]
+    for code, near, at in ((high, next_high, order[-1]), (low, next_low, order[0])):
+        far = code > _APART * near > 0 if code > 0 else near >= 0
+        if far and counts[at] > 1 and _CODES.fullmatch(f"{code:.10g}"):
+            return (
+                f" {code:.10g} is far from all other values (the next is {near:,.10g}), and {counts[at]:,} records "
+                "have it: if it stands for a missing value, empty these cells, or state it as `missing` in [file] "
+                "where no other column means it; else copies show it as a number."
+            )
+    return ""
 
 
 def _is_sorted(array: pa.Array) -> bool:

@@ -133,3 +133,26 @@ def test_a_share_that_rounds_to_all_records_is_not_stated() -> None:
     values = np.concatenate([np.zeros(99_970), np.arange(1.0, 31.0)])
     assert special_values(values) == {}
     sf.Policy.suggest(pa.table({"x": values}), dataset="d", plain_noise=True)
+
+
+@pytest.mark.parametrize(
+    "name", ["household_id", "Haushalts-ID", "Haushalt", "HH_NR", "hh id", "PatientenNr", "Kunden-Nummer", "hhid"]
+)
+def test_columns_of_households_and_persons_are_found(name: str) -> None:
+    table = pa.table({name: np.arange(600) // 3, "x": np.random.default_rng(1).normal(size=600)})
+    policy = sf.Policy.suggest(table, dataset="d")
+    assert (policy.columns[name].role, policy.columns["x"].role) == ("entity", "gaussian")
+
+
+def test_codes_for_missing_values_and_weights_are_pointed_at() -> None:
+    draw = np.random.default_rng(4)
+    age = np.where(np.arange(2000) < 25, 999, draw.integers(18, 97, 2000))
+    table = pa.table({"age": age, "income": draw.lognormal(10, 1, 2000).round(), "sample_weight": draw.random(2000)})
+    text = {line.split(":")[0]: line for line in draft(table).splitlines() if line.startswith("# ")}
+    assert "999 is far from all other values (the next is 96), and 25 records have it" in text["# age"]
+    assert "missing" not in text["# income"]
+    assert "survey weights" in text["# sample_weight"]
+    assert "survey weights" not in text["# income"]
+    below = np.where(np.arange(2000) < 5, -9, draw.integers(0, 50, 2000))
+    assert "-9 is far from all" in draft(pa.table({"n": below}))
+    assert "far from all" not in draft(pa.table({"n": draw.integers(0, 100, 2000)}))  # 99 has neighbours
