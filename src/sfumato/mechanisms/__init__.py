@@ -27,6 +27,9 @@ from sfumato.tables.numeric import MAX_MAGNITUDE
 
 MECHANISMS = Family("sfumato.mechanisms", "Mechanism")
 
+_NAMED = 5
+"""The most columns that an error names."""
+
 
 @dataclass(frozen=True)
 class Example:
@@ -161,9 +164,13 @@ class Mechanism(abc.ABC):
 
     def for_entities(self, column: str) -> Mechanism:
         """The same for a table with several records of each entity, which a column names."""
+        few = ", ".join(repr(name) for name in self.columns[:_NAMED])
+        shown = few + (f" and {len(self.columns) - _NAMED} more" if len(self.columns) > _NAMED else "")
         raise PolicyError(
-            f"records of one entity need noise that does not average out, and the role {self.role} has none; give "
-            f"{self.columns[0]!r} the role gaussian or uniform, or drop it, or give {column!r} another role than entity"
+            f"records of one entity need noise that does not average out, and the role {self.role} has none: give "
+            f"{shown} the role gaussian (numbers) or uniform (categories), or drop them; `sfumato suggest --role "
+            f"{column}=entity` drafts such a policy. Or give {column!r} another role than entity, which protects "
+            "records and not entities"
         )
 
     @classmethod

@@ -30,8 +30,23 @@ LISTED = 60
 OBSERVED = "observed"
 """What a policy says to have the values that occur as categories, however many they are."""
 
+_NAMED = 5
+"""The most values that an error names."""
+
 MISSING = "missing"
 """The rule by which a value outside of a domain counts as missing."""
+
+
+def _not_in_domain(column: str, count: int, unknown: Sequence[Any]) -> str:
+    """What is wrong with values that a domain lacks, and each way out of it."""
+    named = ", ".join(map(repr, unknown[:_NAMED]))
+    more = f" and {len(unknown) - _NAMED:,} more" if len(unknown) > _NAMED else ""
+    return (
+        f"every value of {column!r} must be in its domain of {count} values, got {named}{more}; write another of "
+        "them in the file (such as a wider category), or state in the policy what such values count as (`unseen`), or "
+        "a domain that has them. A dataset keeps its policy: `sfumato add --replace` states it anew while nobody has a "
+        "copy"
+    )
 
 
 @dataclass(frozen=True)
@@ -144,11 +159,8 @@ class Domain:
         if self.unseen is not None:
             return np.where(found < -1, self.unseen, found)
         if len(found) and found.min() < -1:
-            unknown = array[int(np.flatnonzero(found < -1)[0])].as_py()
-            raise SourceError(
-                f"every value of {column!r} must be in its domain of {self.count} values, got {unknown!r}; add it to "
-                "the domain in the policy, or state what others count as (`unseen`)"
-            )
+            unknown = array.take(pa.array(np.flatnonzero(found < -1))).unique().to_pylist()
+            raise SourceError(_not_in_domain(column, self.count, unknown))
         return found
 
     def may_miss(self, array: pa.Array) -> bool:
