@@ -56,6 +56,8 @@ def test_the_complete_workflow(workspace: Path) -> None:
     )
     ok("recipient", "add", "university", "--note", "the one in town")
     ok("recipient", "add", "insurer")
+    assert "NOTE" not in ok("grant", "university", "ward", "--level", "partner")
+    assert "NOTE: above fidelity 0.9" in ok("grant", "university", "ward", "--level", "0.95")
     ok("grant", "university", "ward", "--level", "partner")
     ok("grant", "insurer", "ward", "--level", "partner", "--columns", "id,age", "--until", "2999-12-31")
     released = ok("release", "university", "ward", "-o", "university.parquet")
@@ -67,6 +69,7 @@ def test_the_complete_workflow(workspace: Path) -> None:
     assert "Collusion-resistant" in checked
     updated = ok("update", "ward", "two.parquet")
     assert "0 records added, 7 changed (7 of them with new noise in their numbers), 0 deleted" in updated
+    assert "SECOND NOISE: 7 records" in updated
     assert "No released value has changed" in ok("update", "ward", "two.parquet")
     ok("release", "university", "ward", "-o", "university2.parquet")
     log = ok("log", "--recipient", "university")

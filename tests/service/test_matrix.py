@@ -103,6 +103,20 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         {"json": {"upload": "x", "dataset": "x"}},
         _owner(404),
     ),
+    (
+        "POST",
+        "/api/v1/policies",
+        "/api/v1/policies",
+        {"json": {"upload": "x", "policy": "x"}},
+        _owner(422),
+    ),
+    (
+        "POST",
+        "/api/v1/trials",
+        "/api/v1/trials",
+        {"json": {"upload": "x", "policy": "x"}},
+        _owner(422),
+    ),
     ("POST", "/api/v1/uploads", "/api/v1/uploads", {"json": {"name": "x.csv"}}, _owner(201)),
     (
         "PUT",

@@ -131,7 +131,9 @@ def trace(dataset: str, leaked: Path | str, location: str, key_path: Path | None
     "--without", multiple=True, type=click.Choice(("measures", "utility")), help="Leave out this part; may be repeated."
 )
 @click.option("--map", "risk_utility", is_flag=True, help="Map what each level would risk and preserve, in the report.")
-@click.option("--quasi", help="Columns that a public table about the same persons has, separated by commas.")
+@click.option(
+    "--quasi", multiple=True, help="Columns that a public table about the same persons has, separated by commas."
+)
 @click.option("--public", type=TableName(), help="The public table itself: its columns are the quasi-identifiers.")
 @click.option(
     "--report",
@@ -151,7 +153,7 @@ def audit(
     rows: int,
     without: tuple[str, ...],
     risk_utility: bool,
-    quasi: str | None,
+    quasi: tuple[str, ...],
     public: Path | str | None,
     report: Path | None,
     output: Path | None,
@@ -170,7 +172,7 @@ def audit(
     from sfumato.tables.atomic import write_text
 
     _check_outputs(report, output, subjects, original, location, risk_utility=risk_utility)
-    known = tuple(_names(quasi, "quasi") or ())
+    known = tuple(_names(",".join(quasi) or None, "quasi") or ())
     if public is not None:
         known += _shared_columns(public, original, subjects[0], location, key_path)
     named = _names(colluders, "colluders")

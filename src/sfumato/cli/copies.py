@@ -164,6 +164,9 @@ def show(copy: Path | str, as_json: bool) -> None:
     )
 
 
+_READ = "That is no verdict: read the one in it, and decide with `sfumato approve` (or `--reject`)."
+
+
 @click.command()
 @click.argument("copy", type=TableName())
 @click.option("--signer", help="The public key of the vault that must have signed the copy, or a file with that key.")
@@ -177,7 +180,9 @@ def check(copy: Path | str, signer: str | None, succession: str | None, as_json:
     if isinstance(copy, Path) and is_report(copy):
         key = check_report(copy, signer)
         advice = "" if signer else " Compare that key with the one that the owner told you, or name it with --signer."
-        print_result({"signer": key}, as_json, f"The sign-off pack is as {key} signed it.{advice}", "sfumato log")
+        print_result(
+            {"signer": key}, as_json, f"The sign-off pack is as {key} signed it.{advice} {_READ}", "sfumato log"
+        )
         return
     manifest = check_certificate(str(copy), signer, succession)
     named = "the key that you named" if succession is None else "the key that you named, or its successor"

@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from sfumato.ledger.chain import Entry
 
 
+_MOST = 0.9
+"""Above this level most of every column is readable."""
+
+_READABLE = (
+    f"NOTE: above fidelity {_MOST:g} a copy is meant to show most of every column; the audit lists what it shows."
+)
+
+
 @click.group()
 def recipient() -> None:
     """Register, list, disable and enable recipients."""
@@ -115,7 +123,8 @@ def grant(
         raise click.UsageError(f"--columns and --where are about one table; name it, as in {names[0]}.")
     entries = [vault.grant(recipient, one, level, columns=chosen, where=where, until=until) for one in names]
     next_step = f"sfumato audit {names[0]}, then sfumato release {recipient} {dataset}"
-    print_result(_result(entries), as_json, "\n".join(map(sentence, entries)), next_step)
+    text = [*map(sentence, entries), *([_READABLE] if entries[0].body["fidelity"] > _MOST else [])]
+    print_result(_result(entries), as_json, "\n".join(text), next_step)
 
 
 @click.command()

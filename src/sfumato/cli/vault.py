@@ -157,10 +157,10 @@ def append(
 
 def _print_version(entry: Entry, before: int, unchanged: str, as_json: bool) -> None:
     """Print how a version differs from the one before, or that there is no new one."""
-    from sfumato.vault.messages import drift_warning, sentence
+    from sfumato.vault.messages import sentence, version_warnings
 
     is_new = entry.body["version"] != before
-    text = "\n".join([sentence(entry), *drift_warning(entry)]) if is_new else unchanged
+    text = "\n".join([sentence(entry), *version_warnings(entry)]) if is_new else unchanged
     print_result(entry.__dict__, as_json, text, f"sfumato release RECIPIENT {entry.dataset}")
 
 

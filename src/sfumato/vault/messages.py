@@ -37,7 +37,7 @@ def _added(entry: Entry) -> str:
     traced = ", leaks can be traced" if body["traced"] else ""
     levels = ", ".join(level for level, _ in body["levels"])
     number = body["version"]
-    again = f" again as version {number}, since earlier ones can no longer be read" if number > 1 else ""
+    again = f" anew, as version {number}" if number > 1 else ""
     return f"Added {entry.dataset}{again}: {body['rows']:,} rows, levels {levels}{traced}.{_overlaps(entry)}"
 
 
@@ -217,8 +217,29 @@ def _note(entry: Entry) -> str:
     return f" ({entry.body['note']})" if entry.body["note"] else ""
 
 
-def drift_warning(entry: Entry) -> list[str]:
-    """A warning if a version varies more than the noise was fitted to; empty if it does not."""
+def version_warnings(entry: Entry) -> list[str]:
+    """What a new version means for the protection of its records; empty if nothing."""
+    return [*_repeated_noise(entry), *_drift(entry)]
+
+
+def _repeated_noise(entry: Entry) -> list[str]:
+    """A warning if records have another noise in numbers that did not change."""
+    redrawn = entry.body.get("changes", {}).get("redrawn", 0)
+    if not redrawn:
+        return []
+    errors = ", ".join(
+        f"{level} {residual_error(fidelity, 2):.1%} instead of {residual_error(fidelity, 1):.1%}"
+        for level, fidelity in entry.body["levels"]
+    )
+    return [
+        f"SECOND NOISE: {redrawn:,} records have new noise also in numbers that did not change. Who has an earlier "
+        f"copy and receives this version can average the two there; the residual error is then {errors}. A third "
+        "version that changes them lowers it further; `sfumato status` has the figure of each recipient."
+    ]
+
+
+def _drift(entry: Entry) -> list[str]:
+    """A warning if a version varies more than the noise was fitted to."""
     if not is_drifting(entry.body):
         return []
     now, first = variance_ratio(entry.body), first_variance_ratio(entry.body)

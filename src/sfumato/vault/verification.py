@@ -64,8 +64,8 @@ def verify(
         elsewhere = report.releases - report.copies
         if elsewhere > 0:
             report.notes.append(
-                f"not verified: {elsewhere:,} of {report.releases:,} released copies, which are outside of the vault's "
-                "folder (sfumato check FILE verifies each)"
+                f"{elsewhere:,} of {report.releases:,} released copies are not in the vault's folder, as when "
+                "they were written elsewhere or sent: `sfumato check FILE` verifies each"
             )
     else:
         report.notes.append("not verified: tables and copies (leave out --quick)")

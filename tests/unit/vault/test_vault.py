@@ -18,6 +18,7 @@ from sfumato.errors import CustodyError, GrantError, PolicyError, SourceError, V
 from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check
 from sfumato.vault.dataset_entries import first_variance_ratio, variance_ratio
+from sfumato.vault.messages import version_warnings
 
 
 def test_a_release_is_the_copy_that_the_scheme_makes(vault: sf.Vault, tmp_path: Path) -> None:
@@ -168,6 +169,9 @@ def test_versions_record_changes_and_repeated_noise_draws(vault: sf.Vault, tmp_p
         "redrawn": 20,
         "unchanged": 290 - 20 - changed,
     }
+    [warning] = version_warnings(entry)
+    assert warning.startswith("SECOND NOISE: 20 records have new noise")
+    assert "33.3% instead of 50.0%" in warning  # level 0.5: the mean of two copies
     second = sf.read_copy(vault.release("clinic", "ward", tmp_path / "2.parquet")[0])
     kept, again = (
         dict(zip(copy["id"].to_pylist(), copy["income"].to_pylist(), strict=True)) for copy in (first, second)

@@ -20,6 +20,7 @@ from sfumato.mining.copies.preserved import (
     preserved_quantiles,
     rank_correlations,
 )
+from sfumato.mining.copies.simulation import outer_uncertainty
 from sfumato.mining.density import Density
 from sfumato.mining.features.contingency import MAX_CELLS, factors_of
 from sfumato.mining.frequencies import Frequencies
@@ -42,6 +43,15 @@ _MANY = 300
 """Others that were released unchanged are listed if they have at most this many: names of people are not."""
 
 _UNCHANGED = "Released unchanged: its frequencies are exact."
+_HEAVY = 0.28
+"""Tails are heavy if the outermost bins may move the mean by more than this share of its interval; of normal data
+about 0.2, of lognormal 0.3 and more."""
+
+_MOVED = (
+    "Its largest or smallest values, of fewer records than a bin holds, were moved inwards: if a few of the original's "
+    "are far larger still, its mean and standard deviation are beyond these intervals. Medians and quantiles are not."
+)
+
 _EXTREMES = "The smallest and the largest value are not known."
 
 
@@ -140,7 +150,8 @@ def _preserved_numbers(copy: Copy, confidence: float) -> tuple[list[Number], lis
         if moments is not None:
             quantiles = preserved_quantiles(copy, name, QUANTILES, confidence)
             unit = _time_unit(copy, name)
-            numbers.append(Number(name, True, *moments, quantiles, unit=unit, preserved=True))
+            limits = (_MOVED,) if outer_uncertainty(copy, name) > _HEAVY * (moments[0].high - moments[0].low) else ()
+            numbers.append(Number(name, True, *moments, quantiles, unit=unit, preserved=True, limits=limits))
     pairs = [Pair(*pair, of_ranks=True) for pair in rank_correlations(copy, names, confidence)] if names else []
     return numbers, pairs
 

@@ -23,7 +23,7 @@ from sfumato.tables.readers import TableFile
 from sfumato.vault import Vault, preview
 from sfumato.vault.dataset_entries import TABLE
 from sfumato.vault.grants import existing, require
-from sfumato.vault.messages import drift_warning, sentence
+from sfumato.vault.messages import sentence, version_warnings
 from sfumato.vault.names import validated_name
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
 
@@ -138,7 +138,7 @@ def _start_version(
             entry = add(vault, table, progress)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)
-        return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *drift_warning(entry)])}, ""
+        return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *version_warnings(entry)])}, ""
 
     return {"job": context.jobs.start("update", dataset, caller.actor, work)}
 
