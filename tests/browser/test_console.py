@@ -87,6 +87,11 @@ def test_from_upload_to_download(browser: Browser, any_service: Service, tmp_pat
     _stranger(opened(browser, service), service)
     page.goto("/console/ledger")
     expect(page.get_by_text("Released survey version 1 to office")).to_be_visible()
+    page.get_by_label("Recipient").fill("office")
+    page.get_by_role("button", name="Filter").click()
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Export CSV").click()
+    assert "Released survey version 1 to office" in download.value.path().read_text()
     page.get_by_role("button", name="Verify").click()
     expect(page.get_by_text("The vault is intact")).to_be_visible(timeout=30_000)
     page.context.close()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import io
 import json
 import re
 import sqlite3
@@ -16,6 +18,8 @@ from tests.conftest import Site
 from tests.serving import PASSWORD, Service, issue_tokens, populated_vault, serving, sqlite_vault
 
 from sfumato.errors import VaultError
+from sfumato.ledger.reader import Query
+from sfumato.service.web import ledger
 from sfumato.vault import operators, tokens
 
 
@@ -238,6 +242,28 @@ def test_unusable_names_are_refused_on_every_database(service: Service, name: st
         ):
             assert client.get(path).status_code < 500
     assert not [line for line in service.lines() if line["level"] == "error"]
+
+
+def test_the_ledger_is_exported_for_spreadsheets(
+    sqlite_service: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All entries that the filters select, whatever their number, and no cell that is a formula."""
+    with signed_in(sqlite_service) as client:
+        answer = client.get("/console/ledger.csv", params={"action": "granted"})
+        assert client.get("/console/ledger.csv", params={"since": "yesterday"}).status_code == 422
+    with sqlite_service.client() as stranger:
+        assert stranger.get("/console/ledger.csv").status_code in (303, 401)
+    rows = list(csv.DictReader(io.StringIO(answer.text)))
+    assert "attachment" in answer.headers["content-disposition"]
+    assert {row["action"] for row in rows} == {"granted"}
+    assert [int(row["number"]) for row in rows] == sorted((int(row["number"]) for row in rows), reverse=True)
+    monkeypatch.setattr(ledger, "EXPORTED", 2)
+    vault = sqlite_vault(tmp_path).acting_as("=HYPERLINK(1)")
+    for name in "abcde":
+        vault.recipient(name)
+    lines = "".join(ledger.exported_lines(vault, Query(action="registered", last=2))).splitlines()
+    assert len(lines) == 1 + len(vault.log(Query(action="registered"))) > 6
+    assert sum(",'=HYPERLINK(1)," in line for line in lines) == len("abcde")
 
 
 def test_recipients_get_no_advice_for_owners_and_no_paths(sqlite_service: Service) -> None:

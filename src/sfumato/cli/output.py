@@ -112,7 +112,7 @@ class Group(click.Group):
             reason = f"the table could not be processed: {str(error).splitlines()[0]}"
             _fail(ctx, SourceError.__name__, reason, SourceError.exit_code)
         except KeyboardInterrupt:
-            _fail(ctx, "Interrupted", "interrupted; no file was changed, run the same command again to finish", 130)
+            _fail(ctx, "Interrupted", "interrupted; no file was changed, run the same command again", 130)
 
 
 def _fail(ctx: click.Context, kind: str, message: str, code: int) -> NoReturn:

@@ -1,10 +1,8 @@
-"""Web console for data owners: datasets, levels, collusion, recipients, jobs and the ledger."""
+"""Web console for data owners: datasets, levels, collusion, recipients and jobs."""
 
 from __future__ import annotations
 
-from typing import Annotated
-
-from fastapi import APIRouter, Query, Request
+from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
 from sfumato.errors import UnknownSubject
@@ -19,11 +17,9 @@ from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import not_found, render
 from sfumato.vault import tokens
 from sfumato.vault.grants import Grant, existing, require
-from sfumato.vault.messages import ACTIONS, sentence
+from sfumato.vault.messages import sentence
 
 router = APIRouter(prefix="/console")
-
-_PAGE_SIZE = 50
 
 _AUDITS = 1000
 """The latest audits that are looked at for the verdicts of datasets."""
@@ -139,34 +135,6 @@ def job_page(request: Request, job: str, caller: Owner) -> Response:
     if found is None:
         return not_found(caller, "There is no such job.")
     return render("job.html", caller, job=found)
-
-
-@router.get("/ledger")
-def ledger_page(
-    request: Request,
-    caller: Owner,
-    before: Annotated[int | None, Query(ge=1, le=2**31 - 1)] = None,
-    dataset: str = "",
-    recipient: str = "",
-    action: str = "",
-) -> Response:
-    """Page with ledger entries, newest first."""
-    context = context_of(request)
-    query = LedgerQuery(
-        dataset=dataset or None, recipient=recipient or None, action=action or None, last=_PAGE_SIZE, before=before
-    )
-    entries = context.vault.log(query)[::-1]
-    following = entries[-1].number if len(entries) == _PAGE_SIZE else None
-    filters = {"dataset": dataset, "recipient": recipient, "action": action}
-    return render(
-        "ledger.html",
-        caller,
-        entries=[(entry, sentence(entry)) for entry in entries],
-        following=following,
-        filters=filters,
-        actions=ACTIONS,
-        jobs=context.state.jobs("verify")[:1],
-    )
 
 
 def _by_recipient(grants: list[Grant]) -> dict[str, list[Grant]]:
