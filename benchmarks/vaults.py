@@ -57,9 +57,9 @@ def filled(location: str, store: str | None, size: tuple[int, int, int]) -> sf.V
                 entry = Entry(number, first.at, "bench", action, kind, dataset, recipient, body, 1, salt="0" * 32)
                 entry = entry.chained(previous, authenticator)
                 previous = entry.hash
-                rows.append(writing.cipher.row(ENTRIES.name, entry))
+                rows.append(writing.cipher.row(ENTRIES, entry))
                 index.record(entry)
-            writing.connection.execute(ENTRIES.insert(), rows)
+            writing.connection.insert(ENTRIES, *rows)
         root = rebuild(writing.connection, index, writing.cipher.token).root
         writing._write_head(replace(head, entries=number, head=previous, root=root))
     return vault

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 import sqlalchemy as sa
+from tests.schema import DATA_KEYS, tables_of
 
 import sfumato as sf
-from sfumato.ledger.tables import DATA_KEYS
 from sfumato.vault.store import FolderStore
 
 ROWS = 300
@@ -62,5 +62,5 @@ def vault_files(vault: sf.Vault) -> Path:
 
 def wrapped_keys(vault: sf.Vault) -> dict[str, str]:
     """The wrapped data keys of a vault by what they encrypt."""
-    with vault.ledger.reading() as reading:
-        return {row.scope: row.wrapped for row in reading.connection.execute(sa.select(DATA_KEYS))}
+    with tables_of(vault.ledger.database) as connection:
+        return {row.scope: row.wrapped for row in connection.execute(sa.select(DATA_KEYS))}

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet
-import sqlalchemy as sa
-from sqlalchemy import event
 
+from sfumato.ledger.connection import Connection
+from sfumato.ledger.database import Database
 from sfumato.release.encoders import columnar as formats
 
 
@@ -47,10 +47,10 @@ class Steps:
             return handle
 
         builtins.open = io.open = just_opened
-        for moment in ("before_cursor_execute", "commit"):
-            event.listen(sa.Engine, moment, self.tick)
+        for method in ("execute", "insert"):
+            self._around(Connection, method)
         self._around(os, "fsync")
-        self._around(sa.engine.base.RootTransaction, "_do_commit")
+        self._around(Database, "_commit")
         for method in ("__init__", "write_table", "write_batch", "close"):
             self._around(pyarrow.parquet.ParquetWriter, method)
         self._around(formats._Slot, "filled")

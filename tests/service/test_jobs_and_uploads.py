@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import xlsxwriter
 from tests import wards
 from tests.conftest import Site
+from tests.schema import JOBS, tables_of
 from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
 import sfumato as sf
@@ -20,7 +21,7 @@ from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check_report
 from sfumato.service import uploads
 from sfumato.service.settings import Settings
-from sfumato.service.state import JOBS, State
+from sfumato.service.state import State
 from sfumato.tables.file_options import FileOptions
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
@@ -219,7 +220,7 @@ def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:
         service.process.kill()
         service.process.wait()
     assert vault.verify().sound
-    with vault.ledger.database.transaction(writes=True) as connection:
+    with tables_of(vault.ledger.database) as connection:
         connection.execute(JOBS.update().values(beat="2020-01-01T00:00:00.000000+00:00"))
     found = state.job(job)
     assert found is not None
@@ -233,7 +234,7 @@ def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: P
     jobs["another"] = state.add_job("audit", "", "owner anna")
     for job in jobs.values():
         state.update_job(job, state="done", result={"text": "a marker"}, report="<p>a marker</p>")
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         stored = connection.execute(sa.select(JOBS)).all()
     assert "marker" not in str(stored)
     for job in jobs.values():
@@ -242,7 +243,7 @@ def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: P
         assert (found.result, found.has_report) == ({"text": "a marker"}, True)
         assert state.report(job) == "<p>a marker</p>"
     texts = {row.id: row.result for row in stored}
-    with vault.ledger.database.transaction(writes=True) as connection:  # exchanged
+    with tables_of(vault.ledger.database) as connection:  # exchanged
         connection.execute(JOBS.update().where(JOBS.c.id == jobs[""]).values(result=texts[jobs["another"]]))
     with pytest.raises(TamperedError, match="results of background jobs"):
         state.job(jobs[""])

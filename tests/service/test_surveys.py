@@ -15,11 +15,11 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
+from tests.schema import ANSWERS, CLEAR, SURVEYS, TICKETS, tables_of
 from tests.serving import Service, serving
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, SurveyError
-from sfumato.ledger.tables import ANSWERS, CLEAR, SURVEYS, TICKETS
 from sfumato.survey import Survey
 from sfumato.survey.guidance import CooccurrenceCounts
 from sfumato.survey.perturbation import one_hot
@@ -72,7 +72,7 @@ def opened(service: Service, mode: str = "randomised", *, invited: bool = False,
 
 def rows_stored(vault: sf.Vault) -> dict[str, int]:
     assert Surveys(vault).collector  # creates the tables
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         return {
             table.name: connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
             for table in SURVEYS.sorted_tables
@@ -209,7 +209,7 @@ def test_invited_people_answer_with_their_ticket_once(survey_service: Service, r
 
 
 def _all(vault: sf.Vault) -> list[Any]:
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         return [row for table in SURVEYS.sorted_tables for row in connection.execute(sa.select(table))]
 
 
@@ -260,18 +260,20 @@ def test_a_guided_survey_from_its_bootstrap_on(survey_service: Service, rng: np.
 
 def _check_sums(surveys: Surveys, name: str, survey: Survey) -> None:
     """The counts that the collector stores are those of its rows."""
-    from sfumato.ledger.tables import GUIDANCES
+    from tests.schema import GUIDANCES, tables_of
+
     from sfumato.survey import rows as stored_rows
     from sfumato.survey.epochs import Epochs
 
     cipher = surveys.collector._cipher(name)
-    with surveys._vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(surveys._vault.ledger.database) as connection:
         kept = connection.execute(
             sa.select(GUIDANCES).where(GUIDANCES.c.survey == cipher.survey).order_by(GUIDANCES.c.epoch)
         ).all()
         batches = connection.execute(sa.select(ANSWERS).where(ANSWERS.c.survey == cipher.survey)).all()
         clear = connection.execute(sa.select(CLEAR).where(CLEAR.c.survey == cipher.survey)).all()
-        unpacked = Epochs(connection, cipher, survey)._unpacked
+    with surveys._vault.ledger.database.transaction(writes=False) as reading:
+        unpacked = Epochs(reading, cipher, survey)._unpacked
     assert [bool(one.tally) for one in kept] == [False] * (len(kept) - 1) + [True]  # only the latest counts are kept
     for one in kept[-1:]:
         some = [row for row in batches if row.batch < one.epoch]

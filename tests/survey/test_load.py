@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
+from tests.schema import ANSWERS, TICKETS, tables_of
 from tests.serving import kill_process, process_tree, serving, wait_until_free
 
-from sfumato.ledger.tables import ANSWERS, TICKETS
 from sfumato.survey.example import EXAMPLE
 from sfumato.survey.surveys import Surveys
 
@@ -41,7 +41,7 @@ def under_load(site: Site, folder: Path, seconds: float, kills: int) -> dict[str
                 _kill(service.process.pid)
             else:
                 output, _ = load.communicate(timeout=seconds + 120)
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         stored = [
             connection.execute(sa.select(sa.func.count()).select_from(table)).scalar_one()
             for table in (ANSWERS, TICKETS)

@@ -1,30 +1,31 @@
 """The database of the ledger: SQLite in the vault's folder, or PostgreSQL by URL.
 
-This module has its transactions and migrations, and translates the errors of the drivers.
+This module has its connections and transactions, and translates the errors of the drivers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
-from collections.abc import Iterable, Iterator
+import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy import event
-from sqlalchemy.engine import URL, Connection, Engine, make_url
-from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, SQLAlchemyError
-from sqlalchemy.pool import NullPool, QueuePool
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from sfumato.errors import Unavailable, VaultError, install_hint
-from sfumato.ledger.tables import EARLIER, REVISION, VERSIONS
+from sfumato.ledger.connection import Connection
+from sfumato.ledger.migrations import EARLIER, REVISION, migrate, revision
 
 FILE = "ledger.sqlite"
 _TIMEOUT = 60
 """Seconds to wait for other writers."""
 _CREATION_LOCK = 7_363_061
 """The number of the advisory lock under which the tables of a vault are created or migrated in PostgreSQL."""
+_IDLE, _MOST = 16, 64
+"""Connections that a service keeps open, and has at most."""
+_SCHEMES = ("postgresql", "postgresql+psycopg", "postgres")
 
 
 def is_url(location: str | Path) -> bool:
@@ -36,14 +37,11 @@ class Database:
     """The database of a ledger. A connection lives as long as its transaction, unless connections are pooled."""
 
     def __init__(self, location: str | Path, *, pooled: bool = False) -> None:
-        url = _url(location)
-        self.name = _without_secrets(url) if is_url(location) else str(location)
-        self.is_file = url.get_backend_name() == "sqlite"
-        if self.is_file:
-            self.engine = _sqlite(url, pooled=pooled)
-        else:
-            self.engine = sa.create_engine(url, **_pool(pooled=pooled), pool_pre_ping=pooled)
-        event.listen(self.engine, "before_cursor_execute", _check_parameters)
+        self.is_file = not is_url(location)
+        self._source = str(Path(location) / FILE) if self.is_file else _postgresql(str(location))
+        self.name = str(location) if self.is_file else _without_secrets(self._source)
+        self._idle: list[Any] | None = [] if pooled else None
+        self._free = threading.BoundedSemaphore(_MOST)
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
@@ -53,13 +51,71 @@ class Database:
             snapshot: read the database as it is now until the transaction ends, whatever others write.
 
         """
-        options: dict[str, Any] = {"sfumato_writes": writes}
-        if snapshot and not self.is_file:  # in SQLite every transaction does
-            options["isolation_level"] = "REPEATABLE READ"
-        with self._translated(), self.engine.connect() as connection:
-            connection.execution_options(**options)
-            with connection.begin():
-                yield connection
+        begin = "BEGIN"
+        if self.is_file:  # where every transaction reads a snapshot
+            begin = "BEGIN IMMEDIATE" if writes else begin
+        elif snapshot:
+            begin = "BEGIN ISOLATION LEVEL REPEATABLE READ"
+        with self._translated(), self.driver() as driver:
+            driver.execute(begin)
+            try:
+                yield Connection(driver, is_file=self.is_file)
+                self._commit(driver)
+            except BaseException:
+                with contextlib.suppress(Exception):  # the connection may be lost, and the transaction with it
+                    driver.execute("ROLLBACK")
+                raise
+
+    def _commit(self, driver: Any) -> None:
+        driver.execute("COMMIT")
+
+    @contextlib.contextmanager
+    def driver(self) -> Iterator[Any]:
+        """A connection of the driver, which begins and ends no transaction by itself."""
+        if not self._free.acquire(timeout=_TIMEOUT):
+            raise Unavailable(f"the ledger in {self.name} is busy: {_MOST} connections are in use; try again later")
+        try:
+            driver = self._idle_driver() or self._connected()
+            try:
+                yield driver
+            finally:
+                self._put_back(driver)
+        finally:
+            self._free.release()
+
+    def _idle_driver(self) -> Any:
+        """A connection from the pool that still works; none if there is none."""
+        while self._idle:
+            with contextlib.suppress(IndexError):  # another thread took the last one
+                driver = self._idle.pop()
+                if self.is_file:
+                    return driver
+                with contextlib.suppress(Exception):  # the server was restarted
+                    driver.execute("SELECT 1")
+                    return driver
+                driver.close()
+        return None
+
+    def _connected(self) -> Any:
+        if not self.is_file:
+            import psycopg
+
+            return psycopg.connect(self._source, autocommit=True)
+        driver = sqlite3.connect(
+            self._source, timeout=_TIMEOUT, isolation_level=None, check_same_thread=self._idle is None
+        )
+        driver.execute("PRAGMA foreign_keys = ON")
+        driver.execute("PRAGMA synchronous = FULL")
+        driver.execute("PRAGMA secure_delete = ON")  # what is deleted, such as a key, is overwritten
+        return driver
+
+    def _put_back(self, driver: Any) -> None:
+        """Keep a connection for the next transaction, if it is sound and the pool has room; else close it."""
+        sound = not driver.in_transaction if self.is_file else driver.info.transaction_status == 0 and not driver.closed
+        if self._idle is not None and len(self._idle) < _IDLE and sound:
+            self._idle.append(driver)
+        else:
+            driver.close()
 
     @contextlib.contextmanager
     def creation(self) -> Iterator[Connection]:
@@ -67,8 +123,7 @@ class Database:
         if self.is_file:
             self._use_write_ahead_log()
         with self.transaction(writes=True) as connection:
-            if not self.is_file:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            connection.wait_for(_CREATION_LOCK)
             self._refuse_existing_vault(connection)
             migrate(connection)
             yield connection
@@ -84,8 +139,8 @@ class Database:
 
     def _use_write_ahead_log(self) -> None:
         """Let readers and a writer work at the same time; SQLite keeps this setting in the file."""
-        with self._translated(), contextlib.closing(self.engine.raw_connection()) as connection:
-            connection.cursor().execute("PRAGMA journal_mode = WAL")
+        with self._translated(), self.driver() as driver:
+            driver.execute("PRAGMA journal_mode = WAL")
 
     def check(self) -> None:
         """Refuse a database that holds no vault, or one of an unknown schema; migrate one of an earlier schema."""
@@ -104,8 +159,7 @@ class Database:
     def _migrated(self) -> str | None:
         """Migrate the tables of an earlier version, which can then no longer use them, and return the revision."""
         with self.transaction(writes=True) as connection:
-            if not self.is_file:
-                connection.execute(sa.select(sa.func.pg_advisory_xact_lock(_CREATION_LOCK)))
+            connection.wait_for(_CREATION_LOCK)
             migrate(connection)
             return revision(connection)
 
@@ -114,93 +168,53 @@ class Database:
         """Raises the errors of a driver as one sentence, without passwords or the values of a statement."""
         try:
             yield
-        except DataError as error:  # the values are at fault, not the ledger
-            reason = str(error.orig).strip().splitlines()[0]
-            raise VaultError(f"all values must fit the ledger, and one does not: {reason}; change it") from None
-        except (DBAPIError, sqlite3.Error) as error:
-            message = str(error.orig if isinstance(error, DBAPIError) else error).strip()
-            reason = message.splitlines()[0] if message else "the connection was lost"
-            raise Unavailable(
-                f"the ledger in {self.name} could not be used: {reason}; the unfinished transaction was rolled back, "
-                "so fix the cause and run the same command again"
+        except _driver_errors("DataError") as error:  # the values are at fault, not the ledger
+            raise VaultError(
+                f"all values must fit the ledger, and one does not: {_first_line(error)}; change it"
             ) from None
-        except SQLAlchemyError as error:
-            raise Unavailable(f"the ledger in {self.name} could not be used: {type(error).__name__}") from None
+        except _driver_errors("Error") as error:
+            raise Unavailable(
+                f"the ledger in {self.name} could not be used: {_first_line(error)}; the unfinished transaction was "
+                "rolled back, so fix the cause and run the same command again"
+            ) from None
 
 
-def revision(connection: Connection) -> str | None:
-    """The revision of the schema; `None` where there is no schema."""
-    if not sa.inspect(connection).has_table(VERSIONS):
-        return None
-    found: str | None = connection.execute(sa.text(f"SELECT version_num FROM {VERSIONS}")).scalar()  # noqa: S608
-    return found
+def _driver_errors(name: str) -> tuple[type[Exception], ...]:
+    """A class of errors of the drivers that were imported."""
+    drivers = [sqlite3, *([sys.modules["psycopg"]] if "psycopg" in sys.modules else [])]
+    return tuple(getattr(driver, name) for driver in drivers)
 
 
-def migrate(connection: Connection, to: str = "head") -> None:
-    """Migrate the tables to a revision, within the transaction of the connection."""
-    from alembic import command  # noqa: PLC0415 - it is slow to import, and only this needs it
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(__file__).with_name("migrations")).replace("%", "%%"))
-    config.set_main_option("path_separator", "os")
-    config.attributes["connection"] = connection
-    (command.downgrade if to == "base" else command.upgrade)(config, to)
+def _first_line(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else "the connection was lost"
 
 
-def _url(location: str | Path) -> URL:
-    if not is_url(location):
-        return URL.create("sqlite+pysqlite", database=str(Path(location) / FILE))
-    try:
-        url = make_url(str(location))
-    except (ArgumentError, ValueError):
-        url = URL.create("none")
-    if url.drivername not in ("postgresql", "postgresql+psycopg", "postgres"):
+def _postgresql(location: str) -> str:
+    """The URL of a database of PostgreSQL as its driver reads it."""
+    scheme, _, rest = location.partition("://")
+    if scheme not in _SCHEMES:
         raise VaultError("a vault must be a folder or a database such as postgresql://user@host/name, got another URL")
-    with contextlib.suppress(ImportError):
-        import psycopg  # noqa: F401, PLC0415 - an extra
+    try:
+        import psycopg
+        from psycopg.conninfo import conninfo_to_dict
+    except ImportError:
+        raise VaultError(f"a vault on PostgreSQL needs its driver; {install_hint('postgres')}") from None
+    url = f"postgresql://{rest}"
+    try:
+        conninfo_to_dict(url)
+    except psycopg.ProgrammingError:
+        raise VaultError(
+            "a vault must be a folder or a database such as postgresql://user@host/name, got a URL that cannot be read"
+        ) from None
+    return url
 
-        return url.set(drivername="postgresql+psycopg")
-    raise VaultError(f"a vault on PostgreSQL needs its driver; {install_hint('postgres')}")
 
-
-def _without_secrets(url: URL) -> str:
+def _without_secrets(url: str) -> str:
     """The URL of a database for messages, without the passwords in it."""
-    hidden = {name: "***" for name in url.query if "pass" in name}
-    return url.update_query_dict(hidden).render_as_string(hide_password=True)
-
-
-def _check_parameters(_: Connection, __: Any, ___: str, parameters: Any, *____: Any) -> None:
-    for row in parameters if isinstance(parameters, list) else [parameters]:
-        refuse_null_characters(row.values() if isinstance(row, dict) else row)
-
-
-def refuse_null_characters(values: Iterable[object]) -> None:
-    """Refuse text that PostgreSQL cannot store, in SQLite and in encrypted texts too."""
-    if any(isinstance(value, str) and "\0" in value for value in values):
-        raise VaultError("names and texts must have no null characters, and one has; remove it")
-
-
-def _pool(*, pooled: bool) -> dict[str, Any]:
-    """Options of the connection pool: none need closing without one, and a service's threads need connections ready."""
-    return {"poolclass": QueuePool, "pool_size": 16, "max_overflow": 48} if pooled else {"poolclass": NullPool}
-
-
-def _sqlite(url: URL, *, pooled: bool) -> Engine:
-    """An engine for SQLite that begins transactions explicitly: the driver would begin them late."""
-    arguments = {"timeout": _TIMEOUT, "check_same_thread": not pooled}
-    engine = sa.create_engine(url, connect_args=arguments, **_pool(pooled=pooled))
-
-    @event.listens_for(engine, "connect")
-    def configure(connection: Any, _: Any) -> None:
-        connection.isolation_level = None
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA secure_delete = ON")  # what is deleted, such as a key, is overwritten
-
-    @event.listens_for(engine, "begin")
-    def begin(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("sfumato_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
-
-    return engine
+    parts = urlsplit(url)
+    credentials, at, host = parts.netloc.rpartition("@")
+    user, colon, _ = credentials.partition(":")
+    query = [(name, "***" if "pass" in name else value) for name, value in parse_qsl(parts.query, True)]
+    shown = parts._replace(netloc=f"{user}{colon and ':***'}{at}{host}", query=urlencode(query, safe="/*"))
+    return shown.geturl()

@@ -10,12 +10,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from sfumato.errors import TamperedError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import ERASED, START, Authenticator, Entry, canonical
+from sfumato.ledger.connection import Connection
 from sfumato.ledger.database import Database
 from sfumato.ledger.reader import Generation, Head, HeadMemory, LedgerReader, Query, SeenHead
 from sfumato.ledger.row_cipher import RowCipher
@@ -54,7 +52,7 @@ class LedgerWriter(LedgerReader):
     def create_head(self, name: str, store: str) -> None:
         """Write the head of a new vault."""
         head = Head(name, store, 1, 0, START, {}, "", "")
-        self.connection.execute(VAULT.insert().values(id=1, **_row(head)))
+        self.connection.insert(VAULT, {"id": 1, **_row(head)})
 
     def append(self, action: str, kind: str, body: dict[str, Any], *, dataset: str = "", recipient: str = "") -> Entry:
         """Append an entry, and make it the latest one about its subject."""
@@ -63,7 +61,7 @@ class LedgerWriter(LedgerReader):
         entry = Entry(number, self._now(), self._actor, *about, plain, head.generation, salt=_salt())
         entry = entry.chained(head.head, self._authenticators[head.generation])
         index = self._stored_index()
-        self.connection.execute(ENTRIES.insert().values(self.cipher.row(ENTRIES.name, entry)))
+        self.connection.insert(ENTRIES, self.cipher.row(ENTRIES, entry))
         index.record(entry)
         self._write_head(replace(head, entries=number, head=entry.hash, counts={}, root=index.root))
         return entry
@@ -76,7 +74,7 @@ class LedgerWriter(LedgerReader):
         about = (action, ACCESS, dataset, recipient)
         access = Entry(number, self._now(), who, *about, plain, head.generation, salt=_salt())
         access = access.chained(head.access_head or START, self._authenticators[head.generation])
-        self.connection.execute(ACCESSES.insert().values(self.cipher.row(ACCESSES.name, access)))
+        self.connection.insert(ACCESSES, self.cipher.row(ACCESSES, access))
         self._write_head(replace(head, accesses=number, access_head=access.hash))
         return access
 
@@ -86,16 +84,16 @@ class LedgerWriter(LedgerReader):
         if not found:
             return None
         last = self._authenticated_access(found[0])
-        self.connection.execute(ACCESSES.delete().where(ACCESSES.c.number <= last.number))
+        self.connection.run("DELETE FROM sfumato_accesses WHERE number <= :last", last=last.number)
         return self.append(ERASED, ACCESS, {"number": last.number, "hash": last.hash, "before": before})
 
     def _authenticated_access(self, access: Entry) -> Entry:
         """The record itself: a later one that somebody dated back must not be erased as an old one."""
-        before = sa.select(ACCESSES.c.hash).where(ACCESSES.c.number == access.number - 1)
+        before = "SELECT hash FROM sfumato_accesses WHERE number = :number"
         tombstone = self.latest(ACCESS)
         first = START if tombstone is None else str(tombstone.body["hash"])
         authenticator = self._authenticators.get(access.generation)
-        expected = access.digest(self.connection.execute(before).scalar() or first)
+        expected = access.digest(self.connection.value(before, number=access.number - 1) or first)
         if authenticator is None or (expected, authenticator.mac(expected)) != (access.hash, access.mac):
             raise TamperedError(
                 f"record {access.number} of the access log must be as the vault wrote it, and it was altered; run "
@@ -125,15 +123,13 @@ class LedgerWriter(LedgerReader):
             for row in self.rows(table):
                 entry = self._entry(row, table)
                 if entry.is_readable:
-                    is_same = table.c.number == entry.number
-                    self.connection.execute(table.update().where(is_same).values(cipher.row(table.name, entry)))
+                    self.connection.update(table, cipher.row(table, entry), number=entry.number)
 
     def save_generation(self, generation: Generation) -> None:
         """Store a generation of the master key, or replace the wrapped key of an existing one."""
         values = {**generation.__dict__, "lock": canonical(generation.lock)}
-        is_same = GENERATIONS.c.number == generation.number
-        if not self.connection.execute(GENERATIONS.update().where(is_same).values(**values)).rowcount:
-            self.connection.execute(GENERATIONS.insert().values(**values))
+        if not self.connection.update(GENERATIONS, values, number=generation.number):
+            self.connection.insert(GENERATIONS, values)
         self._write_head(self.head())
 
     def rotate_key(self, generation: int, key: Key) -> None:
@@ -151,7 +147,7 @@ class LedgerWriter(LedgerReader):
 
     def _write_head(self, head: Head) -> None:
         seal = head.expected_seal(self._authenticators[head.generation], self.generations())
-        self.connection.execute(VAULT.update().values(**_row(replace(head, seal=seal))))
+        self.connection.update(VAULT, _row(replace(head, seal=seal)))
 
 
 class Ledger:
@@ -203,7 +199,7 @@ class Ledger:
         """
         seen = self._memory.now()
         with self.database.transaction(writes=True) as connection:
-            connection.execute(sa.select(VAULT.c.id).with_for_update())
+            connection.wait_for_writers()
             writing = LedgerWriter(connection, keys, self._clock, self.actor, seen, self._origin)
             if check_seal:
                 writing.verified_head()

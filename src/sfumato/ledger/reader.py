@@ -8,15 +8,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection, Row
-
 from sfumato.errors import CustodyError, TamperedError, VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import START, Authenticator, Entry
+from sfumato.ledger.connection import Connection, Row
 from sfumato.ledger.row_cipher import RowCipher, is_encrypted
 from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, SubjectName, running
-from sfumato.ledger.tables import ACCESSES, ENTRIES, GENERATIONS, VAULT
+from sfumato.ledger.tables import ACCESSES, ENTRIES
 
 PAGE = 5_000
 """Entries that are read in one query."""
@@ -165,15 +163,15 @@ class LedgerReader:
 
     def head(self) -> Head:
         """The head of the ledger."""
-        found = self.connection.execute(sa.select(VAULT)).one_or_none()
+        found = self.connection.one("SELECT * FROM sfumato_vault")
         if found is None:
             raise TamperedError("the ledger must have a head, and somebody removed it; restore a backup")
-        row = found._mapping  # noqa: SLF001 - the public name of the attribute
+        row = found._asdict()
         return Head(**{**{k: v for k, v in row.items() if k != "id"}, "counts": _json(row["counts"])})
 
     def generations(self) -> list[Generation]:
         """All generations of the master key, in order."""
-        rows = self.connection.execute(sa.select(GENERATIONS).order_by(GENERATIONS.c.number))
+        rows = self.connection.all("SELECT * FROM sfumato_generations ORDER BY number")
         return [Generation(r.number, r.fingerprint, r.public, _json(r.lock), r.lost) for r in rows]
 
     @property
@@ -205,7 +203,7 @@ class LedgerReader:
 
     def _at(self, number: int, digest: str) -> Entry:
         """The entry with this number, which must have this hash."""
-        row = self.connection.execute(sa.select(ENTRIES).where(ENTRIES.c.number == number)).one_or_none()
+        row = self.connection.one("SELECT * FROM sfumato_entries WHERE number = :number", number=number)
         if row is None or row.hash != digest:
             raise TamperedError(f"entry {number} of the ledger was removed or replaced; {_ADVICE}")
         return self.authenticated(self._entry(row, ENTRIES))
@@ -319,10 +317,8 @@ class LedgerReader:
         out: dict[int, str] = {}
         for start in range(0, len(numbers), _PARAMETERS):
             part = numbers[start : start + _PARAMETERS]
-            rows = self.connection.execute(
-                sa.select(ENTRIES.c.number, ENTRIES.c.hash).where(ENTRIES.c.number.in_(part))
-            )
-            out |= {row.number: row.hash for row in rows}
+            found = self.connection.all("SELECT number, hash FROM sfumato_entries WHERE number IN :part", part=part)
+            out |= {row.number: row.hash for row in found}
         return out
 
     def accesses(self, query: Query) -> list[Entry]:
@@ -331,45 +327,51 @@ class LedgerReader:
 
     def first_access(self) -> int:
         """The number of the first record of the access log that was not erased; 0 if there is none."""
-        return int(self.connection.execute(sa.select(sa.func.min(ACCESSES.c.number))).scalar() or 0)
+        return int(self.connection.value("SELECT min(number) FROM sfumato_accesses") or 0)
 
     def latest_accesses(self, actors: list[str]) -> dict[str, str]:
         """When some actors had access last."""
         tokens = {self.cipher.token(actor): actor for actor in actors}
-        by_actor = sa.select(ACCESSES.c.actor, sa.func.max(ACCESSES.c.at)).where(ACCESSES.c.actor.in_(tokens))
-        return {tokens[found]: str(at) for found, at in self.connection.execute(by_actor.group_by(ACCESSES.c.actor))}
+        by_actor = "SELECT actor, max(at) AS latest FROM sfumato_accesses WHERE actor IN :actors GROUP BY actor"
+        return {tokens[actor]: str(at) for actor, at in self.connection.all(by_actor, actors=list(tokens))}
 
-    def _selected(self, query: Query, table: sa.Table = ENTRIES) -> list[Entry]:
+    def _selected(self, query: Query, table: str = ENTRIES) -> list[Entry]:
         """The entries that a query selects, as they are in the database."""
-        statement = sa.select(table)
+        tests, values = list[str](), dict[str, object]()
         for name in ("dataset", "recipient", "action", "kind"):
             value = getattr(query, name)
             if value is not None:  # an earlier version stored it in plain
-                statement = statement.where(table.c[name].in_((self.cipher.token(value), value)))
-        statement = statement if query.since is None else statement.where(table.c.at >= query.since)
-        statement = statement if query.until is None else statement.where(table.c.at < query.until)
-        statement = statement if query.before is None else statement.where(table.c.number < query.before)
-        statement = statement.order_by(table.c.number.desc()).limit(query.last)
-        return [self._entry(row, table) for row in self.connection.execute(statement)][::-1]
+                tests.append(f"{name} IN :{name}")
+                values[name] = [self.cipher.token(value), value]
+        for name, test in (("since", "at >= :since"), ("until", "at < :until"), ("before", "number < :before")):
+            value = getattr(query, name)
+            if value is not None:
+                tests.append(test)
+                values[name] = value
+        where = f"WHERE {' AND '.join(tests)} " if tests else ""
+        statement = f"SELECT * FROM {table} {where}ORDER BY number DESC"  # noqa: S608 - our own names
+        if query.last is not None:
+            statement, values["last"] = f"{statement} LIMIT :last", query.last
+        return [self._entry(row, table) for row in self.connection.all(statement, **values)][::-1]
 
-    def history(self, table: sa.Table = ENTRIES, after: int = 0) -> Iterator[Entry]:
+    def history(self, table: str = ENTRIES, after: int = 0) -> Iterator[Entry]:
         """All entries after one in order, read page by page."""
         return (self._entry(row, table) for row in self.rows(table, after))
 
-    def rows(self, table: sa.Table, after: int = 0) -> Iterator[Row[Any]]:
+    def rows(self, table: str, after: int = 0) -> Iterator[Row]:
         """All rows of a table of entries after one in order, as they are stored, read page by page."""
+        page = f"SELECT * FROM {table} WHERE number > :after ORDER BY number LIMIT :page"  # noqa: S608 - our own names
         while True:
-            page = sa.select(table).where(table.c.number > after).order_by(table.c.number).limit(PAGE)
-            rows = self.connection.execute(page).all()
+            rows = self.connection.all(page, after=after, page=PAGE)
             yield from rows
             if len(rows) < PAGE:
                 return
             after = rows[-1].number
 
-    def _entry(self, row: Row[Any], table: sa.Table) -> Entry:
-        values = dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
+    def _entry(self, row: Row, table: str) -> Entry:
+        values = row._asdict()
         if is_encrypted(values):
-            return self.cipher.entry(table.name, values)
+            return self.cipher.entry(table, values)
         return Entry(**{**values, "body": _json(values["body"])})
 
 

@@ -16,7 +16,7 @@ from sfumato.errors import TamperedError
 from sfumato.keys.key import Key
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.chain import UNREADABLE, Entry, canonical
-from sfumato.ledger.database import refuse_null_characters
+from sfumato.ledger.connection import refuse_null_characters
 
 _NAMES = ("actor", "action", "kind", "dataset", "recipient")
 _PLAIN = ("number", "at", "generation", "hash", "mac")

@@ -13,13 +13,10 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass
 from itertools import groupby
-from typing import Any
-
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from sfumato.errors import TamperedError
 from sfumato.ledger.chain import Entry, canonical
+from sfumato.ledger.connection import Connection, Row
 from sfumato.ledger.tables import NODES, SUBJECTS
 
 ANY = "*"
@@ -150,9 +147,13 @@ class StoredIndex:
 
     def recent(self, kind: str, recipient: str, first: int) -> list[Subject]:
         """The subjects of a kind that changed last, each verified, given by the tokens of kind and recipient."""
-        own = SUBJECTS.c.kind == kind, SUBJECTS.c.recipient == recipient, SUBJECTS.c.dataset != self._token(ANY)
-        rows = self._rows(sa.select(SUBJECTS.c.dataset).where(*own).order_by(SUBJECTS.c.entry.desc()).limit(first))
-        found = [self.find_tokens((kind, row.dataset, recipient)) for row in rows]
+        latest = (
+            "SELECT dataset FROM sfumato_subjects WHERE kind = :kind AND recipient = :recipient AND dataset <> :any "
+            "ORDER BY entry DESC LIMIT :first"
+        )
+        about = {"kind": kind, "recipient": recipient, "any": self._token(ANY)}
+        datasets = self._connection.values(latest, **about, first=first)
+        found = [self.find_tokens((kind, dataset, recipient)) for dataset in datasets]
         return [subject for subject in found if subject is not None]
 
     def record(self, entry: Entry) -> None:
@@ -164,13 +165,13 @@ class StoredIndex:
             subjects = self._subjects(bucket)
             before = subjects.get(name)
             subjects[name] = extended(before, name, entry, is_new=is_new)
-            self._write(SUBJECTS, {**asdict(subjects[name]), "bucket": bucket}, _is(name), before is not None)
+            self._write_subject(subjects[name], bucket, before is not None)
             self._write_leaf(bucket, _leaf(subjects.values()))
         self.root = _node(self._nodes_below_root())
 
     def _subjects(self, bucket: int) -> dict[SubjectName, Subject]:
-        query = sa.select(SUBJECTS).where(SUBJECTS.c.bucket == bucket)
-        found = [Subject(**{k: v for k, v in row._mapping.items() if k != "bucket"}) for row in self._rows(query)]  # noqa: SLF001
+        rows = self._connection.all("SELECT * FROM sfumato_subjects WHERE bucket = :bucket", bucket=bucket)
+        found = [subject_of(row) for row in rows]
         if self._leaves_below(bucket // _FANOUT).get(bucket, _EMPTY) != _leaf(found):
             raise _altered()
         return {subject.name: subject for subject in found}
@@ -178,8 +179,7 @@ class StoredIndex:
     def _leaves_below(self, prefix: int) -> dict[int, str]:
         if prefix not in self._leaves:
             first = _FANOUT + prefix * _FANOUT
-            query = sa.select(NODES).where(NODES.c.number >= first, NODES.c.number < first + _FANOUT)
-            leaves = {number - _FANOUT: value for number, value in self._rows(query)}
+            leaves = {number - _FANOUT: value for number, value in self._nodes(first)}
             if self._nodes_below_root().get(prefix, _EMPTY) != _node(leaves):
                 raise _altered()
             self._leaves[prefix] = leaves
@@ -187,8 +187,7 @@ class StoredIndex:
 
     def _nodes_below_root(self) -> dict[int, str]:
         if self._inner is None:
-            query = sa.select(NODES).where(NODES.c.number >= 0, NODES.c.number < _FANOUT)
-            inner = {number: value for number, value in self._rows(query)}  # noqa: C416 - rows are no pairs for dict
+            inner = dict(self._nodes(0))
             if _node(inner) != self.root:
                 raise _altered()
             self._inner = inner
@@ -203,27 +202,41 @@ class StoredIndex:
         self._write_node(prefix, node, prefix in inner)
         inner[prefix] = node
 
+    def _nodes(self, first: int) -> list[tuple[int, str]]:
+        """The nodes of one parent, given by the number of its first child."""
+        nodes = "SELECT number, hash FROM sfumato_subject_nodes WHERE number >= :first AND number < :after"
+        return [(row.number, row.hash) for row in self._connection.all(nodes, first=first, after=first + _FANOUT)]
+
     def _write_node(self, number: int, content: str, exists: bool) -> None:
-        self._write(NODES, {"number": number, "hash": content}, NODES.c.number == number, exists)
+        if exists:
+            self._connection.update(NODES, {"hash": content}, number=number)
+        else:
+            self._connection.insert(NODES, {"number": number, "hash": content})
 
-    def _write(self, table: sa.Table, values: dict[str, object], where: sa.ColumnElement[bool], exists: bool) -> None:
-        statement = table.update().where(where) if exists else table.insert()
-        self._connection.execute(statement.values(**values))
+    def _write_subject(self, subject: Subject, bucket: int, exists: bool) -> None:
+        values = {**asdict(subject), "bucket": bucket}
+        if exists:
+            kind, dataset, recipient = subject.name
+            self._connection.update(SUBJECTS, values, kind=kind, dataset=dataset, recipient=recipient)
+        else:
+            self._connection.insert(SUBJECTS, values)
 
-    def _rows(self, query: sa.Select[Any]) -> list[Any]:
-        return list(self._connection.execute(query))
+
+def subject_of(row: Row) -> Subject:
+    """The subject that a row of the index describes."""
+    return Subject(**{name: value for name, value in row._asdict().items() if name != "bucket"})
 
 
 def rebuild(connection: Connection, index: MemoryIndex, token: Token) -> StoredIndex:
     """Replace the index in the database by one of all entries."""
     nodes = index.nodes()
     root = nodes.pop(-1)
-    connection.execute(SUBJECTS.delete())
-    connection.execute(NODES.delete())
+    connection.delete(SUBJECTS)
+    connection.delete(NODES)
     if nodes:
         rows = [{**asdict(subject), "bucket": _bucket(subject.name)} for subject in index]
-        connection.execute(SUBJECTS.insert(), rows)
-        connection.execute(NODES.insert(), [{"number": number, "hash": value} for number, value in nodes.items()])
+        connection.insert(SUBJECTS, *rows)
+        connection.insert(NODES, *({"number": number, "hash": value} for number, value in nodes.items()))
     return StoredIndex(connection, root, token)
 
 
@@ -246,11 +259,6 @@ def _leaf(subjects: Iterable[Subject]) -> str:
 def _node(children: dict[int, str]) -> str:
     """The hash of a node's children."""
     return hashlib.sha256(canonical(sorted(children.items())).encode()).hexdigest() if children else _EMPTY
-
-
-def _is(name: SubjectName) -> sa.ColumnElement[bool]:
-    columns = SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient
-    return sa.and_(*(column == value for column, value in zip(columns, name, strict=True)))
 
 
 def _altered() -> TamperedError:

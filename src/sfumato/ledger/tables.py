@@ -1,172 +1,79 @@
-"""The database tables of the ledger and of surveys, one schema for SQLite and PostgreSQL.
-
-`migrations/` creates the tables of the ledger; a test checks that both agree.
-"""
+"""The names of the ledger's tables, and the tables of survey answers, one schema for SQLite and PostgreSQL."""
 
 from __future__ import annotations
 
-from sqlalchemy import Column, ForeignKey, Index, Integer, MetaData, PrimaryKeyConstraint, String, Table, Text
+VAULT = "sfumato_vault"
+"""The head of the ledger: one row, since a database holds one vault."""
 
-REVISION = "0005"
-"""The revision of the last migration that leads to these tables."""
+GENERATIONS = "sfumato_generations"
+"""The master keys, wrapped."""
 
-EARLIER = ("0001",)
-"""The revisions that can be migrated."""
+ENTRIES = "sfumato_entries"
+"""The ledger: a hash chain."""
 
-VERSIONS = "sfumato_schema"
-"""The name of the table in which Alembic stores the revision."""
-
-METADATA = MetaData()
-
-VAULT = Table(
-    "sfumato_vault",
-    METADATA,
-    Column("id", Integer, primary_key=True),  # always 1: a database holds one vault
-    Column("name", String(32), nullable=False),
-    Column("store", Text, nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("entries", Integer, nullable=False),
-    Column("head", String(64), nullable=False),
-    Column("counts", Text, nullable=False),
-    Column("root", String(64), nullable=False),  # of the tree over the subjects; empty before there was one
-    Column("accesses", Integer, nullable=False),  # the number of the last record of the access log
-    Column("access_head", String(64), nullable=False),  # its hash; empty before there was one
-    Column("seal", String(64), nullable=False),
-)
-
-GENERATIONS = Table(
-    "sfumato_generations",
-    METADATA,
-    Column("number", Integer, primary_key=True),
-    Column("fingerprint", String(16), nullable=False),
-    Column("public", String(64), nullable=False),
-    Column("lock", Text, nullable=False),
-    Column("lost", Integer, nullable=False),  # 1 if the secret that unlocks the key is lost
-)
-
-
-def _chain(name: str, *indices: Index) -> Table:
-    """A table with a hash chain of entries."""
-    return Table(
-        name,
-        METADATA,
-        Column("number", Integer, primary_key=True, autoincrement=False),
-        Column("at", String(32), nullable=False),
-        Column("actor", Text, nullable=False),
-        Column("action", String(32), nullable=False),
-        Column("kind", String(16), nullable=False),
-        Column("dataset", String(100), nullable=False),
-        Column("recipient", String(100), nullable=False),
-        Column("body", Text, nullable=False),
-        Column("generation", Integer, nullable=False),
-        Column("hash", String(64), nullable=False),
-        Column("mac", String(64), nullable=False),
-        *indices,
-    )
-
-
-ENTRIES = _chain(
-    "sfumato_entries",
-    Index("sfumato_entries_by_subject", "kind", "dataset", "recipient", "number"),
-    Index("sfumato_entries_by_dataset", "dataset", "number"),
-    Index("sfumato_entries_by_recipient", "recipient", "number"),
-    Index("sfumato_entries_by_action", "action", "number"),
-)
-
-ACCESSES = _chain(
-    "sfumato_accesses",
-    Index("sfumato_accesses_by_actor", "actor", "number"),
-    Index("sfumato_accesses_by_dataset", "dataset", "number"),
-    Index("sfumato_accesses_by_recipient", "recipient", "number"),
-)
+ACCESSES = "sfumato_accesses"
 """The access log: who read what from the vault, and when; its last record is covered by the seal of the head."""
 
-SUBJECTS = Table(
-    "sfumato_subjects",
-    METADATA,
-    Column("kind", String(16), nullable=False),
-    Column("dataset", String(100), nullable=False),
-    Column("recipient", String(100), nullable=False),
-    Column("entry", Integer, ForeignKey("sfumato_entries.number"), nullable=False),
-    Column("hash", String(64), nullable=False),
-    Column("entries", Integer, nullable=False),
-    Column("subjects", Integer, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("bucket", Integer, nullable=False),
-    PrimaryKeyConstraint("kind", "dataset", "recipient"),
-    Index("sfumato_subjects_by_recipient", "recipient", "kind"),
-    Index("sfumato_subjects_by_bucket", "bucket"),
-)
+SUBJECTS = "sfumato_subjects"
+"""The index of subjects: the leaves of its tree."""
 
-NODES = Table(
-    "sfumato_subject_nodes",
-    METADATA,
-    Column("number", Integer, primary_key=True, autoincrement=False),
-    Column("hash", String(64), nullable=False),
-)
+NODES = "sfumato_subject_nodes"
+"""The nodes of that tree."""
 
-DATA_KEYS = Table(
-    "sfumato_data_keys",
-    METADATA,
-    Column("scope", String(120), primary_key=True),
-    Column("wrapped", Text, nullable=False),
-)
+DATA_KEYS = "sfumato_data_keys"
 """The keys under which stored files are encrypted, wrapped with the current master key."""
 
-SURVEYS = MetaData()
-"""The tables of survey answers, created with a vault's first survey.
+ANSWERS = "sfumato_survey_answers"
+"""Perturbed answers. `level` is the chosen privacy level, or the number of guidance directions that were followed."""
+
+CLEAR = "sfumato_survey_clear"
+"""Unperturbed answers of people who consented, which start a guided survey; models are never trained on them."""
+
+GUIDANCES = "sfumato_survey_guidances"
+"""The guidance matrices of guided surveys by epoch, with the sums from which the next one is computed."""
+
+INVITED = "sfumato_survey_invited"
+"""Tickets that may be used, where a survey is for invited people only."""
+
+TICKETS = "sfumato_survey_tickets"
+"""Tickets that were used; no column links a ticket to its answer."""
+
+KEYS = {
+    VAULT: "id",
+    GENERATIONS: "number",
+    DATA_KEYS: "scope",
+    ENTRIES: "number",
+    ACCESSES: "number",
+    ANSWERS: "key",
+    CLEAR: "key",
+    GUIDANCES: "survey, epoch",
+    INVITED: "survey, hash",
+    TICKETS: "survey, hash",
+}
+"""The primary keys of all tables that a backup holds."""
+
+SURVEYS = (ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS)
+"""The tables of surveys, which are created with a vault's first one.
 
 No column records who answered, when, or in which order.
 """
 
-ANSWERS = Table(
-    "sfumato_survey_answers",
-    SURVEYS,
-    Column("key", String(32), primary_key=True),
-    Column("survey", String(100), nullable=False),
-    Column("batch", Integer, nullable=False),
-    Column("level", Integer, nullable=False),
-    Column("label", Integer, nullable=False),
-    Column("row", Text, nullable=False),
-    Index("sfumato_survey_answers_by_batch", "survey", "batch"),
-    sqlite_with_rowid=False,
+_HASHES = "(survey VARCHAR(100) NOT NULL, hash VARCHAR(64) NOT NULL, PRIMARY KEY (survey, hash)) WITHOUT ROWID"
+"""A table of ticket hashes, whose order reveals no times."""
+
+SURVEY_TABLES = (
+    f"""CREATE TABLE IF NOT EXISTS {ANSWERS} (
+        key VARCHAR(32) NOT NULL, survey VARCHAR(100) NOT NULL, batch INTEGER NOT NULL, level INTEGER NOT NULL,
+        label INTEGER NOT NULL, "row" TEXT NOT NULL, PRIMARY KEY (key)) WITHOUT ROWID""",
+    f"CREATE INDEX IF NOT EXISTS {ANSWERS}_by_batch ON {ANSWERS} (survey, batch)",
+    f"""CREATE TABLE IF NOT EXISTS {CLEAR} (
+        key VARCHAR(32) NOT NULL, survey VARCHAR(100) NOT NULL, label INTEGER NOT NULL, "row" TEXT NOT NULL,
+        PRIMARY KEY (key)) WITHOUT ROWID""",
+    f"CREATE INDEX IF NOT EXISTS ix_{CLEAR}_survey ON {CLEAR} (survey)",
+    f"CREATE TABLE IF NOT EXISTS {TICKETS} {_HASHES}",
+    f"CREATE TABLE IF NOT EXISTS {INVITED} {_HASHES}",
+    f"""CREATE TABLE IF NOT EXISTS {GUIDANCES} (
+        survey VARCHAR(100) NOT NULL, epoch INTEGER NOT NULL, digest VARCHAR(64) NOT NULL, matrix TEXT NOT NULL,
+        "rows" INTEGER NOT NULL, tally TEXT NOT NULL, alarms TEXT NOT NULL, PRIMARY KEY (survey, epoch))""",
 )
-"""Perturbed answers. `level` is the chosen privacy level, or the number of guidance directions that were followed."""
-
-CLEAR = Table(
-    "sfumato_survey_clear",
-    SURVEYS,
-    Column("key", String(32), primary_key=True),
-    Column("survey", String(100), nullable=False, index=True),
-    Column("label", Integer, nullable=False),
-    Column("row", Text, nullable=False),
-    sqlite_with_rowid=False,
-)
-"""Unperturbed answers of people who consented, which start a guided survey; models are never trained on them."""
-
-
-def _hashes(name: str) -> Table:
-    """A table of ticket hashes, whose order reveals no times."""
-    survey, digest = Column("survey", String(100), nullable=False), Column("hash", String(64), nullable=False)
-    return Table(name, SURVEYS, survey, digest, PrimaryKeyConstraint("survey", "hash"), sqlite_with_rowid=False)
-
-
-TICKETS = _hashes("sfumato_survey_tickets")
-"""Tickets that were used; no column links a ticket to its answer."""
-
-INVITED = _hashes("sfumato_survey_invited")
-"""Tickets that may be used, where a survey is for invited people only."""
-
-GUIDANCES = Table(
-    "sfumato_survey_guidances",
-    SURVEYS,
-    Column("survey", String(100), nullable=False),
-    Column("epoch", Integer, nullable=False),
-    Column("digest", String(64), nullable=False),
-    Column("matrix", Text, nullable=False),
-    Column("rows", Integer, nullable=False),
-    Column("tally", Text, nullable=False),
-    Column("alarms", Text, nullable=False),
-    PrimaryKeyConstraint("survey", "epoch"),
-)
-"""The guidance matrices of guided surveys by epoch, with the sums from which the next one is computed."""
+"""The statements that create them, where they do not exist."""

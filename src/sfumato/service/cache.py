@@ -8,9 +8,6 @@ import time
 from collections.abc import Callable, Hashable
 from typing import Generic, TypeVar
 
-import sqlalchemy as sa
-
-from sfumato.ledger.tables import VAULT
 from sfumato.vault import Vault
 
 _MAX_ENTRIES = 10_000
@@ -18,7 +15,7 @@ _MAX_ENTRIES = 10_000
 
 Value = TypeVar("Value")
 
-_HEAD = sa.select(VAULT.c.head)
+_HEAD = "SELECT head FROM sfumato_vault"
 
 
 class LedgerCache(Generic[Value]):
@@ -44,7 +41,7 @@ class LedgerCache(Generic[Value]):
 
     def _read_head(self) -> str:
         with self._vault.ledger.database.transaction(writes=False) as connection:
-            return str(connection.execute(_HEAD).scalar())
+            return str(connection.value(_HEAD))
 
 
 class RecentCache(Generic[Value]):

@@ -15,49 +15,26 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-import sqlalchemy as sa
-
 from sfumato.errors import TamperedError, Unavailable
 from sfumato.keys.key import Key
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.ledger.chain import Authenticator
-from sfumato.ledger.tables import VAULT
+from sfumato.ledger.connection import Connection
 from sfumato.vault import Vault
 from sfumato.vault.data_keys import job_scope
 
-_TABLES = sa.MetaData()
+SESSIONS, JOBS, SIZES = "sfumato_browser_sessions", "sfumato_background_jobs", "sfumato_sizes"
+"""The names of the tables."""
 
-SESSIONS = sa.Table(
-    "sfumato_browser_sessions",
-    _TABLES,
-    sa.Column("hash", sa.String(64), primary_key=True),
-    sa.Column("holder", sa.Text, nullable=False),
-    sa.Column("csrf", sa.String(64), nullable=False),
-    sa.Column("until", sa.String(32), nullable=False),
-    sa.Column("mac", sa.String(64), nullable=False),
-)
-
-JOBS = sa.Table(
-    "sfumato_background_jobs",
-    _TABLES,
-    sa.Column("id", sa.String(32), primary_key=True),
-    sa.Column("kind", sa.String(16), nullable=False),
-    sa.Column("dataset", sa.String(16), nullable=False),
-    sa.Column("about", sa.Text, nullable=False),
-    sa.Column("state", sa.String(10), nullable=False),
-    sa.Column("stage", sa.Text, nullable=False),
-    sa.Column("rows", sa.BigInteger, nullable=False),
-    sa.Column("result", sa.Text, nullable=False),
-    sa.Column("report", sa.Text, nullable=False),
-    sa.Column("begun", sa.String(32), nullable=False),
-    sa.Column("beat", sa.String(32), nullable=False),
-)
-
-SIZES = sa.Table(
-    "sfumato_sizes",
-    _TABLES,
-    sa.Column("tag", sa.String(32), primary_key=True),
-    sa.Column("bytes", sa.BigInteger, nullable=False),
+_TABLES = (
+    f"""CREATE TABLE IF NOT EXISTS {SESSIONS} (
+        hash VARCHAR(64) NOT NULL, holder TEXT NOT NULL, csrf VARCHAR(64) NOT NULL, until VARCHAR(32) NOT NULL,
+        mac VARCHAR(64) NOT NULL, PRIMARY KEY (hash))""",
+    f"""CREATE TABLE IF NOT EXISTS {JOBS} (
+        id VARCHAR(32) NOT NULL, kind VARCHAR(16) NOT NULL, dataset VARCHAR(16) NOT NULL, about TEXT NOT NULL,
+        state VARCHAR(10) NOT NULL, stage TEXT NOT NULL, "rows" BIGINT NOT NULL, result TEXT NOT NULL,
+        report TEXT NOT NULL, begun VARCHAR(32) NOT NULL, beat VARCHAR(32) NOT NULL, PRIMARY KEY (id))""",
+    f"CREATE TABLE IF NOT EXISTS {SIZES} (tag VARCHAR(32) NOT NULL, bytes BIGINT NOT NULL, PRIMARY KEY (tag))",
 )
 
 _EARLIER = ("sfumato_sessions", "sfumato_jobs")
@@ -66,6 +43,7 @@ _EARLIER = ("sfumato_sessions", "sfumato_jobs")
 _ENCRYPTED = ("stage", "result", "report")
 """The columns of jobs that are encrypted when they change; `about` has the kind, the dataset and the actor."""
 
+_UNFINISHED = ("waiting", "running")
 CANCELLED = "cancelled"
 """The state of a job that somebody cancelled; nothing changes it."""
 
@@ -118,10 +96,8 @@ class State:
     def __init__(self, vault: Vault) -> None:
         self._vault, self._database = vault, vault.ledger.database
         with self._database.transaction(writes=True) as connection:
-            connection.execute(sa.select(VAULT.c.id).with_for_update())  # one worker at a time creates the tables
-            _TABLES.create_all(connection, checkfirst=True)
-            for name in _EARLIER:
-                connection.execute(sa.text(f"DROP TABLE IF EXISTS {name}"))
+            connection.wait_for_writers()  # one worker at a time creates the tables
+            connection.define([*_TABLES, *(f"DROP TABLE IF EXISTS {name}" for name in _EARLIER)])
 
     def sign_in(self, operator: str, token: str, hours: int) -> tuple[str, Session]:
         """Start a session; returns the secret for the browser's cookie, and the session."""
@@ -132,14 +108,15 @@ class State:
         values = {name: getattr(session, name) for name in ("hash", "csrf", "until", "mac")}
         holder = self._session_cipher().encrypt(session.hash, json.dumps([operator, token]))
         with self._database.transaction(writes=True) as connection:
-            connection.execute(SESSIONS.delete().where(SESSIONS.c.until < _text(datetime.now(UTC))))
-            connection.execute(SESSIONS.insert().values(holder=holder, **values))
+            connection.run("DELETE FROM sfumato_browser_sessions WHERE until < :now", now=_text(datetime.now(UTC)))
+            connection.insert(SESSIONS, {"holder": holder, **values})
         return secret, session
 
     def session(self, secret: str) -> Session | None:
         """The session of a browser's secret, if it is genuine and has not expired."""
         with self._database.transaction(writes=False) as connection:
-            row = connection.execute(sa.select(SESSIONS).where(SESSIONS.c.hash == hash_of(secret))).one_or_none()
+            own = "SELECT * FROM sfumato_browser_sessions WHERE hash = :hash"
+            row = connection.one(own, hash=hash_of(secret))
         if row is None or row.until <= _text(datetime.now(UTC)):
             return None
         try:
@@ -160,7 +137,7 @@ class State:
     def sign_out(self, session: Session) -> None:
         """End a session."""
         with self._database.transaction(writes=True) as connection:
-            connection.execute(SESSIONS.delete().where(SESSIONS.c.hash == session.hash))
+            connection.delete(SESSIONS, hash=session.hash)
 
     def add_job(self, kind: str, dataset: str, actor: str) -> str:
         """Record a new job that waits to be run; returns its id."""
@@ -169,8 +146,9 @@ class State:
         values = {"kind": token(kind), "dataset": token(dataset), "state": "waiting", "rows": 0, "stage": ""}
         values["about"] = self._encrypted(token(dataset), job, "about", about)
         with self._database.transaction(writes=True) as connection:
-            connection.execute(JOBS.delete().where(JOBS.c.begun < _text(datetime.now(UTC) - _JOB_RETENTION)))
-            connection.execute(JOBS.insert().values(id=job, result="", report="", begun=now, beat=now, **values))
+            since = _text(datetime.now(UTC) - _JOB_RETENTION)
+            connection.run("DELETE FROM sfumato_background_jobs WHERE begun < :since", since=since)
+            connection.insert(JOBS, {"id": job, "result": "", "report": "", "begun": now, "beat": now, **values})
         return job
 
     def update_job(self, job: str, **changes: Any) -> None:
@@ -183,26 +161,25 @@ class State:
             dataset = self._dataset_of(job)
             values |= {name: self._encrypted(dataset, job, name, text) for name, text in texts.items()}
         with self._database.transaction(writes=True) as connection:
-            rows = JOBS.c.id == job
-            if values.get("state") != "done":  # a pack that is in the ledger must be in the job's result, too
-                rows &= JOBS.c.state != CANCELLED
-            connection.execute(JOBS.update().where(rows).values(**values))
+            if values.get("state") == "done":  # a pack that is in the ledger must be in the job's result, too
+                connection.update(JOBS, values, id=job)
+            else:
+                connection.update(JOBS, values, id=job, state=[*_UNFINISHED, "done", "failed"])
 
     def cancel(self, job: str) -> None:
         """Cancel a job that has not finished."""
-        unfinished = JOBS.c.state.in_(("waiting", "running"))
         with self._database.transaction(writes=True) as connection:
-            connection.execute(JOBS.update().where(JOBS.c.id == job, unfinished).values(state=CANCELLED))
+            connection.update(JOBS, {"state": CANCELLED}, id=job, state=list(_UNFINISHED))
 
     def is_cancelled(self, job: str) -> bool:
         """Whether a job was cancelled."""
         with self._database.transaction(writes=False) as connection:
-            return connection.execute(sa.select(JOBS.c.state).where(JOBS.c.id == job)).scalar() == CANCELLED
+            return self._job_text(connection, "state", job) == CANCELLED
 
     def _dataset_of(self, job: str) -> str:
         """The token of the dataset that a job is about."""
         with self._database.transaction(writes=False) as connection:
-            return str(connection.execute(sa.select(JOBS.c.dataset).where(JOBS.c.id == job)).scalar() or "")
+            return self._job_text(connection, "dataset", job)
 
     def _encrypted(self, dataset: str, job: str, name: str, text: str) -> str:
         """A text of a job about a dataset, with which it is erased; it says which key it is encrypted under."""
@@ -219,21 +196,29 @@ class State:
 
     def job(self, name: str) -> Job | None:
         """A job by its id, with its result."""
-        return next(iter(self._jobs(JOBS.c.result, JOBS.c.id == name)), None)
+        return next(iter(self._jobs("result", "id = :id", id=name)), None)
 
     def jobs(self, kind: str | None = None, dataset: str | None = None) -> list[Job]:
         """The latest jobs, newest first, without their results, which can be large."""
-        asked = {JOBS.c.kind: kind, JOBS.c.dataset: dataset}
-        conditions = [column == self._vault.store.keys.token(name) for column, name in asked.items() if name]
-        return self._jobs(sa.literal("").label("result"), *conditions)
+        asked = {"kind": kind, "dataset": dataset}
+        tokens = {name: self._vault.store.keys.token(value) for name, value in asked.items() if value}
+        return self._jobs("''", " AND ".join(f"{name} = :{name}" for name in tokens) or "1 = 1", **tokens)
 
-    def _jobs(self, result: Any, *where: Any) -> list[Job]:
-        columns = [column for column in JOBS.c if column.name not in ("report", "result")]
-        query = sa.select(*columns, result, (JOBS.c.report != "").label("has_report")).where(*where)
+    def _jobs(self, result: str, where: str, **values: str) -> list[Job]:
+        query = (
+            f'SELECT id, kind, dataset, about, state, stage, "rows", begun, beat, {result} AS result, '  # noqa: S608 - our own names
+            f"report <> '' AS has_report FROM sfumato_background_jobs WHERE {where} ORDER BY begun DESC LIMIT 100"
+        )
         with self._database.transaction(writes=False) as connection:
-            rows = connection.execute(query.order_by(JOBS.c.begun.desc()).limit(100)).mappings().all()
+            rows = connection.all(query, **values)
         alive_since = _text(datetime.now(UTC) - HEARTBEAT_TIMEOUT)
-        return [self._job(dict(row), alive_since) for row in rows]
+        return [self._job({**row._asdict(), "has_report": bool(row.has_report)}, alive_since) for row in rows]
+
+    @staticmethod
+    def _job_text(connection: Connection, column: str, job: str) -> str:
+        """A column of a job; empty if there is no such job."""
+        own = f"SELECT {column} FROM sfumato_background_jobs WHERE id = :id"  # noqa: S608 - our own names
+        return str(connection.value(own, id=job) or "")
 
     def _job(self, row: dict[str, Any], alive_since: str) -> Job:
         texts = {
@@ -241,7 +226,7 @@ class State:
             for name in ("about", "stage", "result")
         }
         about = json.loads(texts["about"] or '{"kind": "", "dataset": "", "actor": ""}')
-        is_lost = row.pop("beat") < alive_since and row["state"] in ("waiting", "running")
+        is_lost = row.pop("beat") < alive_since and row["state"] in _UNFINISHED
         result = json.loads(texts["result"] or "{}")
         has_pack = result.pop("pack", None) is not None  # it is large, and has its own way out
         row |= about | {"stage": texts["stage"] or row["state"], "result": result, "has_pack": has_pack}
@@ -250,26 +235,27 @@ class State:
     def report(self, name: str) -> str:
         """The HTML report of a job, or an empty string."""
         with self._database.transaction(writes=False) as connection:
-            stored = connection.execute(sa.select(JOBS.c.report).where(JOBS.c.id == name)).scalar() or ""
+            stored = self._job_text(connection, "report", name)
         return self._decrypted(self._dataset_of(name), name, "report", stored)
 
     def pack(self, name: str) -> dict[str, str]:
         """The sign-off pack of a job, or an empty dictionary."""
         with self._database.transaction(writes=False) as connection:
-            stored = connection.execute(sa.select(JOBS.c.result).where(JOBS.c.id == name)).scalar() or ""
+            stored = self._job_text(connection, "result", name)
         result = self._decrypted(self._dataset_of(name), name, "result", stored)
         return dict(json.loads(result or "{}").get("pack", {}))
 
     def size(self, tag: str) -> int | None:
         """The size in bytes of a copy that has been generated completely before."""
         with self._database.transaction(writes=False) as connection:
-            return connection.execute(sa.select(SIZES.c.bytes).where(SIZES.c.tag == tag)).scalar()
+            found: int | None = connection.value("SELECT bytes FROM sfumato_sizes WHERE tag = :tag", tag=tag)
+        return found
 
     def store_size(self, tag: str, size: int) -> None:
         """Store the size of a copy in bytes."""
         if self.size(tag) is None:
             with contextlib.suppress(Unavailable), self._database.transaction(writes=True) as connection:
-                connection.execute(SIZES.insert().values(tag=tag, bytes=size))  # fails if another worker just did it
+                connection.insert(SIZES, {"tag": tag, "bytes": size})  # fails if another worker just did it
 
 
 def hash_of(secret: str) -> str:

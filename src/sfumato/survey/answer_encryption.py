@@ -6,10 +6,8 @@ import secrets
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from sfumato.keys.text_cipher import TextCipher
+from sfumato.ledger.connection import Connection
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES, SURVEYS
 from sfumato.vault.data_keys import DataKeys
@@ -57,16 +55,17 @@ class AnswerCipher:
 
     def _encrypt_plain(self, connection: Connection, name: str) -> None:
         """Encrypt what an earlier version stored in plain, under the survey's name."""
-        for stored in SURVEYS.sorted_tables:
-            connection.execute(stored.update().where(stored.c.survey == name).values(survey=self.survey))
+        for stored in SURVEYS:
+            connection.update(stored, {"survey": self.survey}, survey=name)
         for table in (ANSWERS, CLEAR):
-            for record in connection.execute(sa.select(table).where(table.c.survey == self.survey)).all():
+            own = f"SELECT * FROM {table} WHERE survey = :survey"  # noqa: S608 - our own names
+            for record in connection.all(own, survey=self.survey):
                 values = {"label": 0, "row": self.encrypt(record.key, f"{record.label} {record.row}")}
-                connection.execute(table.update().where(table.c.key == record.key).values(**values))
-        for epoch in connection.execute(sa.select(GUIDANCES).where(GUIDANCES.c.survey == self.survey)).all():
-            same = GUIDANCES.c.survey == self.survey, GUIDANCES.c.epoch == epoch.epoch
-            tally = self.encrypt(str(epoch.epoch), epoch.tally) if epoch.tally else ""
-            connection.execute(GUIDANCES.update().where(*same).values(tally=tally))
+                connection.update(table, values, key=record.key)
+        guidances = "SELECT epoch, tally FROM sfumato_survey_guidances WHERE survey = :survey"
+        for epoch, text in connection.all(guidances, survey=self.survey):
+            tally = self.encrypt(str(epoch), text) if text else ""
+            connection.update(GUIDANCES, {"tally": tally}, survey=self.survey, epoch=epoch)
 
 
 def survey_scope(token: str) -> str:

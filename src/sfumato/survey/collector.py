@@ -8,12 +8,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
 from sfumato.errors import BootstrapComplete
+from sfumato.ledger.connection import Connection
 from sfumato.ledger.ledger import Ledger, LedgerWriter
-from sfumato.ledger.tables import ANSWERS, CLEAR, INVITED, SURVEYS, TICKETS, VAULT
+from sfumato.ledger.tables import ANSWERS, CLEAR, INVITED, SURVEY_TABLES, SURVEYS
 from sfumato.survey import rows
 from sfumato.survey.answer_encryption import AnswerCipher, survey_scope
 from sfumato.survey.definition import Survey
@@ -31,8 +30,8 @@ class Collector:
         self._ciphers: dict[str, AnswerCipher] = {}
         database = ledger.database
         with database.transaction(writes=True) as connection:
-            connection.execute(sa.select(VAULT.c.id).with_for_update())  # only one process creates the tables
-            SURVEYS.create_all(connection, checkfirst=True)
+            connection.wait_for_writers()  # only one process creates the tables
+            connection.define(SURVEY_TABLES)
 
     def _cipher(self, name: str) -> AnswerCipher:
         """The cipher of a survey's answers."""
@@ -62,9 +61,8 @@ class Collector:
                 epochs = Epochs(connection, cipher, survey)
                 batch = epochs.count() if is_guided else 0
                 common = {"survey": cipher.survey, "batch": batch}
-                connection.execute(
-                    ANSWERS.insert(), [{**_record(cipher, one), **common, "level": one.level} for one in accepted]
-                )
+                answers = ({**_record(cipher, one), **common, "level": one.level} for one in accepted)
+                connection.insert(ANSWERS, *answers)
                 if is_guided:
                     epochs.refresh(batch)
         return is_first
@@ -80,7 +78,7 @@ class Collector:
                 epochs = Epochs(connection, cipher, survey)
                 if not epochs.needs_unperturbed():
                     raise BootstrapComplete("this survey needs no more unperturbed answers; send a perturbed one")
-                connection.execute(CLEAR.insert().values(survey=cipher.survey, **_record(cipher, submission)))
+                connection.insert(CLEAR, {"survey": cipher.survey, **_record(cipher, submission)})
                 epochs.begin()
             return is_first
 
@@ -88,8 +86,7 @@ class Collector:
         """Issue new tickets; only their hashes are stored."""
         tickets, survey = [secrets.token_hex(16) for _ in range(count)], self._cipher(name).survey
         with self._database.transaction(writes=True) as connection:
-            rows = [{"survey": survey, "hash": ticket_hash(name, one)} for one in tickets]
-            connection.execute(INVITED.insert(), rows)
+            connection.insert(INVITED, *({"survey": survey, "hash": ticket_hash(name, one)} for one in tickets))
         return tickets
 
     def epoch(self, name: str, survey: Survey) -> Epoch:
@@ -112,39 +109,37 @@ class Collector:
 
     def counts(self, name: str) -> tuple[dict[int, int], int]:
         """The number of perturbed rows at each level, and the number of unperturbed rows."""
-        survey = self._cipher(name).survey
-        by_level = sa.select(ANSWERS.c.level, sa.func.count()).where(ANSWERS.c.survey == survey)
-        unperturbed = sa.select(sa.func.count()).select_from(CLEAR).where(CLEAR.c.survey == survey)
+        own = {"survey": self._cipher(name).survey}
+        by_level = "SELECT level, count(*) AS rows FROM sfumato_survey_answers WHERE survey = :survey GROUP BY level"
+        unperturbed = "SELECT count(*) FROM sfumato_survey_clear WHERE survey = :survey"
         with self._database.transaction(writes=False) as connection:
-            levels = connection.execute(by_level.group_by(ANSWERS.c.level)).all()
-            total = int(connection.execute(unperturbed).scalar_one())
+            levels = connection.all(by_level, **own)
+            total = int(connection.value(unperturbed, **own))
             return {int(level): int(count) for level, count in levels}, total
 
     def received(self, name: str, width: int) -> tuple[Integers, Integers, Integers]:
         """The levels, labels and rows of all perturbed answers."""
-        own = ANSWERS.c.survey == self._cipher(name).survey
-        query = sa.select(ANSWERS.c.level, ANSWERS.c.key, ANSWERS.c.row).where(own)
-        return self._arrays(name, query.order_by(ANSWERS.c.key), width)
+        query = 'SELECT level, key, "row" FROM sfumato_survey_answers WHERE survey = :survey ORDER BY key'
+        return self._arrays(name, query, width)
 
     def unperturbed(self, name: str, width: int) -> tuple[Integers, Integers]:
         """The labels and rows of the unperturbed answers."""
-        own = CLEAR.c.survey == self._cipher(name).survey
-        query = sa.select(sa.literal(0).label("level"), CLEAR.c.key, CLEAR.c.row).where(own)
-        return self._arrays(name, query.order_by(CLEAR.c.key), width)[1:]
+        query = 'SELECT 0 AS level, key, "row" FROM sfumato_survey_clear WHERE survey = :survey ORDER BY key'
+        return self._arrays(name, query, width)[1:]
 
     def erase(self, writing: LedgerWriter, name: str) -> str:
         """Delete all answers to a survey, its tickets and its guidances, and the key of its answers; its scope."""
         token = writing.cipher.token(name)
-        for table in SURVEYS.sorted_tables:
-            writing.connection.execute(table.delete().where(table.c.survey.in_((token, name))))
+        for table in SURVEYS:
+            writing.connection.delete(table, survey=[token, name])
         erase(writing, survey_scope(token))
         self._ciphers.pop(name, None)
         return survey_scope(token)
 
-    def _arrays(self, name: str, query: Any, width: int) -> tuple[Integers, Integers, Integers]:
+    def _arrays(self, name: str, query: str, width: int) -> tuple[Integers, Integers, Integers]:
         cipher = self._cipher(name)
         with self._database.transaction(writes=False) as connection:
-            records = connection.execute(query).all()
+            records = connection.all(query, survey=cipher.survey)
         levels = np.array([one.level for one in records], np.int64)
         labels, texts = cipher.answers([(one.key, one.row) for one in records])
         return levels, np.array(labels, np.int64), rows.from_text(texts, width)
@@ -159,13 +154,14 @@ def _use_tickets(connection: Connection, survey: str, hashes: Sequence[str], *, 
     """Use up tickets; for each whether this was its first use, or None where it is not an invited one."""
     valid = set(hashes)
     if invited:
-        query = sa.select(INVITED.c.hash).where(INVITED.c.survey == survey, INVITED.c.hash.in_(hashes))
-        valid = set(connection.execute(query).scalars())
-    values = [{"survey": survey, "hash": one} for one in sorted(valid)]  # sorted, so that writers cannot deadlock
-    fresh: set[str] = set()
-    if values:
-        insert = _insert(connection, TICKETS).values(values).on_conflict_do_nothing()
-        fresh = set(connection.execute(insert.returning(TICKETS.c.hash)).scalars())
+        query = "SELECT hash FROM sfumato_survey_invited WHERE survey = :survey AND hash IN :hashes"
+        valid = set(connection.values(query, survey=survey, hashes=list(hashes)))
+    use = (
+        "INSERT INTO sfumato_survey_tickets (survey, hash) VALUES (:survey, :hash) ON CONFLICT DO NOTHING "
+        "RETURNING hash"
+    )
+    ordered = sorted(valid)  # so that writers cannot deadlock
+    fresh = {one for one in ordered if connection.value(use, survey=survey, hash=one) is not None}
     is_first: list[bool | None] = []
     for one in hashes:
         is_first.append(one in fresh if one in valid else None)
@@ -179,12 +175,4 @@ def _record(cipher: AnswerCipher, submission: Submission) -> dict[str, Any]:
 
 def _lock_survey(connection: Connection, name: str) -> None:
     """Wait for other writers of the same survey; SQLite has a single writer anyway."""
-    if connection.dialect.name == "postgresql":
-        number = int.from_bytes(hashlib.sha256(name.encode()).digest()[:7])
-        connection.execute(sa.select(sa.func.pg_advisory_xact_lock(number)))
-
-
-def _insert(connection: Connection, table: sa.Table) -> Any:
-    from sqlalchemy.dialects import postgresql, sqlite  # noqa: PLC0415 - ON CONFLICT differs between the two databases
-
-    return (sqlite if connection.dialect.name == "sqlite" else postgresql).insert(table)
+    connection.wait_for(int.from_bytes(hashlib.sha256(name.encode()).digest()[:7]))

@@ -9,15 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
 
-from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES
+from sfumato.ledger.connection import Connection, Row
+from sfumato.ledger.tables import GUIDANCES
 from sfumato.survey import rows
 from sfumato.survey.answer_encryption import AnswerCipher
 from sfumato.survey.definition import Survey
 from sfumato.survey.guidance import CooccurrenceCounts, Guidance, alarms, make_guidance
-from sfumato.survey.perturbation import Integers, one_hot
+from sfumato.survey.perturbation import one_hot
 
 
 @dataclass(frozen=True)
@@ -47,22 +46,22 @@ class Epochs:
         latest = self._latest()
         if latest is None:
             return Epoch(None, (), ())
-        log = sa.select(GUIDANCES.c.digest).where(GUIDANCES.c.survey == self._name).order_by(GUIDANCES.c.epoch)
-        digests = tuple(self._connection.execute(log).scalars())
+        log = "SELECT digest FROM sfumato_survey_guidances WHERE survey = :survey ORDER BY epoch"
+        digests = tuple(self._connection.values(log, survey=self._name))
         return Epoch(self._guidance(latest, latest.epoch), digests, tuple(json.loads(latest.alarms)))
 
     def count(self) -> int:
         """The number of guidances so far."""
-        query = sa.select(sa.func.max(GUIDANCES.c.epoch)).where(GUIDANCES.c.survey == self._name)
-        return int(self._connection.execute(query).scalar() or 0)
+        latest = "SELECT max(epoch) FROM sfumato_survey_guidances WHERE survey = :survey"
+        return int(self._connection.value(latest, survey=self._name) or 0)
 
     def needs_unperturbed(self) -> bool:
         """Whether the survey still accepts unperturbed answers: its bootstrap is not complete."""
         return self.count() == 0 or self._has_few_unperturbed()
 
     def _has_few_unperturbed(self) -> bool:
-        query = sa.select(sa.func.count()).select_from(CLEAR).where(CLEAR.c.survey == self._name)
-        return int(self._connection.execute(query).scalar_one()) < self._survey.guided.bootstrap
+        count = "SELECT count(*) FROM sfumato_survey_clear WHERE survey = :survey"
+        return int(self._connection.value(count, survey=self._name)) < self._survey.guided.bootstrap
 
     def begin(self) -> None:
         """Publish the first guidance, once there are enough unperturbed rows, if they differ by class."""
@@ -71,14 +70,15 @@ class Epochs:
 
     def refresh(self, batch: int) -> None:
         """Publish the next guidance, when enough rows arrived since the `batch`-th one."""
-        condition = ANSWERS.c.survey == self._name, ANSWERS.c.batch == batch
-        count = self._connection.execute(sa.select(sa.func.count()).where(*condition)).scalar_one()
-        if count < self._survey.guided.refresh or batch == 0:
-            return
-        labels, texts = self._answers(sa.select(ANSWERS.c.key, ANSWERS.c.row).where(*condition))
+        own = {"survey": self._name, "batch": batch}
+        count = "SELECT count(*) FROM sfumato_survey_answers WHERE survey = :survey AND batch = :batch"
         latest = self._latest()
+        if latest is None or self._connection.value(count, **own) < self._survey.guided.refresh:
+            return
+        answers = 'SELECT key, "row" FROM sfumato_survey_answers WHERE survey = :survey AND batch = :batch'
+        labels, texts = self._cipher.answers(self._connection.all(answers, **own))
         tally = self._unpacked(self._cipher.decrypt(str(latest.epoch), latest.tally))
-        counts = tally.add(rows.from_text(texts, self._survey.width), labels)
+        counts = tally.add(rows.from_text(texts, self._survey.width), np.array(labels))
         unperturbed = self._unperturbed_counts()
         is_enough = counts.rows.min() >= self._survey.guided.refresh // (2 * len(self._survey.classes))
         source, floor = (counts, self._survey.guided.floor) if is_enough else (unperturbed, 0.0)
@@ -100,36 +100,31 @@ class Epochs:
                 return
             guidance = self._guidance(latest, epoch)
         reasons = alarms(guidance, needed, len(self._survey.classes), unperturbed)
-        own = GUIDANCES.c.survey == self._name
-        self._connection.execute(GUIDANCES.update().where(own).values(tally=""))  # only the latest counts are kept
-        self._connection.execute(
-            GUIDANCES.insert().values(
-                survey=self._name,
-                epoch=epoch,
-                digest=guidance.digest,
-                matrix=json.dumps(guidance.matrix.tolist()),
-                rows=int(counts.rows.sum()),
-                tally=self._cipher.encrypt(str(epoch), _packed(counts)),
-                alarms=json.dumps(reasons),
-            )
-        )
+        self._connection.update(GUIDANCES, {"tally": ""}, survey=self._name)  # only the latest counts are kept
+        values = {
+            "survey": self._name,
+            "epoch": epoch,
+            "digest": guidance.digest,
+            "matrix": json.dumps(guidance.matrix.tolist()),
+            "rows": int(counts.rows.sum()),
+            "tally": self._cipher.encrypt(str(epoch), _packed(counts)),
+            "alarms": json.dumps(reasons),
+        }
+        self._connection.insert(GUIDANCES, values)
 
     def _guidance(self, record: Any, epoch: int) -> Guidance:
         return Guidance(self._survey.version, epoch, np.array(json.loads(record.matrix)))
 
-    def _latest(self) -> Any:
-        own = sa.select(GUIDANCES).where(GUIDANCES.c.survey == self._name)
-        return self._connection.execute(own.order_by(GUIDANCES.c.epoch.desc()).limit(1)).one_or_none()
+    def _latest(self) -> Row | None:
+        latest = "SELECT * FROM sfumato_survey_guidances WHERE survey = :survey ORDER BY epoch DESC LIMIT 1"
+        return self._connection.one(latest, survey=self._name)
 
     def _unperturbed_counts(self) -> CooccurrenceCounts:
         """Counts of the unperturbed rows: the first guidance is computed from them, and each later one checked."""
-        labels, texts = self._answers(sa.select(CLEAR.c.key, CLEAR.c.row).where(CLEAR.c.survey == self._name))
+        answers = 'SELECT key, "row" FROM sfumato_survey_clear WHERE survey = :survey'
+        labels, texts = self._cipher.answers(self._connection.all(answers, survey=self._name))
         codes = rows.from_text(texts, len(self._survey.sizes))
-        return self._empty().add(one_hot(codes, self._survey.sizes), labels)
-
-    def _answers(self, query: Any) -> tuple[Integers, list[str]]:
-        labels, texts = self._cipher.answers([(one.key, one.row) for one in self._connection.execute(query)])
-        return np.array(labels), texts
+        return self._empty().add(one_hot(codes, self._survey.sizes), np.array(labels))
 
     def _empty(self) -> CooccurrenceCounts:
         return CooccurrenceCounts.empty(len(self._survey.classes), self._survey.width)

@@ -11,15 +11,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-import sqlalchemy as sa
-from sqlalchemy.engine import Connection
-
 from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
+from sfumato.ledger.connection import Connection
 from sfumato.ledger.ledger import Ledger
+from sfumato.ledger.migrations import EARLIER, REVISION
 from sfumato.ledger.reader import PAGE, LedgerReader
-from sfumato.ledger.tables import ACCESSES, DATA_KEYS, EARLIER, ENTRIES, GENERATIONS, REVISION, SUBJECTS, SURVEYS, VAULT
+from sfumato.ledger.tables import KEYS, SUBJECTS, SURVEY_TABLES, SURVEYS, VAULT
 from sfumato.tables.atomic import atomic_path
 from sfumato.vault.encrypted_store import scope_of
 from sfumato.vault.fingerprints import random_offset
@@ -28,16 +27,21 @@ from sfumato.vault.store import Store, erased_in, files_in, replaced_in
 from sfumato.vault.unlocking import unwrap_master_keys
 from sfumato.vault.verification import VerificationReport, check_ledger
 
-_TABLES = {table.name: table for table in (VAULT, GENERATIONS, DATA_KEYS, ENTRIES, ACCESSES, *SURVEYS.sorted_tables)}
-_DERIVED = (SUBJECTS.name,)
+_DERIVED = (SUBJECTS,)
 """Tables in backups of earlier versions that are computed from the entries."""
-_DEFAULTS = {VAULT.name: {"root": "", "accesses": 0, "access_head": ""}}
+_DEFAULTS = {VAULT: {"root": "", "accesses": 0, "access_head": ""}}
 """Columns that the rows in backups of earlier versions lack."""
 _INVALID = "must be a complete and unaltered backup of a vault, and is not"
 
 _MALFORMED = (
-    *(tarfile.TarError, EOFError, LookupError, TypeError, ValueError, AttributeError, OverflowError, RecursionError),
-    *(sa.exc.IntegrityError, sa.exc.DataError, sa.exc.InterfaceError, sa.exc.ProgrammingError),
+    tarfile.TarError,
+    EOFError,
+    LookupError,
+    TypeError,
+    ValueError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
 )
 """What reading a malformed backup raises."""
 
@@ -79,22 +83,11 @@ def write_backup(reading: LedgerReader, store: Store, target: Path) -> str:
 
 def _rows(reading: LedgerReader) -> Iterator[tuple[str, dict[str, Any]]]:
     """All rows of the database, but for the index of subjects, which is computed from the entries."""
-    for table in (VAULT, GENERATIONS, DATA_KEYS):
-        yield from _table(reading, table)
-    for table in (ENTRIES, ACCESSES):
-        for row in reading.rows(table):
-            yield table.name, dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
-    existing = set(sa.inspect(reading.connection).get_table_names())
-    for table in SURVEYS.sorted_tables:
-        if table.name in existing:
-            yield from _table(reading, table)
-
-
-def _table(reading: LedgerReader, table: sa.Table) -> Iterator[tuple[str, dict[str, Any]]]:
-    for row in reading.connection.execute(
-        sa.select(table).order_by(*table.primary_key)
-    ):  # the order of arrival is not revealed
-        yield table.name, dict(row._mapping)  # noqa: SLF001 - the public name of the attribute
+    existing = reading.connection.tables()
+    for table, key in KEYS.items():
+        if table in existing:  # in the order of the key: that of arrival is not revealed
+            for row in reading.connection.stream(f"SELECT * FROM {table} ORDER BY {key}"):  # noqa: S608 - our own names
+                yield table, row._asdict()
 
 
 def read_backup(path: Path, ledger: Ledger, store: Store, store_location: str, secret: Secret | None) -> None:
@@ -127,10 +120,12 @@ def _load(connection: Connection, archive: tarfile.TarFile) -> None:
     if lines is None or json.loads(lines.readline()).get("sfumato backup") not in (*EARLIER, REVISION):
         raise ValueError("another format")
     for name, rows in _pages(lines):
-        if name in SURVEYS.tables:
-            SURVEYS.create_all(connection, checkfirst=True)
-        if name not in _DERIVED:
-            connection.execute(_TABLES[name].insert(), [{**_DEFAULTS.get(name, {}), **row} for row in rows])
+        if name in SURVEYS:
+            connection.define(SURVEY_TABLES)
+        if name in KEYS:
+            connection.insert(name, *({**_DEFAULTS.get(name, {}), **row} for row in rows))
+        elif name not in _DERIVED:
+            raise ValueError("another table")
 
 
 def is_backup(path: Path) -> bool:

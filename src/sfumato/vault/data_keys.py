@@ -11,7 +11,6 @@ import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-import sqlalchemy as sa
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -82,7 +81,7 @@ class DataKeys:
             return _unwrap(wrapped, masters[head.generation], head.name, scope), False
         key = Key.generate()
         text = _wrap(key, masters[head.generation], head.name, scope)
-        writing.connection.execute(DATA_KEYS.insert().values(scope=scope, wrapped=text))
+        writing.connection.insert(DATA_KEYS, {"scope": scope, "wrapped": text})
         return key, True
 
 
@@ -117,14 +116,13 @@ def job_scope(dataset: str) -> str:
 def rewrap(writing: LedgerWriter, old: Key | None, new: Key) -> None:
     """Wrap all data keys with a new master key, within its transaction; they are lost if the old one is (`None`)."""
     name = writing.head().name
-    rows = writing.connection.execute(sa.select(DATA_KEYS)).all()
+    rows = writing.connection.all("SELECT scope, wrapped FROM sfumato_data_keys")
     for row in rows:
         if old is None:
             erase(writing, row.scope)
         else:
             text = _wrap(_unwrap(row.wrapped, old, name, row.scope), new, name, row.scope)
-            is_same = DATA_KEYS.c.scope == row.scope
-            writing.connection.execute(DATA_KEYS.update().where(is_same).values(wrapped=text))
+            writing.connection.update(DATA_KEYS, {"wrapped": text}, scope=row.scope)
 
 
 def erase(writing: LedgerWriter, scope: str) -> bool:
@@ -132,13 +130,13 @@ def erase(writing: LedgerWriter, scope: str) -> bool:
 
     Backups that were written before still hold the wrapped key.
     """
-    return bool(writing.connection.execute(DATA_KEYS.delete().where(DATA_KEYS.c.scope == scope)).rowcount)
+    return bool(writing.connection.delete(DATA_KEYS, scope=scope))
 
 
 def altered_keys(reading: LedgerReader, masters: Mapping[int, Key]) -> list[str]:
     """The scopes whose wrapped key was altered."""
     head, altered = reading.head(), []
-    for row in reading.connection.execute(sa.select(DATA_KEYS).order_by(DATA_KEYS.c.scope)):
+    for row in reading.connection.all("SELECT scope, wrapped FROM sfumato_data_keys ORDER BY scope"):
         try:
             _unwrap(row.wrapped, masters[head.generation], head.name, row.scope)
         except (TamperedError, KeyError):
@@ -148,7 +146,7 @@ def altered_keys(reading: LedgerReader, masters: Mapping[int, Key]) -> list[str]
 
 def scopes(reading: LedgerReader) -> set[str]:
     """The scopes that have a key."""
-    return set(reading.connection.execute(sa.select(DATA_KEYS.c.scope)).scalars())
+    return set(reading.connection.values("SELECT scope FROM sfumato_data_keys"))
 
 
 def scopes_of(reading: LedgerReader, token: str) -> set[str]:
@@ -157,7 +155,7 @@ def scopes_of(reading: LedgerReader, token: str) -> set[str]:
 
 
 def _wrapped(reading: LedgerReader, scope: str) -> str | None:
-    found = reading.connection.execute(sa.select(DATA_KEYS.c.wrapped).where(DATA_KEYS.c.scope == scope)).scalar()
+    found = reading.connection.value("SELECT wrapped FROM sfumato_data_keys WHERE scope = :scope", scope=scope)
     return None if found is None else str(found)
 
 

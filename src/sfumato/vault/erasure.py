@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import sqlalchemy as sa
-
 from sfumato.errors import VaultError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import ERASED, Entry
@@ -137,10 +135,10 @@ def _held_versions(reading: LedgerReader, latest: Entry) -> list[dict[str, Any]]
 
 def _held_answers(reading: LedgerReader) -> list[dict[str, Any]]:
     """The answers to surveys that were not erased."""
-    if not sa.inspect(reading.connection).has_table(ANSWERS.name):
+    if ANSWERS not in reading.connection.tables():
         return []
-    count = sa.select(ANSWERS.c.survey, sa.func.count()).group_by(ANSWERS.c.survey)
-    answers = {str(token): int(number) for token, number in reading.connection.execute(count)}
+    count = "SELECT survey, count(*) AS answers FROM sfumato_survey_answers GROUP BY survey"
+    answers = {str(token): int(number) for token, number in reading.connection.all(count)}
     tokens = {one.dataset: reading.cipher.token(one.dataset) for one in existing(reading, "survey")}
     return [
         _row(f"{answers.get(tokens[one.dataset], 0):,} answers to {one.dataset}", _SURVEY_REASONS.get(one.action, ""))

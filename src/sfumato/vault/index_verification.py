@@ -9,16 +9,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import groupby, zip_longest
-from typing import Any
-
-import sqlalchemy as sa
 
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import LedgerReader
-from sfumato.ledger.subject_index import ANY, Subject, SubjectName, Token, extended, running, tree, wide_names
-from sfumato.ledger.tables import ENTRIES, NODES, SUBJECTS
+from sfumato.ledger.subject_index import (
+    ANY,
+    Subject,
+    SubjectName,
+    Token,
+    extended,
+    running,
+    subject_of,
+    tree,
+    wide_names,
+)
 
-_PAGE = 5_000
 _DAMAGED = "the index of the ledger is damaged"
 
 
@@ -46,17 +51,19 @@ class IndexVerification:
                 return [self._contradiction(reading, found)]
             for name in names:
                 self._wide[name] = replace(self._wide[name], subjects=self._wide[name].subjects + 1)
-        wide = sa.or_(SUBJECTS.c.dataset == self._any, SUBJECTS.c.recipient == self._any)
-        if {one.name: one for one in _subjects(reading, sa.select(SUBJECTS).where(wide))} != self._wide:
+        wide = "SELECT * FROM sfumato_subjects WHERE dataset = :any OR recipient = :any"
+        if {one.name: one for one in _subjects(reading, wide, any=self._any)} != self._wide:
             return [_DAMAGED]
         return _tree_problems(reading, root)
 
     def _narrow(self, reading: LedgerReader, generations: Iterable[int]) -> Iterator[Subject]:
         """The subjects of the entries, in the order of their tokens."""
-        columns = [ENTRIES.c[name] for name in ("kind", "dataset", "recipient", "number")]
-        known = ENTRIES.c.generation.in_(list(generations))
-        query = sa.select(*columns, ENTRIES.c.hash).where(known).order_by(*columns)
-        for (kind, dataset, recipient), rows in groupby(_streamed(reading, query), key=lambda row: tuple(row[:3])):
+        query = (
+            "SELECT kind, dataset, recipient, number, hash FROM sfumato_entries WHERE generation IN :known "
+            "ORDER BY kind, dataset, recipient, number"
+        )
+        found = reading.connection.stream(query, known=list(generations))
+        for (kind, dataset, recipient), rows in groupby(found, key=lambda row: tuple(row[:3])):
             digest, count = "", 0
             for row in rows:
                 digest, count, last = running(digest, row.hash), count + 1, row
@@ -64,8 +71,11 @@ class IndexVerification:
 
     def _stored(self, reading: LedgerReader) -> Iterator[Subject]:
         """The stored subjects, in the same order."""
-        narrow = sa.select(SUBJECTS).where(SUBJECTS.c.dataset != self._any, SUBJECTS.c.recipient != self._any)
-        return _subjects(reading, narrow.order_by(SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient))
+        narrow = (
+            "SELECT * FROM sfumato_subjects WHERE dataset <> :any AND recipient <> :any "
+            "ORDER BY kind, dataset, recipient"
+        )
+        return _subjects(reading, narrow, any=self._any)
 
     def _contradiction(self, reading: LedgerReader, found: Subject | None) -> str:
         if found is None:
@@ -77,17 +87,10 @@ class IndexVerification:
 
 def _tree_problems(reading: LedgerReader, root: str) -> list[str]:
     """Whether the stored nodes, and the root that the head commits to, are those of the stored subjects."""
-    by_bucket = sa.select(SUBJECTS).order_by(SUBJECTS.c.bucket)
-    expected = tree(_subjects(reading, by_bucket))
-    stored = {row.number: row.hash for row in _streamed(reading, sa.select(NODES))}
+    expected = tree(_subjects(reading, "SELECT * FROM sfumato_subjects ORDER BY bucket"))
+    stored = dict(reading.connection.stream("SELECT number, hash FROM sfumato_subject_nodes"))
     return [] if expected == stored | {-1: root} else [_DAMAGED]
 
 
-def _subjects(reading: LedgerReader, query: sa.Select[Any]) -> Iterator[Subject]:
-    for row in _streamed(reading, query):
-        yield Subject(**{name: value for name, value in row._mapping.items() if name != "bucket"})  # noqa: SLF001
-
-
-def _streamed(reading: LedgerReader, query: sa.Select[Any]) -> Iterator[sa.Row[Any]]:
-    with reading.connection.execute(query, execution_options={"yield_per": _PAGE}) as rows:
-        yield from rows
+def _subjects(reading: LedgerReader, query: str, **values: object) -> Iterator[Subject]:
+    return map(subject_of, reading.connection.stream(query, **values))

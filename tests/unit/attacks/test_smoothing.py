@@ -133,7 +133,7 @@ def test_records_a_period_apart_or_with_a_public_value_in_common_undo_the_noise(
     assert _errors("collusion", given)[1][0] < 0.75
     found = audit(original, {"half": scheme.release(table, "half", key)}, attacks=("llse", "smoothing"))
     assert found.state is State.AT_RISK
-    assert {"rent", "kind"} <= {one.subject for one in found.findings if "secret order" in one.advice}
+    assert {"rent", "kind"} <= {one.subject for one in found.findings if "where rows keep their order" in one.advice}
 
 
 def test_noise_has_no_period() -> None:

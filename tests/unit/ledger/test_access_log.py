@@ -9,12 +9,12 @@ import pytest
 import sqlalchemy as sa
 from tests import wards
 from tests.conftest import Site
+from tests.schema import ACCESSES, VAULT, tables_of
 
 import sfumato as sf
 from sfumato.errors import GrantError, TamperedError, VaultError
 from sfumato.ledger.ledger import Origin
 from sfumato.ledger.reader import Query
-from sfumato.ledger.tables import ACCESSES, VAULT
 from sfumato.vault import preview
 from sfumato.vault.messages import sentence
 
@@ -31,7 +31,7 @@ def vault(site: Site, tmp_path: Path) -> sf.Vault:
 
 
 def _change(vault: sf.Vault, *statements: sa.Executable) -> None:
-    with vault.ledger.database.transaction(writes=True) as connection:
+    with tables_of(vault.ledger.database) as connection:
         for statement in statements:
             connection.execute(statement)
 
@@ -83,7 +83,7 @@ def test_a_shortened_log_is_found_and_not_continued(vault: sf.Vault, tmp_path: P
 
 
 def test_an_earlier_state_is_refused_by_a_process_that_saw_a_later_one(vault: sf.Vault, tmp_path: Path) -> None:
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         old = dict(connection.execute(sa.select(VAULT)).one()._mapping)
     vault.release("clinic", "ward", tmp_path / "copy.parquet")
     vault.grants()  # it sees the fourth record

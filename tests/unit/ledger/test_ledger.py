@@ -14,13 +14,15 @@ import pytest
 import sqlalchemy as sa
 from tests import wards
 from tests.conftest import Site
+from tests.schema import ENTRIES, GENERATIONS, METADATA, SUBJECTS, SURVEYS, VAULT, tables_of
 
 import sfumato as sf
 from sfumato.errors import CustodyError, TamperedError, VaultError
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.database import Database, migrate, revision
+from sfumato.ledger.database import Database
+from sfumato.ledger.migrations import REVISION, VERSIONS, revision
 from sfumato.ledger.reader import Query
-from sfumato.ledger.tables import ENTRIES, GENERATIONS, METADATA, REVISION, SUBJECTS, VAULT, VERSIONS
+from sfumato.ledger.tables import SURVEY_TABLES
 
 
 @pytest.fixture
@@ -42,8 +44,7 @@ def vault(site: Site) -> sf.Vault:
 def _tamper(vault: sf.Vault, *statements: sa.Executable) -> None:
     """Change the tables directly, as somebody with write access to the database can."""
     is_file = vault.ledger.database.is_file
-    engine = sa.create_engine(vault.ledger.database.engine.url, poolclass=sa.pool.NullPool)  # without our settings
-    with engine.begin() as connection:
+    with tables_of(vault.ledger.database) as connection:
         if is_file:
             for verb in ("update", "delete"):
                 connection.execute(sa.text(f"DROP TRIGGER IF EXISTS sfumato_entries_no_{verb}"))
@@ -60,7 +61,7 @@ def _numbered(number: int) -> sa.ColumnElement[bool]:
 
 def _stored(vault: sf.Vault, number: int) -> dict[str, Any]:
     """The row of an entry, as it is in the database."""
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         return dict(connection.execute(sa.select(ENTRIES).where(_numbered(number))).one()._mapping)
 
 
@@ -199,13 +200,8 @@ def test_no_table_is_written_to_an_altered_store(vault: sf.Vault, tmp_path: Path
 
 
 def test_the_database_refuses_changes_of_entries(vault: sf.Vault) -> None:
-    engine = vault.ledger.database.engine
     for statement in (ENTRIES.update().values(hash="0" * 64), ENTRIES.update().values(mac="0"), ENTRIES.delete()):
-        with (
-            pytest.raises(sa.exc.DBAPIError, match="append-only"),
-            engine.connect().execution_options(sfumato_writes=True) as connection,
-            connection.begin(),
-        ):
+        with pytest.raises(sa.exc.DBAPIError, match="append-only"), tables_of(vault.ledger.database) as connection:
             connection.execute(statement)
     assert vault.verify(files=False).sound
 
@@ -266,17 +262,19 @@ def test_migrations_build_the_tables(kind: str, tmp_path: Path, request: pytest.
 
     url = str(tmp_path) if kind == "sqlite" else request.getfixturevalue("postgres").database()
     database = Database(url)
-    with database.creation() as connection:
-        pass
-    with database.transaction(writes=True) as connection:
+    with database.creation() as created:
+        created.define(SURVEY_TABLES)
+    everything = sa.MetaData()
+    for table in (*METADATA.sorted_tables, *SURVEYS.sorted_tables):
+        table.to_metadata(everything)
+    with tables_of(database) as connection:
         context = MigrationContext.configure(connection, opts={"version_table": VERSIONS, "compare_type": True})
-        assert compare_metadata(context, METADATA) == []
-        assert revision(connection) == REVISION
-        migrate(connection, "base")
-        assert [n for n in sa.inspect(connection).get_table_names() if n != VERSIONS] == []
-        migrate(connection)
-        assert compare_metadata(context, METADATA) == []
-        connection.execute(sa.text(f"UPDATE {VERSIONS} SET version_num = '9999'"))  # noqa: S608
+        assert compare_metadata(context, everything) == []
+        connection.execute(sa.text("ALTER TABLE sfumato_vault ADD COLUMN more INTEGER"))
+        assert compare_metadata(context, everything) != []
+    with database.transaction(writes=True) as written:
+        assert revision(written) == REVISION
+        written.update(VERSIONS, {"version_num": "9999"})
     with pytest.raises(VaultError, match="schema 9999"):
         database.check()
 

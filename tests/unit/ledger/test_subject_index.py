@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 from tests import wards
+from tests.schema import ENTRIES, METADATA, NODES, SUBJECTS, VAULT, engine, tables_of
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError
 from sfumato.ledger.chain import Entry
+from sfumato.ledger.connection import Connection
+from sfumato.ledger.database import FILE, Database
 from sfumato.ledger.reader import Query
 from sfumato.ledger.subject_index import ANY, MemoryIndex, StoredIndex, _bucket, rebuild
-from sfumato.ledger.tables import ENTRIES, METADATA, NODES, SUBJECTS, VAULT
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +50,7 @@ def test_subjects_are_counted(folder: Path) -> None:
 
 def _tamper(folder: Path, *statements: sa.Executable) -> None:
     """Change the tables directly, as somebody with write access to the database can."""
-    engine = sa.create_engine(f"sqlite:///{folder}/vault/ledger.sqlite", poolclass=sa.pool.NullPool)
-    with engine.begin() as connection:
+    with tables_of(Database(folder / "vault")) as connection:
         for verb in ("update", "delete"):
             connection.execute(sa.text(f"DROP TRIGGER IF EXISTS sfumato_entries_no_{verb}"))
         for statement in statements:
@@ -108,8 +111,8 @@ def test_the_index_cannot_be_brought_back_to_an_earlier_state(folder: Path) -> N
 def test_swapped_recipients_accuse_nobody(folder: Path) -> None:
     one, other = (_entries(folder, kind="release", recipient=name)[-1] for name in ("lab", "office"))
     assert [s.recipients for s in sf.Vault.open(folder / "vault").trace("ward", folder / "lab.parquet").accused]
-    with sf.Vault.open(folder / "vault").ledger.reading() as reading:
-        names = dict(reading.connection.execute(sa.select(ENTRIES.c.number, ENTRIES.c.recipient)).all())
+    with tables_of(Database(folder / "vault")) as connection:
+        names = dict(connection.execute(sa.select(ENTRIES.c.number, ENTRIES.c.recipient)).all())
     _tamper(
         folder,
         ENTRIES.update().where(ENTRIES.c.number == one).values(recipient=names[other]),
@@ -150,8 +153,8 @@ def test_whatever_is_damaged_is_noticed_or_harmless(folder: Path) -> None:
     pristine = folder.with_name("pristine")
     shutil.copytree(folder, pristine)
     vault = sf.Vault.open(folder / "vault")
-    with vault.ledger.reading() as reading:
-        names = list(reading.connection.execute(sa.select(SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient)))
+    with tables_of(vault.ledger.database) as connection:
+        names = list(connection.execute(sa.select(SUBJECTS.c.kind, SUBJECTS.c.dataset, SUBJECTS.c.recipient)))
     refused = 0
     for kind, dataset, recipient in names:
         is_row = sa.and_(SUBJECTS.c.kind == kind, SUBJECTS.c.dataset == dataset, SUBJECTS.c.recipient == recipient)
@@ -177,16 +180,16 @@ def test_a_lookup_costs_the_same_in_a_large_ledger(tmp_path: Path) -> None:
             for number in range(recipients):
                 writing.append("registered", "recipient", {"note": ""}, recipient=f"r{number}")
         read = 0
-        original = StoredIndex._rows
+        original = Connection.all
 
-        def counted(self: StoredIndex, query: sa.Select[tuple[object, ...]]) -> list[sa.Row[tuple[object, ...]]]:
+        def counted(self: Connection, statement: str, **values: object) -> list[Any]:
             nonlocal read
-            rows = original(self, query)  # noqa: B023
+            rows = original(self, statement, **values)  # noqa: B023
             read += len(rows)
             return rows
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(StoredIndex, "_rows", counted)
+            patch.setattr(Connection, "all", counted)
             with vault.ledger.reading(vault.keys()) as reading:
                 assert reading.latest("recipient", recipient="r7") is not None
                 assert reading.latest("recipient", recipient="nobody") is None
@@ -194,7 +197,7 @@ def test_a_lookup_costs_the_same_in_a_large_ledger(tmp_path: Path) -> None:
     assert max(counts) < 2 * 256 + 60
 
 
-def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree() -> None:
+def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree(tmp_path: Path) -> None:
     kept = [str(n) for n in range(40_000) if _bucket(("grant", str(n), "lab")) < 512][:12] + [
         f"d{n}" for n in range(60)
     ]
@@ -202,28 +205,27 @@ def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree() -> 
         Entry(number, "", "", "granted", "grant", name, "lab", {}, 1, hash=f"{number:064x}")
         for number, name in enumerate(kept, 1)
     ]
-    engine = sa.create_engine("sqlite://")
-    METADATA.create_all(engine)
-    with engine.begin() as connection:
+    METADATA.create_all(engine(Database(tmp_path)))
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as driver:  # which checks no foreign keys
+        connection = Connection(driver, is_file=True)
         first, whole = MemoryIndex(str), MemoryIndex(str)
         for entry in entries[:40]:
             first.record(entry)
-        stored = rebuild(connection, first, str)
+        index = rebuild(connection, first, str)
         for entry in entries[40:]:
-            stored.record(entry)
+            index.record(entry)
         for entry in entries:
             whole.record(entry)
-        assert stored.root == whole.nodes()[-1]
-        again = StoredIndex(connection, stored.root, str)
+        assert index.root == whole.nodes()[-1]
+        again = StoredIndex(connection, index.root, str)
         assert all(again.find(subject.name) == subject for subject in whole)
         found = again.find(("grant", ANY, ANY))
         assert found is not None
         assert (found.entries, found.subjects) == (72, 72)
         assert again.find(("grant", "nothing", "lab")) is None
-        for table in (SUBJECTS, NODES):
-            for row in connection.execute(sa.select(table).limit(5)).all():
-                where = sa.and_(*(column == value for column, value in zip(table.c, row, strict=True)))
-                connection.execute(table.delete().where(where))
+        for table in (SUBJECTS.name, NODES.name):
+            for row in connection.all(f"SELECT * FROM {table} LIMIT 5"):  # noqa: S608 - two names
+                assert connection.delete(table, **row._asdict()) == 1
                 with pytest.raises(TamperedError, match="sealed head"):
-                    [StoredIndex(connection, stored.root, str).find(subject.name) for subject in whole]
-                connection.execute(table.insert().values(row._mapping))
+                    [StoredIndex(connection, index.root, str).find(subject.name) for subject in whole]
+                connection.insert(table, row._asdict())

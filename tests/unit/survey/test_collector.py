@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
+from tests.schema import ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS, tables_of
 
 from sfumato.errors import BootstrapComplete, TamperedError
 from sfumato.keys.text_cipher import TextCipher
-from sfumato.ledger.tables import ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS
 from sfumato.survey.answer_encryption import AnswerCipher
 from sfumato.survey.collector import ticket_hash
 from sfumato.survey.rows import Submission
@@ -55,7 +55,7 @@ def test_only_invited_tickets_count_in_a_survey_with_invitations(surveys: Survey
     assert collector.store("commute", survey, [_answer("f" * 32)], invited=True) == [None]
     assert collector.store("commute", survey, [_answer(second)], invited=True) == [True]
     assert (len(first), first != second) == (32, True)
-    with collector._database.transaction(writes=False) as connection:
+    with tables_of(collector._database) as connection:
         stored = str([connection.execute(sa.select(table)).all() for table in (INVITED, TICKETS, ANSWERS)])
     assert not any(ticket in stored for ticket in (first, second, elsewhere))
     assert ticket_hash("commute", first) != ticket_hash("diet", first)
@@ -96,7 +96,7 @@ def test_an_answer_is_read_only_in_its_own_survey_and_row(surveys: Surveys) -> N
 def test_plain_answers_of_an_earlier_version_are_encrypted_in_every_table(surveys: Surveys) -> None:
     collector = surveys.collector
     common = {"survey": "commute", "label": 1, "row": "1"}
-    with collector._database.transaction(writes=True) as connection:
+    with tables_of(collector._database) as connection:
         connection.execute(ANSWERS.insert().values(key="1" * 32, batch=0, level=0, **common))
         connection.execute(CLEAR.insert().values(key="2" * 32, **common))
         for key in ("3" * 32, "4" * 32):
@@ -104,7 +104,7 @@ def test_plain_answers_of_an_earlier_version_are_encrypted_in_every_table(survey
     assert collector.counts("commute") == ({0: 1}, 1)
     assert [one.tolist() for one in collector.received("commute", 1)] == [[0], [1], [[1]]]
     assert [one.tolist() for one in collector.unperturbed("commute", 1)] == [[1], [[1]]]
-    with collector._database.transaction(writes=False) as connection:
+    with tables_of(collector._database) as connection:
         stored = [connection.execute(sa.select(t.c.survey, t.c.label, t.c.row)).all() for t in (ANSWERS, CLEAR)]
     token = collector._cipher("commute").survey
     assert [(row.survey, row.label, len(row.row) > 30) for row in stored[0]] == [(token, 0, True)]
@@ -117,11 +117,11 @@ def test_plain_sums_of_an_earlier_version_are_encrypted(surveys: Surveys) -> Non
     ledger, keys = surveys.collector._ledger, surveys.collector._keys
     common = {"digest": "", "matrix": "", "rows": 0, "alarms": ""}
     given = {("commute", 1): "1 2", ("commute", 2): "", ("diet", 1): "3 4"}
-    with ledger.database.transaction(writes=True) as connection:
+    with tables_of(ledger.database) as connection:
         for (name, epoch), tally in given.items():
             connection.execute(GUIDANCES.insert().values(survey=name, epoch=epoch, tally=tally, **common))
     cipher = AnswerCipher.of(ledger, keys, "commute")
-    with ledger.database.transaction(writes=False) as connection:
+    with tables_of(ledger.database) as connection:
         found = {(one.survey, one.epoch): one.tally for one in connection.execute(sa.select(GUIDANCES))}
     assert cipher.decrypt("1", found[cipher.survey, 1]) == "1 2"
     assert (found[cipher.survey, 2], found["diet", 1]) == ("", "3 4")

@@ -14,13 +14,13 @@ import pytest
 import sqlalchemy as sa
 from tests import wards
 from tests.conftest import Site
+from tests.schema import DATA_KEYS, tables_of
 
 import sfumato as sf
 from sfumato.errors import CustodyError, TamperedError, VaultError
 from sfumato.keys.encrypted_file import Spill
 from sfumato.ledger.chain import START
 from sfumato.ledger.ledger import Origin
-from sfumato.ledger.tables import DATA_KEYS
 from sfumato.service import uploads
 from sfumato.service.state import State
 from sfumato.survey.rows import Submission
@@ -75,7 +75,7 @@ def _everything(vault: sf.Vault) -> bytes:
     root = wards.vault_files(vault)
     files = [path for path in sorted(root.rglob("*")) if path.is_file()]
     content = b"".join(path.relative_to(root).as_posix().encode() + path.read_bytes() for path in files)
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         tables = sa.MetaData()
         tables.reflect(connection)
         rows = [str(row) for table in tables.sorted_tables for row in connection.execute(sa.select(table))]
@@ -201,7 +201,7 @@ def test_a_locked_vault_says_what_it_needs(site: Site) -> None:
 
 
 def _set(vault: sf.Vault, scope: str, wrapped: str) -> None:
-    with vault.ledger.database.transaction(writes=True) as connection:
+    with tables_of(vault.ledger.database) as connection:
         connection.execute(DATA_KEYS.update().where(DATA_KEYS.c.scope == scope).values(wrapped=wrapped))
 
 

@@ -9,11 +9,11 @@ import pytest
 import sqlalchemy as sa
 from tests import wards
 from tests.conftest import Site
+from tests.schema import ANSWERS, DATA_KEYS, SURVEYS, tables_of
 
 import sfumato as sf
 from sfumato.errors import CustodyError, SurveyError, UnknownSubject, VaultError
 from sfumato.ledger.reader import Query
-from sfumato.ledger.tables import ANSWERS, DATA_KEYS, SURVEYS
 from sfumato.survey.rows import Submission
 from sfumato.survey.surveys import Surveys
 from sfumato.vault.datasets import Dataset
@@ -37,7 +37,7 @@ def vault(site: Site, tmp_path: Path) -> sf.Vault:
 
 
 def _keys(vault: sf.Vault) -> dict[str, str]:
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         return dict(connection.execute(sa.select(DATA_KEYS.c.scope, DATA_KEYS.c.wrapped)).all())
 
 
@@ -158,7 +158,7 @@ def test_the_answers_to_an_erased_survey_are_gone(site: Site, tmp_path: Path) ->
         surveys.erase("commute")
     surveys.close("commute")
     assert surveys.erase("commute").body["scopes"] == [f"surveys/{_token(vault, 'commute')}"]
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         left = [connection.execute(sa.select(table)).all() for table in SURVEYS.sorted_tables]
     assert not any(left)
     assert not any(scope.startswith("surveys/") for scope in _keys(vault))
@@ -182,24 +182,24 @@ def test_stored_answers_are_encrypted_and_cannot_be_moved_or_forged(site: Site) 
     definition = surveys.get("commute").survey
     # as an earlier version stored them; the first use of the survey encrypts them
     _ = surveys.collector
-    with vault.ledger.database.transaction(writes=True) as connection:
+    with tables_of(vault.ledger.database) as connection:
         plain = [
             {"key": f"{n:032}", "survey": "commute", "batch": 0, "level": 0, "label": 0, "row": "1"} for n in (1, 2)
         ]
         connection.execute(ANSWERS.insert(), plain)
     assert surveys.collector.received("commute", 1)[2].tolist() == [[1], [1]]
     surveys.collector.store("commute", definition, [Submission("0" * 32, 0, 0, (0,))], invited=False)
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         stored = connection.execute(sa.select(ANSWERS.c.key, ANSWERS.c.row)).all()
     assert all(len(one.row) > 30 for one in stored)
     assert np.sort(surveys.collector.received("commute", 1)[2].ravel()).tolist() == [0, 1, 1]
     forged = {"survey": vault.store.keys.token("commute"), "batch": 0, "level": 0, "label": 0}
     for row in ("1", stored[0].row):  # a plain row, and a copy of another one
-        with vault.ledger.database.transaction(writes=True) as connection:
+        with tables_of(vault.ledger.database) as connection:
             connection.execute(ANSWERS.insert().values(key="f" * 32, row=row, **forged))
         with pytest.raises(VaultError, match="altered"):
             surveys.collector.received("commute", 1)
-        with vault.ledger.database.transaction(writes=True) as connection:
+        with tables_of(vault.ledger.database) as connection:
             connection.execute(ANSWERS.delete().where(ANSWERS.c.key == "f" * 32))
 
 
@@ -246,7 +246,7 @@ def test_uploads_answers_and_copies_that_are_held_are_listed(tmp_path: Path) -> 
 def test_an_old_key_that_is_inserted_again_is_found(vault: sf.Vault) -> None:
     old = _keys(vault)[_scope(vault, 1)]
     vault.erase("ward", version=1)
-    with vault.ledger.database.transaction(writes=True) as connection:
+    with tables_of(vault.ledger.database) as connection:
         connection.execute(DATA_KEYS.insert().values(scope=_scope(vault, 1), wrapped=old))
     assert vault.verify().problems == [
         "the key of datasets/ward/1 exists again, though it was erased: somebody inserted an old one; erase it again"
@@ -274,7 +274,6 @@ def test_a_deleted_key_is_overwritten_in_the_database_file(tmp_path: Path) -> No
     vault.add(wards.policy(), wards.table())
     wrapped = _keys(vault)[_scope(vault, 1)].encode()
     vault.erase("ward")
-    engine = vault.ledger.database.engine
-    with engine.connect() as connection:
-        connection.exec_driver_sql("PRAGMA wal_checkpoint(TRUNCATE)")
+    with vault.ledger.database.driver() as driver:
+        driver.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     assert wrapped not in (tmp_path / "vault" / "ledger.sqlite").read_bytes()

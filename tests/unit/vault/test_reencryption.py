@@ -12,12 +12,12 @@ import pytest
 import sqlalchemy as sa
 from tests import wards
 from tests.conftest import Site
+from tests.schema import ENTRIES, tables_of
 
 import sfumato as sf
 from sfumato.errors import VaultError
 from sfumato.ledger.reader import Query
 from sfumato.ledger.row_cipher import RowCipher
-from sfumato.ledger.tables import ENTRIES
 from sfumato.vault.encrypted_store import SUFFIX, EncryptedStore, is_encrypted
 from sfumato.vault.messages import sentence
 from sfumato.vault.store import FolderStore, files_in
@@ -35,7 +35,7 @@ def test_a_new_master_key_encrypts_everything_anew(site: Site, tmp_path: Path) -
     vault.update("ward", wards.table())
     before, [old] = wards.wrapped_keys(vault), vault.keys().values()
     files = {path: path.read_bytes() for path in wards.vault_files(vault).rglob(f"*{SUFFIX}")}
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         texts = set(connection.execute(sa.select(ENTRIES.c.body)).scalars())
     vault.rekey()
     after = wards.wrapped_keys(vault)
@@ -43,11 +43,11 @@ def test_a_new_master_key_encrypts_everything_anew(site: Site, tmp_path: Path) -
     assert set(before) == {f"{ward}@1", f"{ward}/2@1", f"{ward}/3@1"}
     assert set(after) == {f"{ward}@2", f"{ward}/2@2", f"{ward}/3@2"}
     assert not set(wards.vault_files(vault).rglob(f"*{SUFFIX}")) & set(files)
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         assert not texts & set(connection.execute(sa.select(ENTRIES.c.body)).scalars())
     cipher = RowCipher({1: old})
     with vault.ledger.reading(vault.keys()) as reading:
-        stored = [dict(row._mapping) for row in reading.rows(ENTRIES)]
+        stored = [row._asdict() for row in reading.rows(ENTRIES.name)]
     assert not any(cipher.entry(ENTRIES.name, row).is_readable for row in stored)
     assert vault.log(Query(action="added")) == [first]
     vault.rekey()  # once more: files that were replaced twice

@@ -7,10 +7,10 @@ import re
 
 import pytest
 from tests.conftest import Site
+from tests.schema import ENTRIES, tables_of
 
 import sfumato as sf
 from sfumato.errors import UnknownSubject, VaultError
-from sfumato.ledger.tables import ENTRIES
 from sfumato.vault.tokens import authenticate, find
 
 START = dt.datetime(2026, 5, 1, tzinfo=dt.UTC)
@@ -60,7 +60,7 @@ def test_a_token_has_256_random_bits_and_only_its_hash_is_stored(vault: sf.Vault
     given = [vault.token("clinic")["token"] for _ in range(3)]
     assert all(re.fullmatch(r"sfu_[0-9a-f]{12}_[A-Za-z0-9_-]{43}", one) for one in given)
     assert len({one[17:] for one in given}) == 3
-    with vault.ledger.database.transaction(writes=False) as connection:
+    with tables_of(vault.ledger.database) as connection:
         stored = str(connection.execute(ENTRIES.select()).all())
     assert not any(one[17:] in stored for one in given)
 

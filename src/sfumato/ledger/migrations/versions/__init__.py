@@ -1,1 +1,0 @@
-"""Revisions of the database schema, one per file."""
