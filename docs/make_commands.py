@@ -45,9 +45,14 @@ def _exit_codes() -> str:
     return "\n".join(["| code | meaning |", "|---:|---|", *lines])
 
 
+def _words(command: click.Group) -> list[str]:
+    return list(command.commands) or command.list_commands(click.Context(command))
+
+
 def _sections(command: click.Command, name: str) -> list[str]:
     if isinstance(command, click.Group):
-        return [part for word, inner in command.commands.items() for part in _sections(inner, f"{name} {word}")]
+        named = {word: command.get_command(click.Context(command), word) for word in _words(command)}
+        return [part for word, inner in named.items() if inner for part in _sections(inner, f"{name} {word}")]
     options: dict[str, Any] = {"terminal_width": 100, "max_content_width": 100, **main.context_settings}
     with click.Context(command, info_name=name, **options) as context:
         return [f"## {name}", f"```text\n{command.get_help(context)}\n```"]

@@ -55,7 +55,7 @@ results = {{}}
 for line in {commands!r}:
     done = CliRunner().invoke(main, line.split())
     results[line] = done.exit_code, done.stderr, repr(done.exception)
-helps = [CliRunner().invoke(command, ["--help"]).output for command in main.commands.values()]
+helps = [CliRunner().invoke(main, [name, "--help"]).output for name in main.list_commands(None)]
 print(json.dumps([results, helps]))
 """
 

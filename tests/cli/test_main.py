@@ -100,7 +100,9 @@ def test_every_command_has_help() -> None:
         assert command.help, words
         assert run(*words, "--help").exit_code == 0
         if isinstance(command, click.Group):
-            for name, inner in command.commands.items():
+            for name in command.list_commands(click.Context(command)):
+                inner = command.get_command(click.Context(command), name)
+                assert inner is not None
                 walk(inner, [*words, name])
         else:
             assert any("--json" in parameter.opts for parameter in command.params), words

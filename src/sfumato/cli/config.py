@@ -72,7 +72,7 @@ def config(context: click.Context, show: bool, path: Path | None, as_json: bool)
 
     Options override variables of the environment, these override the file, and the file overrides defaults.
     """
-    serve = cast("click.Group", context.find_root().command).commands["serve"]
+    serve = cast("click.Command", cast("click.Group", context.find_root().command).get_command(context, "serve"))
     words = [] if path is None else ["--config", str(path)]
     with serve.make_context("serve", words) as served:
         found = [_setting(served, name, one) for name, one in _settings(serve).items()]

@@ -110,8 +110,8 @@ def grant(
     as_json: bool,
 ) -> None:
     """Grant a RECIPIENT a DATASET at a level."""
-    from sfumato.vault.linked_tables import tables_of
     from sfumato.vault.messages import sentence
+    from sfumato.vault.names import tables_of
 
     chosen = None if columns is None else [name.strip() for name in columns.split(",")]
     vault = open_vault(location, key_path)
@@ -134,8 +134,8 @@ def grant(
 @as_json_option
 def revoke(recipient: str, dataset: str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Revoke the grant of a DATASET to a RECIPIENT. Copies that were released before cannot be taken back."""
-    from sfumato.vault.linked_tables import tables_of
     from sfumato.vault.messages import sentence
+    from sfumato.vault.names import tables_of
 
     vault = open_vault(location, key_path)
     entries = [vault.revoke(recipient, one) for one in tables_of(vault, dataset)]

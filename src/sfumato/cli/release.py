@@ -110,7 +110,7 @@ def _from_vault(
     asked: dict[str, Any],
     as_json: bool,
 ) -> None:
-    from sfumato.vault.linked_tables import tables_of
+    from sfumato.vault.names import tables_of
 
     members, texts, results = tables_of(vault, dataset), [], []
     with progress(quiet=as_json, unit=vault.release_unit) as (stage, advance):

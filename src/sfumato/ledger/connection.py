@@ -66,12 +66,12 @@ class Connection:
     def insert(self, table: str, *rows: Mapping[str, object]) -> None:
         """Add rows to a table, which all have the same columns."""
         names = list(rows[0])
-        columns, places = ", ".join(map(_quoted, names)), ", ".join(f":{name}" for name in names)
+        columns, slots = ", ".join(map(_quoted, names)), ", ".join(f":{name}" for name in names)
         for row in rows:
             refuse_null_characters(row.values())
             if list(row) != names:
                 raise ValueError(f"all rows of {table} must have the columns {names}, and one has {list(row)}")
-        text, _ = self._prepared(f"INSERT INTO {table} ({columns}) VALUES ({places})", rows[0])  # noqa: S608
+        text, _ = self._prepared(f"INSERT INTO {table} ({columns}) VALUES ({slots})", rows[0])  # noqa: S608
         self.driver.cursor().executemany(text, [dict(row) for row in rows])
 
     def update(self, table: str, changes: Mapping[str, object], **where: object) -> int:
@@ -120,8 +120,8 @@ class Connection:
         for name, value in values.items():
             if isinstance(value, list):
                 given |= {f"{name}_{position}": one for position, one in enumerate(value)}
-                places = ", ".join(f":{name}_{position}" for position in range(len(value))) or "NULL"
-                statement = re.sub(rf":{name}\b", f"({places})", statement)
+                slots = ", ".join(f":{name}_{position}" for position in range(len(value))) or "NULL"
+                statement = re.sub(rf":{name}\b", f"({slots})", statement)
             else:
                 given[name] = value
         refuse_null_characters(given.values())

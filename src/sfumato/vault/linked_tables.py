@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from sfumato.errors import PolicyError, SfumatoError, SourceError, UnknownSubject
+from sfumato.errors import PolicyError, SfumatoError, SourceError
 from sfumato.kernels import Floats
 from sfumato.ledger.chain import Entry
 from sfumato.policy.roles import PLAIN_ROLES
@@ -63,18 +63,6 @@ def add_tables(
             done = ", ".join(entry.dataset for entry in entries) or "nothing"
             raise type(error)(f"{name}: {error} ({done} was added; correct this, and run the same command)") from None
     return entries
-
-
-def tables_of(vault: VaultProtocol, dataset: str) -> list[str]:
-    """The datasets that a name stands for: itself, or the tables of a dataset of several."""
-    try:
-        vault.dataset(dataset)
-    except UnknownSubject:
-        found = vault.tables(dataset)
-        if not found:
-            raise
-        return found
-    return [dataset]
 
 
 def check_links(policies: Mapping[str, Policy], sources: Mapping[str, Source]) -> None:

@@ -1,4 +1,4 @@
-"""Validation of names and notes, and parsing of the dates at which grants end."""
+"""Validation of names and notes, what a name stands for, and parsing of the dates at which grants end."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import getpass
 import os
 import re
 from datetime import UTC, date, datetime, timedelta
+from typing import Any, Protocol
 
-from sfumato.errors import VaultError
+from sfumato.errors import UnknownSubject, VaultError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -20,6 +21,28 @@ def validated_name(kind: str, name: str) -> str:
             f"letter or digit, got {name!r}; choose another"
         )
     return name
+
+
+class _Datasets(Protocol):
+    """What knows datasets by their names: a vault, here or on a service."""
+
+    def dataset(self, name: str) -> Any:
+        """The state of a dataset; raises `UnknownSubject` if there is none."""
+
+    def tables(self, dataset: str) -> list[str]:
+        """The names of the tables of a dataset of several."""
+
+
+def tables_of(vault: _Datasets, dataset: str) -> list[str]:
+    """The datasets that a name stands for: itself, or the tables of a dataset of several."""
+    try:
+        vault.dataset(dataset)
+    except UnknownSubject:
+        found = vault.tables(dataset)
+        if not found:
+            raise
+        return found
+    return [dataset]
 
 
 def parse_end(until: str | date | datetime | None) -> str | None:

@@ -15,7 +15,8 @@ import sfumato as sf
 from sfumato.cli import main
 from sfumato.errors import PolicyError, SourceError, UnknownSubject, VaultError
 from sfumato.release.files import read_copy
-from sfumato.vault.linked_tables import add_tables, check_links, tables_of
+from sfumato.vault.linked_tables import add_tables, check_links
+from sfumato.vault.names import tables_of
 
 POLICY = """
 dataset = "clinic"
