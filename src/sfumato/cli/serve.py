@@ -155,7 +155,10 @@ def token() -> None:
 @click.option(
     "--scope", "scopes", multiple=True, help="A scope for --owner: read, write, metrics or erase; repeatable."
 )
-@click.option("--days", type=click.IntRange(1, 3650), default=90, show_default=True, help="Days until it expires.")
+@click.option(
+    "--link", metavar="URL", help="Print a link to the service at URL instead, which opens once, in a browser."
+)
+@click.option("--days", type=click.IntRange(1, 3650), help="Days until it expires.  [default: 90, and 7 for a link]")
 @click.option("--note", default="", help="A note on its purpose.")
 @vault_options
 @as_json_option
@@ -163,7 +166,8 @@ def token_add(
     recipient: str | None,
     owner: bool,
     scopes: tuple[str, ...],
-    days: int,
+    link: str | None,
+    days: int | None,
     note: str,
     location: str,
     key_path: Path | None,
@@ -172,8 +176,16 @@ def token_add(
     """Issue a token to a RECIPIENT, or with --owner to the owner's programs. It is shown only once."""
     if owner == (recipient is not None):
         raise click.UsageError("a token needs either a RECIPIENT or --owner.")
+    if link is not None and (owner or not link.startswith(("https://", "http://"))):
+        raise click.UsageError("--link is for a RECIPIENT, and the address of a service, such as https://data.example.")
     vault = open_vault(location, key_path)
-    issued = vault.token(recipient or "", scopes=scopes or None, days=days, note=note)
+    if link is not None:
+        issued = vault.token(recipient or "", scopes=["link"], days=days or 7, note=note)
+        address = f"{link.rstrip('/')}/open#{issued.pop('token')}"
+        told = f"{address}\n\nIt opens once, until {issued['until'][:10]}, and is not shown again. Send it securely."
+        print_result({"link": address, **issued}, as_json, told, "sfumato token list")
+        return
+    issued = vault.token(recipient or "", scopes=scopes or None, days=days or 90, note=note)
     text = f"{issued['token']}\n\nIt is shown only once, and expires on {issued['until'][:10]}. Send it securely."
     print_result(issued, as_json, text, "SFUMATO_TOKEN=... sfumato fetch DATASET --url URL")
 

@@ -187,8 +187,13 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "retained": _retained,
     "began": _began,
     "released": _released,
-    "issued": lambda entry: f"Issued the token {entry.dataset} to {entry.recipient or 'the owner'}{_note(entry)}.",
-    "withdrawn": lambda entry: f"Withdrew the token {entry.dataset} of {entry.recipient or 'the owner'}.",
+    "issued": lambda entry: (
+        f"Issued the {_credential(entry)} {entry.dataset} to {entry.recipient or 'the owner'}{_note(entry)}."
+    ),
+    "redeemed": lambda entry: f"{entry.recipient} signed in with the link {entry.dataset}, which opens only once.",
+    "withdrawn": lambda entry: (
+        f"Withdrew the {_credential(entry)} {entry.dataset} of {entry.recipient or 'the owner'}."
+    ),
     "enrolled": lambda entry: f"Registered the operator {entry.recipient} with a new password.",
     "dismissed": lambda entry: f"Removed the operator {entry.recipient}.",
     "drafted": lambda entry: f"Drafted the survey {entry.dataset}: {entry.body['title']}.",
@@ -211,6 +216,10 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "backed-up": lambda _: "Backed up the vault.",
     UNREADABLE: lambda _: "Cannot be read: its key is lost.",
 }
+
+
+def _credential(entry: Entry) -> str:
+    return "link" if entry.body["scopes"] == ["link"] else "token"
 
 
 def _note(entry: Entry) -> str:

@@ -1,4 +1,4 @@
-"""Access tokens: the credentials with which programs sign in to a service.
+"""Access tokens: the credentials with which programs sign in to a service, and links that open it once in a browser.
 
 A token is `sfu_ID_SECRET` and is shown once; the ledger stores its hash. The secret has 256 bits, so a plain hash of it
 reveals nothing and cannot be guessed. The ledger authenticates the hash, so that write access to the database does not
@@ -21,8 +21,11 @@ from sfumato.vault.grants import require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import is_valid_text
 
-RECIPIENT = ("copies",)
-"""The scope of a recipient's token: to list its own grants and to download its own copies."""
+LINK = "link"
+"""The scope of a link: to sign in once, in a browser; programs can do nothing with it."""
+
+RECIPIENT = ("copies", LINK)
+"""The possible scopes of a recipient's token: to list its own grants and download its own copies, or a link."""
 
 OWNER = ("read", "write", "metrics", "erase")
 """The possible scopes of an owner's token: to read, to change, to read the service's metrics, and to erase for good."""
@@ -44,6 +47,8 @@ class Token:
     until: str
     note: str
     withdrawn: bool
+    opened: str = ""
+    """When somebody signed in with a link; empty if nobody did yet, and for tokens of programs."""
     last_use: str = ""
     """When it was used last, to within ten minutes; empty if it never was, or if the access log was erased since."""
 
@@ -51,7 +56,8 @@ class Token:
     def of(cls, entry: Entry) -> Token:
         """The token that an entry is about."""
         body, withdrawn = entry.body, entry.action == "withdrawn"
-        return cls(entry.dataset, entry.recipient, tuple(body["scopes"]), body["until"], body["note"], withdrawn)
+        stated = body["until"], body["note"], withdrawn, body.get("opened", "")
+        return cls(entry.dataset, entry.recipient, tuple(body["scopes"]), *stated)
 
     @property
     def credential(self) -> str:
@@ -67,11 +73,15 @@ def issue(
     vault: VaultLifecycle, holder: str = "", *, scopes: Iterable[str] | None = None, days: int = 90, note: str = ""
 ) -> tuple[str, Entry]:
     """A new token for a recipient, or for the owner, and its entry. The token cannot be shown again."""
-    allowed = RECIPIENT if holder else OWNER
-    chosen = tuple(dict.fromkeys(allowed[:2] if scopes is None else scopes))
+    allowed, usual = (RECIPIENT, RECIPIENT[:1]) if holder else (OWNER, OWNER[:2])
+    chosen = tuple(dict.fromkeys(usual if scopes is None else scopes))
     unknown = [scope for scope in chosen if scope not in allowed]
     if unknown or not chosen:
         raise VaultError(f"a token must have scopes that its holder may have; {nearest(''.join(unknown[:1]), allowed)}")
+    if LINK in chosen and chosen != (LINK,):
+        raise VaultError(
+            "a link must have no other scope than `link`, and got more; issue a token for programs beside it"
+        )
     if not 1 <= days <= MAX_DAYS:
         raise VaultError(f"a token must be valid for 1 to {MAX_DAYS} days, got {days}")
     if not is_valid_text(note) or len(note) > 200:
@@ -112,6 +122,17 @@ def authenticate(vault: VaultLifecycle, credential: str) -> Token | None:
     entry = _active_entry(vault, name)
     expected = "0" * 64 if entry is None else entry.body["hash"]
     return Token.of(entry) if hmac.compare_digest(_hash(secret), expected) and entry is not None else None
+
+
+def open_link(vault: VaultLifecycle, token: Token) -> bool:
+    """Use up a link: whether this was its first use, so that somebody who reads it later cannot sign in with it."""
+    with vault.ledger.writing(vault.keys()) as writing:
+        entry = writing.latest("token", token.id, token.holder)
+        if entry is None or entry.action != "issued":
+            return False
+        body = {**entry.body, "opened": vault.now().isoformat(timespec="seconds")}
+        writing.append("redeemed", "token", body, dataset=token.id, recipient=token.holder)
+        return True
 
 
 def find(vault: VaultLifecycle, name: str) -> Token | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime as dt
 import re
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from tests.conftest import Site
@@ -11,6 +12,8 @@ from tests.schema import ENTRIES, tables_of
 
 import sfumato as sf
 from sfumato.errors import UnknownSubject, VaultError
+from sfumato.vault import tokens
+from sfumato.vault.messages import sentence
 from sfumato.vault.tokens import authenticate, find
 
 START = dt.datetime(2026, 5, 1, tzinfo=dt.UTC)
@@ -117,3 +120,27 @@ def test_a_token_has_only_the_scopes_of_its_holder(vault: sf.Vault) -> None:
     assert sorted(one.holder for one in vault.tokens()) == ["", "", "clinic"]
     assert {one.last_use for one in vault.tokens()} == {""}
     assert [one.holder for one in vault.tokens("")] == ["", ""]
+
+
+def test_a_link_is_used_up_by_the_first_who_opens_it(vault: sf.Vault) -> None:
+    given = vault.token("clinic", scopes=["link"], days=7)["token"]
+    token = tokens.authenticate(vault, given)
+    assert token is not None
+    assert (token.scopes, token.opened) == (("link",), "")
+    with ThreadPoolExecutor(8) as pool:
+        assert sorted(pool.map(lambda _: tokens.open_link(vault, token), range(8))) == [False] * 7 + [True]
+    found = tokens.find(vault, token.id)
+    assert found is not None
+    assert found.opened.startswith("20")
+    assert "clinic signed in with the link" in sentence(vault.log()[-1])
+    vault.withdraw(token.id)
+    assert not tokens.open_link(vault, token)
+    assert tokens.find(vault, token.id) is None
+
+
+def test_a_link_has_no_other_scope(vault: sf.Vault) -> None:
+    with pytest.raises(VaultError, match="no other scope"):
+        vault.token("clinic", scopes=["link", "copies"])
+    with pytest.raises(VaultError, match="scopes that its holder may have"):
+        vault.token(scopes=["link"])
+    assert vault.tokens("clinic") == []

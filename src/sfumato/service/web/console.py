@@ -89,6 +89,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
         report=_about(decisions[0], dataset.version),
         decision=_about(decisions[1], dataset.version),
         policy=context.vault.dataset(name).scheme.policy.dumps() if template == "dataset.html" else "",
+        service_url=service_url(request),
     )
 
 

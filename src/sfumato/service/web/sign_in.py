@@ -21,6 +21,8 @@ router = APIRouter()
 _MAX_NAME = 100
 """The most characters of an operator's name."""
 
+_FAILED = "Sign-in failed: check your token, or your name and password, and try again."
+_LINK_USED = "This link cannot be used: it works once, and until its last day. Ask the data owner for another one."
 _WRONG_ORIGIN = "The sign-in form must be sent from this service's own page; open it and sign in there."
 
 
@@ -46,6 +48,12 @@ def sign_in_page(request: Request) -> Response:
     if signed_in_caller(request) is not None:
         return RedirectResponse("/", 303)
     return render("signin.html", None, error="")
+
+
+@router.get("/open")
+def open_page(request: Request) -> Response:  # noqa: ARG001
+    """Page that a link leads to; the link's secret is in the address after #, which no server and no log sees."""
+    return render("open.html", None)
 
 
 @router.post("/signin")
@@ -82,8 +90,7 @@ def _sign_in(request: Request, form: dict[str, str]) -> Response:
     with context.limiter.sign_in(request, account) as succeeded:
         identity = _verified(context, account, form)
         if identity is None:
-            error = "Sign-in failed: check your token, or your name and password, and try again."
-            return render("signin.html", None, 401, error=error)
+            return render("signin.html", None, 401, error=_LINK_USED if form.get("link") else _FAILED)
         succeeded()
     return _start_session(context, account, identity)
 
@@ -92,7 +99,10 @@ def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> st
     """The id of a recipient's token, or the number of an operator's enrolment; None if the sign-in is refused."""
     if "token" in form:
         token = tokens.authenticate(context.vault, form["token"].strip())
-        return token.id if token is not None and token.holder else None
+        if token is None or not token.holder:
+            return None
+        may_enter = tokens.LINK not in token.scopes or tokens.open_link(context.vault, token)
+        return token.id if may_enter else None
     if not operators.verify_password(context.vault, account, form.get("password", "")):
         return None
     return str(operators.enrolment(context.vault, account))

@@ -24,7 +24,16 @@ function urlOf(form) {
   return form.dataset.url.replace(/\{(\w+)\}/g, (_, name) => encodeURIComponent(form.elements[name].value));
 }
 
+function reveal(card, field, text) {
+  const shown = document.getElementById(card);
+  document.getElementById(field).textContent = text;
+  shown.hidden = false;
+  shown.scrollIntoView({ block: "center" });
+  document.getElementById(field).focus();
+}
+
 const handlers = {
+  start: () => location.assign("/console"),
   job: ({ job }) => location.assign(`/console/jobs/${job}`),
   tickets: ({ tickets }) => {
     const links = document.getElementById("tickets");
@@ -32,12 +41,10 @@ const handlers = {
     links.hidden = false;
     links.focus();
   },
-  token: ({ token }) => {
-    document.getElementById("secret").textContent = token;
-    const card = document.getElementById("handed");
-    card.hidden = false;
-    card.scrollIntoView({ block: "center" });
-    document.getElementById("secret").focus();
+  token: ({ token }) => reveal("handed", "secret", token),
+  link: ({ token }) => {
+    const service = document.getElementById("link-url").dataset.serviceUrl;
+    reveal("link", "link-url", `${service}/open#${token}`);
   },
 };
 
