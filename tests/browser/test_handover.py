@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -105,3 +106,23 @@ def test_rows_are_appended_and_versions_and_datasets_erased(browser: Browser, se
     page.wait_for_url("**/console")
     expect(page.get_by_role("link", name="ward", exact=True)).to_have_count(0)
     assert service.vault.verify().sound
+
+
+def test_a_recipient_asks_in_sql_and_sees_intervals(browser: Browser, service: Service) -> None:
+    page = opened(browser, service, "phone", "light")
+    page.goto("/signin")
+    page.get_by_label("Your token").fill(service.vault.token("clinic")["token"])
+    page.get_by_role("button", name="Show my copies").click()
+    page.get_by_text("Ask a question in SQL").click()
+    expect(page.get_by_label("Question")).to_have_value(re.compile("SELECT .* FROM copy"))
+    page.get_by_label("Question").fill("select region, avg(age) as age from copy group by region")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    answer = page.get_by_role("region", name="Answer")
+    expect(answer).to_contain_text("north", timeout=60_000)
+    expect(answer.locator("tbody tr").first).to_contain_text(" to ")
+    expect(page.get_by_role("img", name="age by region, with intervals")).to_be_visible()
+    expect(page.get_by_text("corrected for the noise")).to_be_visible()
+    check_page(page, "answer", "phone", "light")
+    page.get_by_label("Question").fill("select * from copy")
+    page.get_by_role("button", name="Ask", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("single records", timeout=60_000)

@@ -52,6 +52,13 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         _recipient(200, 403, 403) | {"owner": 200},
     ),
     ("GET", "/api/v1/copies/{dataset}/manifest", "/api/v1/copies/ward/manifest", _NO_BODY, _recipient()),
+    (
+        "POST",
+        "/api/v1/copies/{dataset}/answers",
+        "/api/v1/copies/ward/answers",
+        {"json": {"question": "select count(*) as n from copy"}},
+        _recipient(),
+    ),
     ("GET", "/api/v1/vault", "/api/v1/vault", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/datasets", "/api/v1/datasets", _NO_BODY, _owner(200, 200)),
     ("POST", "/api/v1/datasets", "/api/v1/datasets", {"json": {"policy": _POLICY, "upload": "x"}}, _owner(202)),

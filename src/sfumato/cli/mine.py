@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +93,7 @@ def _answer(
 ) -> None:
     """Answer a question in SQL."""
     from sfumato.mining import ask
+    from sfumato.mining.sql.explanation import explanation, method_of
     from sfumato.release.manifest import Manifest
 
     with progress(quiet=as_json, unit="") as (stage, _), engine_choice.open() as engine:
@@ -102,11 +102,9 @@ def _answer(
         manifest.verify(copy, engine)
         stage("answering")
         answer = ask(copy, question, tables=_others(tables), confidence=confidence, method=method)
-    data = {"answer": answer.to_pylist(), "method": _method(answer)}
+    data = {"answer": answer.to_pylist(), "method": method_of(answer)}
     next_step = f"sfumato mine {shown(copy)} --describe -o profile.html"
-    print_result(
-        data, as_json, f"{_table(answer)}\n{_how(_method(answer), _as_it_stands(manifest, question))}", next_step
-    )
+    print_result(data, as_json, f"{_table(answer)}\n{explanation(answer, manifest, question)}", next_step)
 
 
 def _plan(
@@ -182,44 +180,6 @@ def _others(stated: tuple[str, ...]) -> dict[str, Any]:
     return found
 
 
-def _method(answer: Any) -> str:
-    return str((answer.schema.metadata or {})[b"method"].decode())
-
-
-def _as_it_stands(manifest: Any, question: str) -> str:
-    """What to know of an answer about margin-preserving columns, which is that of the copy; else nothing."""
-    from sfumato.models import of_type
-    from sfumato.models.gaussian_copula import GaussianCopula
-
-    kinds, named, ends = dict(manifest.columns), False, []
-    for model in of_type(manifest.models, GaussianCopula):
-        for name, margin in zip(model.columns, model.margins, strict=True):
-            if not re.search(rf"\b{re.escape(name)}\b", question, re.IGNORECASE):  # as in SQL
-                continue
-            named = True
-            if kinds[name].startswith(("int", "uint", "float", "double", "decimal")):
-                low, high = (margin[end][i] * margin["step"] for end, i in (("low", 0), ("high", -1)))
-                ends.append(f"{name} is between {low:,.6g} and {high:,.6g} in the copy")
-    if not named:
-        return ""
-    moved = "values beyond are moved there, so that sums, averages and deviations of the original may be outside"
-    return "The answer is that of the copy as it stands." + (f" {'; '.join(ends)}: {moved}." if ends else "")
-
-
-def _how(method: str, as_it_stands: str) -> str:
-    """How an answer was found, in a sentence."""
-    from sfumato.mining.sql.imputed_answers import IMPUTATIONS
-
-    if as_it_stands and method == "correction":
-        return as_it_stands
-    return {
-        "correction": "Each estimate is corrected for the noise of the copy.",
-        "exact": "The question is about unchanged columns alone, so that the answer is exact.",
-        "imputation": f"Estimated from {IMPUTATIONS} plausible originals, drawn from a joint model of the columns; "
-        "it may be wrong where columns are related in a finer way than the model can express.",
-    }[method]
-
-
 def _describe(
     copy: Path | str, confidence: float, output: Path | None, engine_choice: EngineChoice, as_json: bool
 ) -> None:
@@ -245,24 +205,9 @@ def _describe(
 
 def _table(answer: Any) -> str:
     """The answer as text columns, each estimate with its confidence interval in brackets."""
-    names = answer.column_names
-    columns = [n for n in names if not _is_end(n, names)]
-    rows = [[_cell(row, name) for name in columns] for row in answer.to_pylist()]
+    from sfumato.mining.sql.explanation import cells
+
+    columns, rows = cells(answer)
     widths = [max(len(name), *(len(row[i]) for row in rows), 1) + 2 for i, name in enumerate(columns)]
     lines = ["".join(f"{cell:<{width}}" for cell, width in zip(line, widths, strict=True)) for line in (columns, *rows)]
     return "\n".join(line.rstrip() for line in lines)
-
-
-def _is_end(name: str, names: list[str]) -> bool:
-    return any(name == f"{other}{end}" for other in names for end in ("_low", "_high"))
-
-
-def _cell(row: dict[str, Any], name: str) -> str:
-    value = row[name]
-    if f"{name}_low" not in row:
-        return "" if value is None else str(value)
-    low, high = row[f"{name}_low"], row[f"{name}_high"]
-    if value is None:
-        return "unknown"
-    form = ",.0f" if high - low >= 20 else ",.6g"
-    return f"{value:{form}}" if low == high else f"{value:{form}} ({low:{form}} to {high:{form}})"

@@ -120,7 +120,7 @@ def caller_by_session(context: ServiceContext, secret: str) -> Caller | None:
         same = str(operators.enrolment(context.vault, session.operator)) == session.token
         return Caller("owner", session.operator, frozenset(tokens.OWNER), session) if same else None
     token = tokens.find(context.vault, session.token)
-    scopes = frozenset(tokens.RECIPIENT[:1])  # those of whoever signed in with a link, too
+    scopes = frozenset(tokens.RECIPIENT[:1])  # after signing in with a link, too
     return None if token is None else Caller("recipient", token.holder, scopes, session, token.id)
 
 

@@ -17,6 +17,7 @@ from sfumato.service.cache import LedgerCache, RecentCache
 from sfumato.service.jobs import JobRunner
 from sfumato.service.metrics import Metrics
 from sfumato.service.problems import HTTPProblem
+from sfumato.service.questions import Questions
 from sfumato.service.rate_limiter import RateLimiter
 from sfumato.service.settings import Settings
 from sfumato.service.state import State
@@ -43,6 +44,7 @@ class ServiceContext:
         self.limiter = RateLimiter(settings)
         self._streams: Counter[str] = Counter()
         self._uses: dict[Origin, float] = {}
+        self.questions = Questions()
         self.jobs = JobRunner(self.state, settings.max_queued_jobs)
         self.token_cache: LedgerCache[Token | None] = LedgerCache(vault)
         self._grants: LedgerCache[tuple[Grant, Entry]] = LedgerCache(vault)

@@ -16,6 +16,7 @@ from fastapi import Request
 from fastapi.responses import Response, StreamingResponse
 
 from sfumato.errors import GrantError, SfumatoError
+from sfumato.service.authentication import Caller
 from sfumato.service.context import ServiceContext
 from sfumato.service.problems import HTTPProblem
 from sfumato.service.worker_pool import CopyChanged, CopyDescription, CopyRequest, CopyWorker
@@ -91,14 +92,16 @@ class CopyResponder:
                 return await (await cls.prepare(context, wanted)).response(request)
         raise HTTPProblem(503, "The dataset or the grant keeps changing; send the request again.", Retry_After="5")
 
-    async def generate(self) -> int:
-        """Generate the whole copy without sending it, interleaved with other copies, and count its bytes."""
-        size = 0
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The whole copy, generated here and interleaved with other copies."""
         with self.context.stream_slot(self.wanted.actor):
             async with self.worker.stream(self.wanted, self.description.tag, 0, None) as read:
                 while (chunk := await read()) is not None:
-                    size += len(chunk)
-        return size
+                    yield chunk
+
+    async def generate(self) -> int:
+        """Generate the whole copy without sending it, and count its bytes."""
+        return sum([len(chunk) async for chunk in self.chunks()])
 
     async def response(self, request: Request) -> Response:
         """The whole copy (200), a byte range (206), or that the client's cached copy is current (304)."""
@@ -133,18 +136,19 @@ class CopyResponder:
             stream = self.worker.stream(self.wanted, self.description.tag, first, last)
             read = await stack.enter_async_context(stream)
             first_chunk = await read()  # before the headers are sent, so that a refusal has its own status
-            await asyncio.to_thread(self._record_delivery, request, None if last is None else (first, last))
+            sent = None if last is None else (first, last)
+            await asyncio.to_thread(self.record, request.scope["caller"], "delivered", sent)
         except BaseException:
             await stack.aclose()
             raise
         body = self._or_abort(request, self._body(stack, read, first_chunk, complete=last is None))
         return StreamingResponse(body, status, self._headers() | more, MEDIA_TYPES[self.wanted.format])
 
-    def _record_delivery(self, request: Request, part: tuple[int, int] | None) -> None:
-        """Record in the access log what is sent, before the first byte of it."""
-        vault, wanted = request.scope["caller"].acting(self.context.vault), self.wanted
+    def record(self, caller: Caller, action: str, part: tuple[int, int] | None = None) -> None:
+        """Record in the access log what is sent, or answered from, before the first byte of it."""
+        vault, wanted = caller.acting(self.context.vault), self.wanted
         body = {**self.description.access, "bytes": part}
-        vault.record_access("delivered", body, dataset=wanted.dataset, recipient=wanted.recipient)
+        vault.record_access(action, body, dataset=wanted.dataset, recipient=wanted.recipient)
 
     async def _or_abort(self, request: Request, body: AsyncGenerator[bytes]) -> AsyncIterator[bytes]:
         """The same body, whose connection is aborted when its caller may not have the copy any more, or it fails.

@@ -201,6 +201,10 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "closed": lambda entry: f"Closed the survey {entry.dataset}: it accepts no more answers.",
     ERASED: _erased,
     "delivered": _delivered,
+    "answered": lambda entry: (
+        f"Answered a question about {entry.dataset} version {entry.body['version']} from the copy of "
+        f"{entry.recipient}{_from(entry)}."
+    ),
     "audited": _audited,
     "traced": _traced,
     "previewed": lambda entry: f"Looked at {_previewed(entry)} of {entry.dataset} and at their copies{_from(entry)}.",

@@ -93,6 +93,21 @@ async def get_manifest(
     return manifest
 
 
+@router.post("/copies/{dataset}/answers", responses=problem_responses(404, 413))
+async def answer_question(
+    request: Request, dataset: schemas.Name, body: schemas.NewQuestion, caller: Authenticated
+) -> schemas.Answer:
+    """Answer a question in SQL about the original, estimated from the caller's copy, with intervals."""
+    context = context_of(request)
+    wanted = CopyRequest(caller.actor, copy_holder(caller, None), dataset, body.level, "parquet")
+    responder = await CopyResponder.prepare(context, wanted)
+    await asyncio.to_thread(responder.record, caller, "answered")
+    answer = schemas.Answer(**await context.questions.answer(body.question, responder))
+    if await asyncio.to_thread(context.granted, wanted.recipient, dataset) != responder.description.grant:
+        raise HTTPProblem(403, "The grant was changed while the question was answered; ask again.")
+    return answer
+
+
 def copy_holder(caller: Caller, requested: str | None) -> str:
     """The recipient whose copies are requested: the calling recipient, or the one that an owner names."""
     if caller.role == "recipient" and "copies" in caller.scopes and requested in (None, caller.name):

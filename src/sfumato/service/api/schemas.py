@@ -198,6 +198,26 @@ class CallerIdentity(BaseModel):
     scopes: list[str]
 
 
+class NewQuestion(Body):
+    """A question in SQL about the original of a copy, whose table is called `copy`."""
+
+    question: Annotated[str, Field(min_length=1, max_length=4000)]
+    level: Annotated[str, Field(max_length=40)] | None = None
+
+
+class Answer(BaseModel):
+    """An estimated answer: each aggregate has its interval in `_low` and `_high`."""
+
+    answer: list[dict[str, Any]]
+    method: str
+    """`correction`, `imputation`, or `exact` for unchanged columns alone."""
+    how: str
+    """How the answer was found, in a sentence."""
+    columns: list[str]
+    shown: list[list[str]]
+    """The rows as texts, each estimate with its interval."""
+
+
 class NewAudit(Body):
     """The colluding recipients and the attacks of an audit."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from fastapi import APIRouter, Request
 from fastapi.responses import Response
 
@@ -17,10 +19,21 @@ router = APIRouter()
 def downloads_page(request: Request, caller: Recipient) -> Response:
     """Page with the copies that the signed-in recipient may download."""
     context = context_of(request)
+    grants = current_grants(context, caller.name)
     return render(
         "mine.html",
         caller,
-        grants=current_grants(context, caller.name),
+        grants=grants,
+        examples={grant.dataset: example(grant.shown) for grant in grants},
         public_key=context.vault.public_key,
         service_url=service_url(request),
     )
+
+
+def example(columns: Mapping[str, str]) -> str:
+    """A question that these columns with their types allow."""
+    numbers = [name for name, kind in columns.items() if kind in ("double", "float")]
+    texts = [name for name, kind in columns.items() if kind.endswith("string")]
+    group, number = (f'"{names[0]}"' if names else "" for names in (texts, numbers))
+    outputs = ", ".join(part for part in (group, "count(*) AS records", number and f"avg({number}) AS average") if part)
+    return f"SELECT {outputs} FROM copy" + (f" GROUP BY {group}" if group else "")  # noqa: S608 - shown, not run
