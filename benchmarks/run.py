@@ -59,6 +59,7 @@ ALL = [
     scale.one_file,
     scale.clusters,
     vaults.answers,
+    vaults.pages,
     vaults.encrypted_reads,
     appends.appends,
     streams.streams,

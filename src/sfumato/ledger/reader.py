@@ -191,14 +191,20 @@ class LedgerReader:
         subject = self._index().find_tokens((self.cipher.token(kind), token, self.cipher.token("")))
         return None if subject is None else self._at(subject.entry, subject.hash)
 
-    def recent(self, kind: str, first: int) -> list[Entry]:
-        """The latest entries about the datasets or surveys that changed last."""
-        found = self._index().recent(self.cipher.token(kind), self.cipher.token(""), first)
+    def recent(self, kind: str, first: int, skip: int = 0) -> list[Entry]:
+        """The latest entries about the datasets, surveys or recipients that changed last, after some of them."""
+        field = "recipient" if kind == "recipient" else "dataset"
+        found = self._index().recent(self.cipher.token(kind), self.cipher.token(""), field, first, skip)
         return [self._at(subject.entry, subject.hash) for subject in found]
 
     def subjects(self, kind: str) -> int:
         """The number of subjects of a kind."""
         found = self._index().find((kind, ANY, ANY))
+        return 0 if found is None else found.subjects
+
+    def datasets_of(self, kind: str, recipient: str) -> int:
+        """The number of datasets that a recipient has entries of a kind about, without reading these."""
+        found = self._index().find((kind, ANY, recipient))
         return 0 if found is None else found.subjects
 
     def _at(self, number: int, digest: str) -> Entry:

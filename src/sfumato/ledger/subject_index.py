@@ -25,6 +25,7 @@ ANY = "*"
 _FANOUT = 256
 """The children of the root, and of each node below it: there are `2^16` buckets."""
 
+_OTHER = {"dataset": "recipient", "recipient": "dataset"}
 _EMPTY = ""
 """The hash of nothing: of the tree of an empty ledger, and of a bucket without subjects."""
 
@@ -114,12 +115,24 @@ class MemoryIndex:
         """The subject whose name has these tokens."""
         return self._subjects.get(tokens)
 
-    def recent(self, kind: str, recipient: str, first: int) -> list[Subject]:
-        """The subjects of a kind that changed last, given by the tokens of kind and recipient."""
+    def recent(self, kind: str, none: str, field: str, first: int, skip: int) -> list[Subject]:
+        """The subjects of a kind that changed last, which differ in their dataset or in their recipient.
+
+        Args:
+            kind: the token of the kind.
+            none: the token of no name, which the other field has.
+            field: `dataset` or `recipient`.
+            first: the number of subjects.
+            skip: the number of those before them.
+
+        """
+        other, anything = _OTHER[field], self._token(ANY)
         found = [
-            one for one in self if (one.kind, one.recipient) == (kind, recipient) and one.dataset != self._token(ANY)
+            one
+            for one in self
+            if (one.kind, getattr(one, other)) == (kind, none) and getattr(one, field) not in (anything, none)
         ]
-        return sorted(found, key=lambda subject: -subject.entry)[:first]
+        return sorted(found, key=lambda subject: -subject.entry)[skip : skip + first]
 
     def __iter__(self) -> Iterator[Subject]:
         return iter(self._subjects.values())
@@ -145,15 +158,15 @@ class StoredIndex:
         """The subject whose name has these tokens, verified."""
         return self._subjects(_bucket(tokens)).get(tokens)
 
-    def recent(self, kind: str, recipient: str, first: int) -> list[Subject]:
-        """The subjects of a kind that changed last, each verified, given by the tokens of kind and recipient."""
+    def recent(self, kind: str, none: str, field: str, first: int, skip: int) -> list[Subject]:
+        """The subjects of a kind that changed last, each verified; the arguments are those of `MemoryIndex.recent`."""
         latest = (
-            "SELECT dataset FROM sfumato_subjects WHERE kind = :kind AND recipient = :recipient AND dataset <> :any "
-            "ORDER BY entry DESC LIMIT :first"
+            f"SELECT {field} FROM sfumato_subjects WHERE kind = :kind AND {_OTHER[field]} = :none "  # noqa: S608 - two names
+            f"AND {field} NOT IN :others ORDER BY entry DESC LIMIT :first OFFSET :skip"
         )
-        about = {"kind": kind, "recipient": recipient, "any": self._token(ANY)}
-        datasets = self._connection.values(latest, **about, first=first)
-        found = [self.find_tokens((kind, dataset, recipient)) for dataset in datasets]
+        others = [self._token(ANY), none]
+        names = self._connection.values(latest, kind=kind, none=none, others=others, first=first, skip=skip)
+        found = [self.find_tokens((kind, none, name) if field == "recipient" else (kind, name, none)) for name in names]
         return [subject for subject in found if subject is not None]
 
     def record(self, entry: Entry) -> None:

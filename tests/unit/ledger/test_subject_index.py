@@ -223,6 +223,12 @@ def test_the_stored_index_is_that_of_the_entries_in_every_part_of_the_tree(tmp_p
         assert found is not None
         assert (found.entries, found.subjects) == (72, 72)
         assert again.find(("grant", "nothing", "lab")) is None
+        for given in (
+            ("grant", "lab", "dataset", 9, 0),
+            ("grant", "lab", "dataset", 100, 70),
+            ("grant", "d1", "recipient", 9, 0),
+        ):
+            assert again.recent(*given) == whole.recent(*given) != []
         for table in (SUBJECTS.name, NODES.name):
             for row in connection.all(f"SELECT * FROM {table} LIMIT 5"):  # noqa: S608 - two names
                 assert connection.delete(table, **row._asdict()) == 1

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
-from fastapi.responses import Response
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
+from fastapi.responses import RedirectResponse, Response
 
 from sfumato.errors import UnknownSubject
-from sfumato.ledger.chain import Entry
+from sfumato.ledger.chain import ERASED, Entry
+from sfumato.ledger.reader import LedgerReader
 from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service.api import schemas
 from sfumato.service.api.datasets import dataset_version
@@ -21,20 +25,51 @@ from sfumato.vault.messages import sentence
 
 router = APIRouter(prefix="/console")
 
+_PAGE = 25
+"""The datasets or recipients on one page."""
+
+_OFFERED = 100
+"""The most recipients that a form offers for choice; with more, their names are typed."""
+
+_LISTED = 5
+"""The most datasets of a recipient that the list of recipients names."""
+
+PageNumber = Annotated[int, Query(ge=1, le=1_000_000)]
+
 _AUDITS = 1000
 """The latest audits that are looked at for the verdicts of datasets."""
 
 
+@dataclass(frozen=True)
+class _Pages:
+    """One page of the datasets or recipients, which are in the order of their latest changes."""
+
+    entries: list[Entry]
+    total: int
+    number: int
+    more: bool
+
+    @classmethod
+    def of(cls, reading: LedgerReader, kind: str, number: int) -> _Pages:
+        """A page of those that were not erased."""
+        found = reading.recent(kind, _PAGE + 1, _PAGE * (number - 1))
+        kept = [entry for entry in found[:_PAGE] if entry.action != ERASED]
+        return cls(kept, reading.subjects(kind), number, len(found) > _PAGE)
+
+
 @router.get("")
-def overview_page(request: Request, caller: Owner) -> Response:
-    """Page with all datasets, the latest jobs and the latest ledger entries."""
+def overview_page(request: Request, caller: Owner, page: PageNumber = 1, name: schemas.Filter = None) -> Response:
+    """Page with the datasets that changed last, the latest jobs and the latest ledger entries."""
+    if name:
+        return RedirectResponse(f"/console/datasets/{name}", 303)
     context = context_of(request)
     with context.vault.ledger.reading(context.vault.keys()) as reading:
-        datasets = [dataset_version(entry) for entry in existing(reading, "dataset")]
+        pages = _Pages.of(reading, "dataset", page)
+        datasets = [dataset_version(entry) for entry in pages.entries]
     verdicts = {one.dataset: one for one in context.vault.accesses(LedgerQuery(action="audited", last=_AUDITS))}
     recent = [(entry, sentence(entry)) for entry in context.vault.log(LedgerQuery(last=8))[::-1]]
     jobs = context.state.jobs()[:6]
-    return render("overview.html", caller, datasets=datasets, verdicts=verdicts, recent=recent, jobs=jobs)
+    return render("overview.html", caller, pages=pages, datasets=datasets, verdicts=verdicts, recent=recent, jobs=jobs)
 
 
 @router.get("/datasets/new")
@@ -67,7 +102,9 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
         with context.vault.ledger.reading(context.vault.keys()) as reading:
             entry = require(reading, "dataset", name)
             versions = reading.entries(LedgerQuery(kind="dataset", dataset=name))
-            recipients = [one.recipient for one in existing(reading, "recipient") if one.action != "disabled"]
+            many = reading.subjects("recipient") > _OFFERED
+            known = reading.recent("recipient", _PAGE) if many else existing(reading, "recipient")
+            recipients = sorted(one.recipient for one in known if one.action not in ("disabled", ERASED))
             releases = {one.recipient: one for one in reading.current("release", dataset=name)}
             decisions = reading.latest("report", name), reading.latest("approval", name)
     except UnknownSubject as error:
@@ -83,6 +120,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
         ladder=LadderFigure.of(dataset.levels, grants),
         versions=[(version, sentence(version)) for version in versions[::-1]],
         recipients=recipients,
+        many_recipients=many,
         releases=releases,
         jobs=context.state.jobs("audit", name)[:10],
         audit=audits[-1] if audits else None,
@@ -99,12 +137,20 @@ def _about(entry: Entry | None, version: int) -> Entry | None:
 
 
 @router.get("/recipients")
-def recipients_page(request: Request, caller: Owner) -> Response:
-    """Page with all recipients and their grants."""
+def recipients_page(request: Request, caller: Owner, page: PageNumber = 1, name: schemas.Filter = None) -> Response:
+    """Page with the recipients that changed last, and their grants."""
+    if name:
+        return RedirectResponse(f"/console/recipients/{name}", 303)
     context = context_of(request)
     with context.vault.ledger.reading(context.vault.keys()) as reading:
-        entries = existing(reading, "recipient")
-    return render("recipients.html", caller, entries=entries, grants=_by_recipient(context.vault.grants()))
+        pages = _Pages.of(reading, "recipient", page)
+        counts = {one.recipient: reading.datasets_of("grant", one.recipient) for one in pages.entries}
+        grants = {
+            name: [Grant.of(one) for one in reading.current("grant", recipient=name) if one.action == "granted"]
+            for name, count in counts.items()
+            if count <= _LISTED
+        }
+    return render("recipients.html", caller, pages=pages, counts=counts, grants=grants)
 
 
 @router.get("/recipients/{recipient}")
@@ -113,7 +159,7 @@ def recipient_page(request: Request, recipient: schemas.Name, caller: Owner) -> 
     context = context_of(request)
     with context.vault.ledger.reading(context.vault.keys()) as reading:
         entry = reading.latest("recipient", recipient=recipient)
-        datasets = [dataset_version(one) for one in existing(reading, "dataset")]
+        datasets = [one for one in reading.recent("dataset", _LISTED) if one.action != ERASED]
     if entry is None:
         return not_found(caller, f"There is no recipient {recipient!r}.")
     now = context.vault.now()
@@ -136,10 +182,3 @@ def job_page(request: Request, job: str, caller: Owner) -> Response:
     if found is None:
         return not_found(caller, "There is no such job.")
     return render("job.html", caller, job=found)
-
-
-def _by_recipient(grants: list[Grant]) -> dict[str, list[Grant]]:
-    grouped: dict[str, list[Grant]] = {}
-    for grant in grants:
-        grouped.setdefault(grant.recipient, []).append(grant)
-    return grouped
