@@ -17,10 +17,8 @@ from sfumato.ledger.database import Database
 
 def engine(database: Database) -> sa.Engine:
     """An engine for a vault's database, without the vault's own settings."""
-    url = sa.URL.create("sqlite", database=database._source)
-    if not database.is_file:
-        url = sa.make_url(database._source).set(drivername="postgresql+psycopg")
-    return sa.create_engine(url, poolclass=sa.pool.NullPool)
+    url = sa.URL.create("sqlite", database=database._path) if database.is_file else "postgresql+psycopg://"
+    return sa.create_engine(url, connect_args=database.parameters, poolclass=sa.pool.NullPool)
 
 
 @contextlib.contextmanager

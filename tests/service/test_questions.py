@@ -78,6 +78,7 @@ def _accesses(vault: sf.Vault) -> str:
         ("select 1; select 2", "several"),
         ("attach '/tmp/x.db'", ""),
         ("selec", "SELECT"),
+        ("select region, count(*) as n, repeat('x', 3000000) as z from copy group by region", "characters"),
     ],
 )
 def test_what_is_no_question_about_the_copy_is_refused_with_the_reason(
@@ -95,7 +96,7 @@ def test_only_recipients_with_a_grant_ask_and_only_about_their_own_copies(servic
     token = service.vault.token("stranger")["token"]
     assert _ask(service, QUESTION, token).status_code == 404
     link = service.vault.token("clinic", scopes=["link"])["token"]
-    assert _ask(service, QUESTION, link).status_code == 403
+    assert _ask(service, QUESTION, link).status_code == 401
     with service.client("clinic") as client:
         assert client.post(PATH, json={"question": QUESTION, "level": "0.9"}).status_code == 403
         assert client.post(PATH, json={"question": ""}).status_code == 422
@@ -152,7 +153,7 @@ def test_copies_that_are_too_large_and_answers_that_take_too_long_are_refused(mo
 
     def status(count: int) -> int:
         with pytest.raises(HTTPProblem) as refused:
-            asyncio.run(asking.answer(QUESTION, _Copy(count)))
+            asyncio.run(asking.answer("recipient clinic", QUESTION, _Copy(count)))
         return refused.value.status_code
 
     assert status(257) == 413
@@ -161,7 +162,10 @@ def test_copies_that_are_too_large_and_answers_that_take_too_long_are_refused(mo
     assert status(1) == 422
     monkeypatch.setattr(questions, "_AT_ONCE", 0)
     assert status(1) == 503
-    assert asking._running == 0
+    assert asking._asking == set()
+    asking._asking.add("recipient clinic")
+    assert status(1) == 429  # one question of a caller at a time
+    asking.close()
 
 
 def test_the_process_has_no_key_and_nothing_of_the_environment_of_the_service(service: Service) -> None:

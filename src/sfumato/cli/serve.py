@@ -176,8 +176,10 @@ def token_add(
     """Issue a token to a RECIPIENT, or with --owner to the owner's programs. It is shown only once."""
     if owner == (recipient is not None):
         raise click.UsageError("a token needs either a RECIPIENT or --owner.")
-    if link is not None and (owner or not link.startswith(("https://", "http://"))):
-        raise click.UsageError("--link is for a RECIPIENT, and the address of a service, such as https://data.example.")
+    if link is not None and (owner or scopes or not link.startswith(("https://", "http://"))):
+        raise click.UsageError(
+            "--link is for a RECIPIENT, without --scope, and the address of a service, such as https://data.example."
+        )
     vault = open_vault(location, key_path)
     if link is not None:
         issued = vault.token(recipient or "", scopes=["link"], days=days or 7, note=note)

@@ -6,9 +6,12 @@ the two databases spell differently is here: parameters, locks and the list of t
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import re
+import sqlite3
+import sys
 from collections import namedtuple
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
@@ -61,7 +64,8 @@ class Connection:
             while rows := cursor.fetchmany(_PAGE):
                 yield from map(make, rows)
         finally:
-            cursor.close()
+            with contextlib.suppress(*driver_errors("Error")):  # the connection may be closed already
+                cursor.close()
 
     def insert(self, table: str, *rows: Mapping[str, object]) -> None:
         """Add rows to a table, which all have the same columns."""
@@ -69,7 +73,9 @@ class Connection:
         columns, slots = ", ".join(map(_quoted, names)), ", ".join(f":{name}" for name in names)
         for row in rows:
             refuse_null_characters(row.values())
-            if list(row) != names:
+            if any(isinstance(value, list | dict) for value in row.values()):
+                raise ValueError(f"all values of {table} must be single ones, and one is not")
+            if list(row) != names or not names:
                 raise ValueError(f"all rows of {table} must have the columns {names}, and one has {list(row)}")
         text, _ = self._prepared(f"INSERT INTO {table} ({columns}) VALUES ({slots})", rows[0])  # noqa: S608
         self.driver.cursor().executemany(text, [dict(row) for row in rows])
@@ -96,6 +102,10 @@ class Connection:
         """Create tables and the like, as SQLite spells it."""
         for statement in statements:
             self.driver.execute(statement if self.is_file else statement.replace(" WITHOUT ROWID", ""))
+
+    def columns(self, table: str) -> set[str]:
+        """The names of the columns of a table."""
+        return {column[0] for column in self.execute(f"SELECT * FROM {table} LIMIT 0", {}).description}  # noqa: S608
 
     def tables(self) -> set[str]:
         """The names of all tables."""
@@ -128,6 +138,12 @@ class Connection:
         if self.is_file:
             return statement, given
         return _PARAMETER.sub(r"%(\1)s", statement.replace("%", "%%")), given
+
+
+def driver_errors(*names: str) -> tuple[type[Exception], ...]:
+    """Classes of errors of the drivers that were imported."""
+    drivers = [sqlite3, *([sys.modules["psycopg"]] if "psycopg" in sys.modules else [])]
+    return tuple(getattr(driver, name) for driver in drivers for name in names)
 
 
 def refuse_null_characters(values: Iterable[object]) -> None:

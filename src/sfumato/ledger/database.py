@@ -6,16 +6,18 @@ This module has its connections and transactions, and translates the errors of t
 from __future__ import annotations
 
 import contextlib
+import os
+import re
 import sqlite3
-import sys
 import threading
-from collections.abc import Iterator
+import weakref
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode
 
 from sfumato.errors import Unavailable, VaultError, install_hint
-from sfumato.ledger.connection import Connection
+from sfumato.ledger.connection import Connection, driver_errors
 from sfumato.ledger.migrations import EARLIER, REVISION, migrate, revision
 
 FILE = "ledger.sqlite"
@@ -26,6 +28,13 @@ _CREATION_LOCK = 7_363_061
 _IDLE, _MOST = 16, 64
 """Connections that a service keeps open, and has at most."""
 _SCHEMES = ("postgresql", "postgresql+psycopg", "postgres")
+_URL = re.compile(
+    r"(?P<scheme>[\w+]+)://(?:(?P<user>[^:/]*)(?::(?P<password>[^@]*))?@)?"
+    r"(?:(?:\[(?P<ipv6>[^/?]+)\]|(?P<host>[^/:?]+))?(?::(?P<port>[^/?]*))?)?"
+    r"(?:/(?P<name>[^?]*))?(?:\?(?P<query>.*))?",
+    re.DOTALL,
+)
+"""The URL of a database; the password ends at the first @."""
 
 
 def is_url(location: str | Path) -> bool:
@@ -38,10 +47,13 @@ class Database:
 
     def __init__(self, location: str | Path, *, pooled: bool = False) -> None:
         self.is_file = not is_url(location)
-        self._source = str(Path(location) / FILE) if self.is_file else _postgresql(str(location))
-        self.name = str(location) if self.is_file else _without_secrets(self._source)
+        self.parameters = {} if self.is_file else _postgresql(str(location))
+        self._path = str(Path(location) / FILE)
+        self.name = str(location) if self.is_file else _without_secrets(self.parameters)
         self._idle: list[Any] | None = [] if pooled else None
         self._free = threading.BoundedSemaphore(_MOST)
+        if self._idle is not None:
+            weakref.finalize(self, _close_all, self._idle, os.getpid()).atexit = False
 
     @contextlib.contextmanager
     def transaction(self, *, writes: bool, snapshot: bool = False) -> Iterator[Connection]:
@@ -78,8 +90,10 @@ class Database:
             driver = self._idle_driver() or self._connected()
             try:
                 yield driver
-            finally:
-                self._put_back(driver)
+            except BaseException:
+                driver.close()  # something may still read from it, such as a stream in a traceback
+                raise
+            self._put_back(driver)
         finally:
             self._free.release()
 
@@ -100,9 +114,9 @@ class Database:
         if not self.is_file:
             import psycopg
 
-            return psycopg.connect(self._source, autocommit=True)
+            return psycopg.connect(**self.parameters, autocommit=True)  # type: ignore[arg-type]
         driver = sqlite3.connect(
-            self._source, timeout=_TIMEOUT, isolation_level=None, check_same_thread=self._idle is None
+            self._path, timeout=_TIMEOUT, isolation_level=None, check_same_thread=self._idle is None
         )
         driver.execute("PRAGMA foreign_keys = ON")
         driver.execute("PRAGMA synchronous = FULL")
@@ -168,21 +182,21 @@ class Database:
         """Raises the errors of a driver as one sentence, without passwords or the values of a statement."""
         try:
             yield
-        except _driver_errors("DataError") as error:  # the values are at fault, not the ledger
+        except driver_errors("DataError") as error:  # the values are at fault, not the ledger
             raise VaultError(
                 f"all values must fit the ledger, and one does not: {_first_line(error)}; change it"
             ) from None
-        except _driver_errors("Error") as error:
+        except driver_errors("Error") as error:
             raise Unavailable(
                 f"the ledger in {self.name} could not be used: {_first_line(error)}; the unfinished transaction was "
                 "rolled back, so fix the cause and run the same command again"
             ) from None
 
 
-def _driver_errors(name: str) -> tuple[type[Exception], ...]:
-    """A class of errors of the drivers that were imported."""
-    drivers = [sqlite3, *([sys.modules["psycopg"]] if "psycopg" in sys.modules else [])]
-    return tuple(getattr(driver, name) for driver in drivers)
+def _close_all(idle: list[Any], process: int) -> None:
+    """Close the connections of a pool; those of another process, which a fork has inherited, are left to it."""
+    while idle and os.getpid() == process:
+        idle.pop().close()
 
 
 def _first_line(error: BaseException) -> str:
@@ -190,31 +204,36 @@ def _first_line(error: BaseException) -> str:
     return lines[0] if lines else "the connection was lost"
 
 
-def _postgresql(location: str) -> str:
-    """The URL of a database of PostgreSQL as its driver reads it."""
-    scheme, _, rest = location.partition("://")
-    if scheme not in _SCHEMES:
+def _postgresql(location: str) -> dict[str, str]:
+    """The parameters of a connection to PostgreSQL, from a URL whose password may have any characters but @."""
+    found = _URL.fullmatch(location)
+    if found is None or found["scheme"] not in _SCHEMES:
         raise VaultError("a vault must be a folder or a database such as postgresql://user@host/name, got another URL")
     try:
-        import psycopg
-        from psycopg.conninfo import conninfo_to_dict
+        import psycopg  # noqa: F401
     except ImportError:
         raise VaultError(f"a vault on PostgreSQL needs its driver; {install_hint('postgres')}") from None
-    url = f"postgresql://{rest}"
-    try:
-        conninfo_to_dict(url)
-    except psycopg.ProgrammingError:
-        raise VaultError(
-            "a vault must be a folder or a database such as postgresql://user@host/name, got a URL that cannot be read"
-        ) from None
-    return url
+    options = parse_qsl(found["query"] or "", keep_blank_values=True)
+    hosts = [value.partition(":") for name, value in options if name == "host"]
+    stated = {
+        "user": unquote(found["user"] or ""),
+        "password": unquote(found["password"] or ""),
+        "host": found["ipv6"] or found["host"] or ",".join(host for host, _, _ in hosts),
+        "port": found["port"] or (",".join(port for _, _, port in hosts) if any(port for _, _, port in hosts) else ""),
+        "dbname": found["name"] or "",
+    }
+    further = {name: value for name, value in options if name != "host"}
+    return {name: value for name, value in {**stated, **further}.items() if value}
 
 
-def _without_secrets(url: str) -> str:
-    """The URL of a database for messages, without the passwords in it."""
-    parts = urlsplit(url)
-    credentials, at, host = parts.netloc.rpartition("@")
-    user, colon, _ = credentials.partition(":")
-    query = [(name, "***" if "pass" in name else value) for name, value in parse_qsl(parts.query, True)]
-    shown = parts._replace(netloc=f"{user}{colon and ':***'}{at}{host}", query=urlencode(query, safe="/*"))
-    return shown.geturl()
+def _without_secrets(parameters: Mapping[str, str]) -> str:
+    """The URL of a database for messages, put together from what is no password."""
+    user, host, port, name = (parameters.get(part, "") for part in ("user", "host", "port", "dbname"))
+    shown = user + (":***" if "password" in parameters else "")
+    of_host = not host.startswith("/") and "," not in host  # a folder of sockets, or several hosts, are options
+    address = (f"[{host}]" if ":" in host else host) + (port and f":{port}") if of_host else ""
+    rest = {**({} if of_host else {"host": host, "port": port}), **parameters}
+    known = ("user", "password", "dbname", *(("host", "port") if of_host else ()))
+    options = {one: "***" if "pass" in one else value for one, value in rest.items() if one not in known and value}
+    query = urlencode(options, safe="/*,")
+    return f"postgresql://{shown}{shown and '@'}{address}/{name}{query and f'?{query}'}"

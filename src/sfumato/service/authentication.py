@@ -105,8 +105,8 @@ Authenticated = Annotated[Caller, Depends(authenticate)]
 def caller_by_token(context: ServiceContext, text: str) -> Caller | None:
     """The holder of a bearer token, if the token is in force."""
     token = context.token_cache.get(hash_of(text), lambda: tokens.authenticate(context.vault, text))
-    if token is None or not token.is_active(context.vault.now()):
-        return None
+    if token is None or not token.is_active(context.vault.now()) or tokens.LINK in token.scopes:
+        return None  # programs can do nothing with a link
     name = token.holder or f"token {token.id}"
     return Caller("recipient" if token.holder else "owner", name, frozenset(token.scopes), token=token.id)
 

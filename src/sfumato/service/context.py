@@ -94,6 +94,7 @@ class ServiceContext:
     def close(self) -> None:
         """Stop the copy workers and the job runner, and write all queued survey answers."""
         self.pool.close()
+        self.questions.close()
         self.jobs.close()
         self.answer_queue.close()
 

@@ -170,11 +170,12 @@ class CopyResponder:
         while True:
             await asyncio.sleep(_WATCH_INTERVAL)
             try:
-                await asyncio.to_thread(self._check_access, request)
+                await asyncio.to_thread(self.check_access, request)
             except Exception as error:
                 await self._abort(request, error)
 
-    def _check_access(self, request: Request) -> None:
+    def check_access(self, request: Request) -> None:
+        """Refuse a caller whose token or session has ended, or whose grant was changed."""
         if request.scope["identify"]() is None:
             raise GrantError("the token or session of the caller is no longer in force")
         if self.context.granted(self.wanted.recipient, self.wanted.dataset) != self.description.grant:

@@ -6,9 +6,12 @@ environment of the service; its time, its memory and the size of its files are l
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 import resource
 import sys
+from pathlib import Path
 from typing import IO, Any
 
 SECONDS = 60
@@ -17,8 +20,8 @@ SECONDS = 60
 MEMORY = 2 << 30
 """Bytes of memory of one answer."""
 
-ROWS = 1_000
-"""The most rows of an answer."""
+ROWS, CHARACTERS = 1_000, 1_000_000
+"""The most rows of an answer, and the most characters."""
 
 _FILES = 64 << 20
 """Bytes of a file that it may write: a cache of compiled code, and no copies."""
@@ -30,6 +33,9 @@ def limit() -> None:
     resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILES, _FILES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.nice(10)
+    with contextlib.suppress(OSError):  # where memory ends in spite of that, this process goes, and no server worker
+        Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def answered(question: str, stream: IO[bytes]) -> dict[str, Any]:
@@ -61,10 +67,13 @@ def main() -> None:
     limit()
     question = json.loads(sys.stdin.buffer.readline())
     try:
-        found = answered(question, sys.stdin.buffer)
+        text = json.dumps(answered(question, sys.stdin.buffer), allow_nan=False)
     except MemoryError:
-        found = {"refused": f"an answer may take {MEMORY >> 30} GiB of memory, and this one takes more"}
-    sys.stdout.write(json.dumps(found, allow_nan=False))
+        text = json.dumps({"refused": f"an answer may take {MEMORY >> 30} GiB of memory, and this one takes more"})
+    if len(text) > CHARACTERS:
+        reason = f"an answer may have {CHARACTERS:,} characters, and this one has {len(text):,}; ask for less"
+        text = json.dumps({"refused": reason})
+    sys.stdout.write(text)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from sfumato.errors import VaultError
 from sfumato.keys.lock import Secret
 from sfumato.ledger.chain import canonical
-from sfumato.ledger.connection import Connection
+from sfumato.ledger.connection import Connection, driver_errors
 from sfumato.ledger.ledger import Ledger
 from sfumato.ledger.migrations import EARLIER, REVISION
 from sfumato.ledger.reader import PAGE, LedgerReader
@@ -123,7 +123,13 @@ def _load(connection: Connection, archive: tarfile.TarFile) -> None:
         if name in SURVEYS:
             connection.define(SURVEY_TABLES)
         if name in KEYS:
-            connection.insert(name, *({**_DEFAULTS.get(name, {}), **row} for row in rows))
+            complete = [{**_DEFAULTS.get(name, {}), **row} for row in rows]
+            if not complete[0].keys() <= connection.columns(name):
+                raise ValueError("other columns")
+            try:
+                connection.insert(name, *complete)
+            except driver_errors("IntegrityError", "DataError", "InterfaceError", "ProgrammingError") as error:
+                raise ValueError("rows that the vault never wrote") from error
         elif name not in _DERIVED:
             raise ValueError("another table")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import tarfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from tests import wards
@@ -119,3 +120,32 @@ def test_a_file_that_is_not_a_backup(tmp_path: Path) -> None:
         sf.Vault.restore(tmp_path / "x.tar", tmp_path / "v")
     with pytest.raises(VaultError, match="file that exists"):
         sf.Vault.restore(tmp_path / "y.tar", tmp_path / "v")
+
+
+@pytest.mark.parametrize(
+    "alter",
+    [
+        lambda lines: [*lines, lines[-1]],
+        lambda lines: [*lines[:-1], lines[-1].replace('"hash":"', '"hash":["').replace('","mac"', '"],"mac"')],
+        lambda lines: [*lines[:-1], lines[-1].replace('"mac":', '"more":1,"mac":')],
+        lambda lines: [line.replace('"mac":', '"more":1,"mac":') for line in lines],
+        lambda lines: [*lines[:-1], '["sfumato_entries",{}]'],
+        lambda lines: [*lines, '["sfumato_secrets",{"a":1}]'],
+        lambda lines: [*lines, '["sqlite_master",{"name":"x"}]'],
+    ],
+)
+def test_rows_that_no_vault_wrote_are_called_so(site: Site, tmp_path: Path, alter: Any) -> None:
+    vault = site.create()
+    vault.recipient("clinic")
+    vault.backup(tmp_path / "good.tar")
+    forged = _without(
+        tmp_path / "good.tar",
+        tmp_path / "forged.tar",
+        lambda name, data: (
+            ("\n".join(alter(data.decode().splitlines())) + "\n").encode() if name == "ledger.jsonl" else data
+        ),
+        lambda member: member,
+    )
+    location, store = site.new()
+    with pytest.raises(VaultError, match="must be a complete and unaltered backup"):
+        sf.Vault.restore(forged, location, store=store, secret=site.secret)

@@ -15,6 +15,7 @@ from sfumato.service.problems import HTTPProblem
 from sfumato.service.web.rendering import SignInRequired, signed_in_caller
 from sfumato.service.web.templating import WEB_ROOT, render
 from sfumato.vault import operators, tokens
+from sfumato.vault.tokens import Token
 
 router = APIRouter()
 
@@ -51,9 +52,10 @@ def sign_in_page(request: Request) -> Response:
 
 
 @router.get("/open")
-def open_page(request: Request) -> Response:  # noqa: ARG001
+def open_page(request: Request) -> Response:
     """Page that a link leads to; the link's secret is in the address after #, which no server and no log sees."""
-    return render("open.html", None)
+    caller = signed_in_caller(request)
+    return render("open.html", None, signed_in=caller.name if caller else "")
 
 
 @router.post("/signin")
@@ -88,29 +90,12 @@ def _sign_in(request: Request, form: dict[str, str]) -> Response:
     context = context_of(request)
     account = "" if "token" in form else form.get("name", "").strip()[:_MAX_NAME]
     with context.limiter.sign_in(request, account) as succeeded:
-        identity = _verified(context, account, form)
-        if identity is None:
+        identity, link = _verified(context, account, form)
+        secret = None if identity is None else _started_session(request, account, identity, link)
+        if secret is None:
             return render("signin.html", None, 401, error=_LINK_USED if form.get("link") else _FAILED)
         succeeded()
-    return _start_session(context, account, identity)
-
-
-def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> str | None:
-    """The id of a recipient's token, or the number of an operator's enrolment; None if the sign-in is refused."""
-    if "token" in form:
-        token = tokens.authenticate(context.vault, form["token"].strip())
-        if token is None or not token.holder:
-            return None
-        may_enter = tokens.LINK not in token.scopes or tokens.open_link(context.vault, token)
-        return token.id if may_enter else None
-    if not operators.verify_password(context.vault, account, form.get("password", "")):
-        return None
-    return str(operators.enrolment(context.vault, account))
-
-
-def _start_session(context: ServiceContext, name: str, token_id: str) -> Response:
-    secret, _ = context.state.sign_in(name, token_id, context.settings.session_hours)
-    response = RedirectResponse("/console" if name else "/mine", 303)
+    response = RedirectResponse("/console" if account else "/mine", 303)
     response.set_cookie(
         cookie_name(context.settings),
         secret,
@@ -121,6 +106,30 @@ def _start_session(context: ServiceContext, name: str, token_id: str) -> Respons
         path="/",
     )
     return response
+
+
+def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> tuple[str | None, Token | None]:
+    """The id of a recipient's token, or the number of an operator's enrolment, None if refused; and the link used."""
+    if "token" in form:
+        token = tokens.authenticate(context.vault, form["token"].strip())
+        if token is None or not token.holder:
+            return None, None
+        return token.id, token if tokens.LINK in token.scopes else None
+    if not operators.verify_password(context.vault, account, form.get("password", "")):
+        return None, None
+    return str(operators.enrolment(context.vault, account)), None
+
+
+def _started_session(request: Request, account: str, identity: str, link: Token | None) -> str | None:
+    """The secret of a new session, which ends the one before; None if a link was used already."""
+    context, before = context_of(request), signed_in_caller(request)
+    secret, session = context.state.sign_in(account, identity, context.settings.session_hours)
+    if link is not None and not tokens.open_link(context.vault, link):  # after what may fail, so that no link is lost
+        context.state.sign_out(session)
+        return None
+    if before is not None and before.session is not None:
+        context.state.sign_out(before.session)
+    return secret
 
 
 def _check_origin(request: Request) -> None:
