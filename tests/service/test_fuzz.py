@@ -34,6 +34,7 @@ def service(tmp_path: Path) -> object:
 def schemathesis(service: Service, token: str, examples: int, *options: str) -> str:
     command = [str(Path(sys.executable).with_name("schemathesis")), "run", f"{service.url}/api/v1/openapi.json"]
     command += ["--url", service.url, "--header", f"Authorization: Bearer {service.tokens[token]}", "--checks", CHECKS]
+    command += ["--request-timeout", "60"]  # a question takes seconds
     command += ["--max-examples", str(examples), "--seed", "1", "--phases", "examples,coverage,fuzzing", *options]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     output = "\n".join(line[:300] for line in done.stdout.splitlines() if not re.fullmatch("0*", line))
@@ -69,6 +70,7 @@ def test_schemathesis_finds_a_planted_fault(service: Service, tmp_path: Path) ->
         "--checks",
         CHECKS,
     ]
+    command += ["--request-timeout", "60"]  # a question takes seconds
     command += ["--max-examples", "2", "--include-path", "/api/v1/me/grants"]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 1

@@ -213,14 +213,20 @@ def _postgresql(location: str) -> dict[str, str]:
         import psycopg  # noqa: F401
     except ImportError:
         raise VaultError(f"a vault on PostgreSQL needs its driver; {install_hint('postgres')}") from None
-    options = parse_qsl(found["query"] or "", keep_blank_values=True)
+    return _parameters(found.groupdict(default=""))
+
+
+def _parameters(part: Mapping[str, str]) -> dict[str, str]:
+    """The parameters that the parts of a URL state; several hosts are repeated in its query."""
+    options = parse_qsl(part["query"], keep_blank_values=True)
     hosts = [value.partition(":") for name, value in options if name == "host"]
+    ports = [port for _, _, port in hosts]
     stated = {
-        "user": unquote(found["user"] or ""),
-        "password": unquote(found["password"] or ""),
-        "host": found["ipv6"] or found["host"] or ",".join(host for host, _, _ in hosts),
-        "port": found["port"] or (",".join(port for _, _, port in hosts) if any(port for _, _, port in hosts) else ""),
-        "dbname": found["name"] or "",
+        "user": unquote(part["user"]),
+        "password": unquote(part["password"]),
+        "dbname": part["name"],
+        "host": part["ipv6"] or part["host"] or ",".join(host for host, _, _ in hosts),
+        "port": part["port"] or (",".join(ports) if any(ports) else ""),
     }
     further = {name: value for name, value in options if name != "host"}
     return {name: value for name, value in {**stated, **further}.items() if value}
