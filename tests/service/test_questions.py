@@ -63,9 +63,10 @@ def test_the_answer_is_that_of_the_own_copy(service: Service, tmp_path: Path) ->
 
 
 def _accesses(vault: sf.Vault) -> str:
+    from sfumato.ledger.reader import Query
     from sfumato.vault.messages import sentence
 
-    return "\n".join(sentence(entry) for entry in vault.accesses())
+    return "\n".join(sentence(entry) for entry in vault.accesses(Query(last=1000)))
 
 
 @pytest.mark.parametrize(
@@ -84,8 +85,10 @@ def _accesses(vault: sf.Vault) -> str:
 def test_what_is_no_question_about_the_copy_is_refused_with_the_reason(
     service: Service, question: str, reason: str
 ) -> None:
+    before = _accesses(service.vault).count("Answered")
     found = _ask(service, question)
     assert found.status_code == 422, found.text
+    assert _accesses(service.vault).count("Answered") == before  # what was not answered is not recorded as if it were
     assert reason in found.json()["detail"]
     assert "root:" not in found.text
 
