@@ -14,13 +14,14 @@ from dataclasses import dataclass, field
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from sfumato.errors import CustodyError, TamperedError, VaultError
+from sfumato.errors import CustodyError, TamperedError, UnknownSubject, VaultError
 from sfumato.keys.key import Key
-from sfumato.ledger.chain import canonical
+from sfumato.ledger.chain import ERASED, canonical
 from sfumato.ledger.ledger import Ledger, LedgerWriter
-from sfumato.ledger.reader import LedgerReader
+from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.ledger.row_cipher import RowCipher
 from sfumato.ledger.tables import DATA_KEYS
+from sfumato.vault.store import erased_in
 
 _NONCE = 12
 
@@ -56,15 +57,18 @@ class DataKeys:
         return _unwrap(wrapped, masters[generation], name, scope)
 
     def get(self, scope: str) -> Key:
-        """The key of a scope; raises `CustodyError` if it was lost or erased."""
+        """The key of a scope; raises `UnknownSubject` if it was erased, and `CustodyError` if it was lost."""
         key = self.find(scope)
-        if key is None:
-            raise CustodyError(
-                "the stored files can no longer be read by anybody: the key that encrypts them was lost with the "
-                "vault's secret, or erased; add the table again (`sfumato add`), or restore a backup whose secret you "
-                "have"
-            )
-        return key
+        if key is not None:
+            return key
+        with self.ledger.reading(self.master_keys()) as reading:
+            for entry in reading.entries(Query(action=ERASED)):
+                if scope in erased_in(entry.action, entry.body):  # while it was read, since nothing leads to it now
+                    raise UnknownSubject(f"what is asked for was erased on {entry.at[:10]}; only the ledger says so")
+        raise CustodyError(
+            "the stored files can no longer be read by anybody: the key that encrypts them was lost with the vault's "
+            "secret; add the table again (`sfumato add`), or restore a backup whose secret you have"
+        )
 
     def get_or_create(self, scope: str) -> Key:
         """The key of a scope, which is created if there is none."""

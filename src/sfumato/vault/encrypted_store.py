@@ -20,6 +20,7 @@ from typing import Any
 from sfumato.errors import ReleaseError, is_of_arrow
 from sfumato.keys.encrypted_file import HEADER, EncryptedReader, EncryptedWriter, FileCipher, Spill, is_encrypted_under
 from sfumato.keys.file_reader import BinaryFile
+from sfumato.keys.key import Key
 from sfumato.ledger.ledger import Ledger
 from sfumato.vault.data_keys import DataKeys, PinnedDataKeys
 from sfumato.vault.store import DIGITS, Store, altered_file, file_name
@@ -90,16 +91,18 @@ class EncryptedStore:
     def open(self, file: dict[str, str]) -> Iterator[Opener]:
         """A file that an entry refers to, if it has its digest."""
         file = self.resolved(file)
+        key = self._key(file["name"])  # first: without it, the file was erased rather than lost
         with self.files.fetch(file["name"]) as path:
             if self.files.digest_of(path) != file["sha256"]:
                 raise altered_file(file["name"])
-            yield self._opener(file["name"], path)
+            yield self._opener(file["name"], path, key)
 
     @contextlib.contextmanager
     def fetch(self, name: str) -> Iterator[Opener]:
         """A file that no entry refers to, such as a part of an upload; its key alone authenticates it."""
+        key = self._key(name)
         with self.files.fetch(name) as path:
-            yield self._opener(name, path)
+            yield self._opener(name, path, key)
 
     def read_text(self, file: dict[str, str]) -> str:
         """The text of a short file."""
@@ -133,10 +136,13 @@ class EncryptedStore:
         found = {} if entry is None else entry.body
         return dict(found.get(file["name"], file))
 
-    def _opener(self, name: str, path: Path) -> Opener:
-        if not is_encrypted(name):
+    def _key(self, name: str) -> Key | None:
+        """The key of a file; `None` for one of an earlier version, which is not encrypted."""
+        return self.keys.get(scope_of(name)) if is_encrypted(name) else None
+
+    def _opener(self, name: str, path: Path, key: Key | None) -> Opener:
+        if key is None:
             return lambda: path.open("rb")
-        key = self.keys.get(scope_of(name))
         return lambda: EncryptedReader.open(path.open("rb", buffering=0), key, name_without_digest(name))
 
 
