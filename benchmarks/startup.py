@@ -45,7 +45,7 @@ def commands() -> Iterator[Line]:
         vault.add(sf.Policy.loads(POLICY), source)
         vault.recipient("university")
         vault.grant("university", "patients", "partner")
-        environment = {**os.environ, "SFUMATO_VAULT": str(Path(folder, "small"))}
+        environment = {**_installed(), "SFUMATO_VAULT": str(Path(folder, "small"))}
         for command in COMMANDS:
             used = statistics.median(_cpu(["sfumato", *command.split()], environment) for _ in range(7))
             met = used <= _TARGET
@@ -65,7 +65,7 @@ def releases() -> Iterator[Line]:
         for name, text in (("noise", POLICY), ("margins", margins)):
             (home / f"{name}.toml").write_text(text)
             sf.Key.generate().save(home / f"{name}.key")
-            environment = {**os.environ, "NUMBA_CACHE_DIR": str(home / f"cache-{name}")}
+            environment = {**_installed(), "NUMBA_CACHE_DIR": str(home / f"cache-{name}")}
             given = ["--policy", f"{name}.toml", "--key-file", f"{name}.key", "--level", "partner"]
             command = [_program("sfumato"), "release", *given, str(source), f"{name}.parquet"]
             took = seconds(lambda: subprocess.run(command, cwd=home, env=environment, capture_output=True, check=True))  # noqa: B023
@@ -83,6 +83,11 @@ def _written(folder: Path) -> Path:
     path = folder / "patients.parquet"
     pq.write_table(_table(1000), path)
     return path
+
+
+def _installed() -> dict[str, str]:
+    """The environment of commands of an installed package, whose modules pip compiles to bytecode."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _program(name: str) -> str:

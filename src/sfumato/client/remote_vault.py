@@ -165,9 +165,12 @@ class RemoteVault:
         )
 
     def tables(self, dataset: str) -> list[str]:
-        """The datasets that are the tables of a dataset of several, sorted by name."""
-        found = self._connection.request("GET", "/datasets")
-        return [one["dataset"] for one in found if one["table"] and one["dataset"] == f"{dataset}.{one['table']}"]
+        """The datasets that are the tables of a dataset of several, sorted by name; none of a dataset of one."""
+        known = self._connection.request("GET", "/datasets")
+        found = [one["dataset"] for one in known if one["table"] and one["dataset"] == f"{dataset}.{one['table']}"]
+        if not found:
+            self.dataset(dataset)  # which raises an error if there is none
+        return found
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""

@@ -12,7 +12,7 @@ from sfumato.mechanisms._entity_rows import most_rows
 from sfumato.tables.record_ids import record_ids
 from sfumato.tables.source import Source
 from sfumato.vault.dataset_entries import ENTITY_ROWS, RATIO
-from sfumato.vault.datasets import PUBLIC_KEY, Dataset, check_rows, later_body, measured_ratio
+from sfumato.vault.datasets import PUBLIC_KEY, Dataset, check_rows, given_fidelities, later_body, measured_ratio
 from sfumato.vault.known_ids import ensure_new
 from sfumato.vault.record_changes import Changes
 from sfumato.vault.running_moments import RunningMoments
@@ -54,7 +54,8 @@ def appended_version(
         ratio = measured_ratio(scheme, new, moments)
     body |= _entity_rows(dataset, new)
     found = Changes(appended=rows, deleted=0, unchanged=dataset.rows, redrawn=0, changed=0)
-    return body | store_moments(prefix, moments, store) | {"changes": asdict(found), RATIO: ratio}
+    body |= store_moments(prefix, moments, store) | {"changes": asdict(found), RATIO: ratio}
+    return body | given_fidelities(scheme, dataset.schema, body)
 
 
 def _entity_rows(dataset: Dataset, new: Source) -> dict[str, Any]:

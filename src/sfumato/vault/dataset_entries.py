@@ -21,6 +21,12 @@ TABLE = "table"
 ENTITY_ROWS = "entity rows"
 """The key, in the entry of a later version, of the largest number of rows that an entity has, or may have."""
 
+GIVEN = "given"
+"""The key, in the entry of a version, of the fidelity that copies at each declared level have.
+
+Nothing of it where copies are fingerprinted, since each recipient's then has a fidelity of its own.
+"""
+
 OVERLAPS = "overlaps"
 """The key, in the entry of a version, of the datasets that share records with it, with reasons."""
 

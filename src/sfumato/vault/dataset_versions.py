@@ -17,7 +17,7 @@ from sfumato.tables import content_digest
 from sfumato.tables.content_digest import SHA256
 from sfumato.tables.source import Source
 from sfumato.vault.appending import appended_version
-from sfumato.vault.dataset_entries import APPENDED, OVERLAPS, TABLE
+from sfumato.vault.dataset_entries import APPENDED, GIVEN, OVERLAPS, TABLE
 from sfumato.vault.datasets import Dataset, first_version, next_version
 from sfumato.vault.encrypted_store import EncryptedStore
 from sfumato.vault.encryption import discard_files
@@ -118,7 +118,8 @@ def _taken(dataset: str) -> VaultError:
 
 def _is_same(recorded: dict[str, Any], body: dict[str, Any], store: EncryptedStore) -> bool:
     """Whether an entry records this very version."""
-    return without_sketch(_resolved(recorded, store)) == without_sketch(body)
+    fidelities = {GIVEN: body[GIVEN]}  # which entries of earlier versions do not have, and follows from the rest
+    return without_sketch(_resolved(recorded, store) | fidelities) == without_sketch(body)
 
 
 def _require_unreleased(reading: LedgerReader, dataset: str) -> None:

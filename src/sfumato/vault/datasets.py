@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.ipc
 
-from sfumato.errors import PolicyError, SourceError
+from sfumato.errors import PolicyError, SfumatoError, SourceError
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.mechanisms import MECHANISMS
@@ -28,7 +28,7 @@ from sfumato.release.scheme import TableScheme
 from sfumato.tables.dialect import own_metadata
 from sfumato.tables.readers import TableFile
 from sfumato.tables.source import Source
-from sfumato.vault.dataset_entries import ENTITY_ROWS, FIRST_RATIO, OVERLAPS, RATIO, TABLE, variance_ratio
+from sfumato.vault.dataset_entries import ENTITY_ROWS, FIRST_RATIO, GIVEN, OVERLAPS, RATIO, TABLE, variance_ratio
 from sfumato.vault.encrypted_store import EncryptedStore, plain_name
 from sfumato.vault.fingerprints import DIGITS
 from sfumato.vault.names import validated_name
@@ -102,7 +102,7 @@ class Dataset:
     def scheme(self) -> TableScheme:
         """The scheme that was fitted to the first version; all versions use it."""
         scheme = TableScheme.loads(self.store.read_text(self.body["scheme"]), self.body["scheme"]["name"])
-        return scheme.with_entity_rows(rounded_up(self.body[ENTITY_ROWS])) if ENTITY_ROWS in self.body else scheme
+        return _of_version(scheme, self.body)
 
     def later_source(self, table: Any) -> Source:
         """A table that has the columns of this version, and may follow it."""
@@ -183,7 +183,7 @@ def first_version(
         body[TABLE] = policy.table
     table = {"rows": stored.rows, "schema": encoded_schema(schema)}
     body |= stored.body() | table | store_moments(prefix, moments, store)
-    return body
+    return body | given_fidelities(scheme, schema, body)
 
 
 def next_version(
@@ -214,7 +214,8 @@ def next_version(
     measured = {"changes": asdict(found), RATIO: measured_ratio(scheme, source, moments)}
     if scheme.policy.entity is not None:
         measured[ENTITY_ROWS] = most_rows(source.batches([scheme.policy.entity]), scheme.policy.entity)
-    return later_body(dataset, [stored]) | store_moments(prefix, moments, store) | measured
+    body = later_body(dataset, [stored]) | store_moments(prefix, moments, store) | measured
+    return body | given_fidelities(scheme, dataset.schema, body)
 
 
 def later_body(dataset: Dataset, parts: Sequence[TablePart]) -> dict[str, Any]:
@@ -224,6 +225,21 @@ def later_body(dataset: Dataset, parts: Sequence[TablePart]) -> dict[str, Any]:
     for part in parts:
         body |= part.body()
     return body | {"version": dataset.version + 1, "rows": sum(part.rows for part in parts)}
+
+
+def given_fidelities(scheme: TableScheme, schema: pa.Schema, body: Mapping[str, Any]) -> dict[str, Any]:
+    """What the entry of a version says of its copies, so that a grant of a declared level need not read the scheme."""
+    fitted, found = _of_version(scheme, body), list[tuple[str, float]]()
+    for name, level in () if body["traced"] else scheme.policy.ladder.levels.items():
+        with contextlib.suppress(SfumatoError):  # which a grant of this level raises
+            fitted.models(schema, level)
+            found.append((name, fitted.given(level).fidelity))
+    return {GIVEN: [list(pair) for pair in found]}
+
+
+def _of_version(scheme: TableScheme, body: Mapping[str, Any]) -> TableScheme:
+    """The scheme for a version, given the body of its entry: entities may have more rows than in the first one."""
+    return scheme.with_entity_rows(rounded_up(body[ENTITY_ROWS])) if ENTITY_ROWS in body else scheme
 
 
 def _sets_noise_size(policy: Policy) -> bool:

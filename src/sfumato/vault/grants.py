@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -10,10 +11,12 @@ from sfumato.errors import GrantError, UnknownSubject, nearest
 from sfumato.ledger.chain import ERASED, Entry
 from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
+from sfumato.vault.dataset_entries import GIVEN
 
 if TYPE_CHECKING:
     from sfumato.tables.view import View
     from sfumato.vault.datasets import Dataset
+    from sfumato.vault.encrypted_store import EncryptedStore
 
 RequestedLevel = str | float | Level | None
 """A level in a request: a declared name, a fidelity, or `None` for the level of the grant."""
@@ -63,33 +66,58 @@ def granted_view(body: dict[str, Any]) -> View:
     return View(None if body["columns"] is None else tuple(body["columns"]), body["where"])
 
 
-def grant_terms(
-    reading: LedgerReader,
-    dataset: Dataset,
-    recipient: str,
-    requested: str | float | Level,
-    view: View,
-    until: str | None,
-) -> dict[str, Any]:
-    """The body of a grant's ledger entry; raises an error if no copy could be released."""
-    ladder = dataset.scheme.policy.ladder
-    level = ladder.level(requested)
-    name = ladder.name(level)
-    before = reading.latest("grant", dataset.name, recipient)
-    fingerprint = None if before is None else before.body.get(FINGERPRINT)
-    if dataset.traced and fingerprint is None:
-        restored = [entry for entry in reading.entries(Query(kind="vault")) if entry.action == "restored"]
-        offset = restored[-1].body[FINGERPRINT_OFFSET] if restored else 0
-        fingerprint = offset + reading.count("grant", dataset.name)
-    dataset.scheme.with_view(view).check_view(dataset.schema)
-    return {
-        "level": name or level.fidelity,
-        "fidelity": _released_fidelity(dataset, level, fingerprint),
-        "columns": None if view.columns is None else list(view.columns),
-        "where": view.where,
-        "until": until,
-        FINGERPRINT: fingerprint,
-    }
+@dataclass(frozen=True)
+class Terms:
+    """What a grant of a dataset would be: its level and the part of the table, of which a copy can be made."""
+
+    dataset: Entry
+    requested: str | float | Level
+    columns: tuple[str, ...] | None
+    where: str | None
+    fitted: Dataset | None
+    """The dataset itself, unless its entry says what copies at the requested level have."""
+
+    @classmethod
+    def of(
+        cls,
+        dataset: Entry,
+        store: EncryptedStore,
+        requested: str | float | Level,
+        columns: Iterable[str] | None,
+        where: str | None,
+    ) -> Terms:
+        """The terms for some columns and rows; raises an error if no copy could be released."""
+        part = (None if columns is None else tuple(columns), where)
+        recorded = part == (None, None) and requested in dict(dataset.body.get(GIVEN, ()))
+        if recorded and store.is_readable(dataset.body["scheme"]):
+            return cls(dataset, requested, *part, None)
+        from sfumato.tables.view import View
+        from sfumato.vault.datasets import Dataset
+
+        fitted = Dataset.of(dataset, store)
+        fitted.scheme.with_view(View(*part)).check_view(fitted.schema)
+        return cls(dataset, requested, *part, fitted)
+
+    def body(self, reading: LedgerReader, recipient: str) -> dict[str, Any]:
+        """The body of the grant's ledger entry, but for its end; raises an error if no copy could be released."""
+        name = self.dataset.dataset
+        before = reading.latest("grant", name, recipient)
+        fingerprint = None if before is None else before.body.get(FINGERPRINT)
+        body = {"columns": None if self.columns is None else list(self.columns), "where": self.where}
+        if self.fitted is None:
+            given = {"level": self.requested, "fidelity": dict(self.dataset.body[GIVEN])[self.requested]}
+            return body | given | {FINGERPRINT: fingerprint}
+        if self.fitted.traced and fingerprint is None:
+            restored = [entry for entry in reading.entries(Query(kind="vault")) if entry.action == "restored"]
+            offset = restored[-1].body[FINGERPRINT_OFFSET] if restored else 0
+            fingerprint = offset + reading.count("grant", name)
+        ladder = self.fitted.scheme.policy.ladder
+        level = ladder.level(self.requested)
+        given = {
+            "level": ladder.name(level) or level.fidelity,
+            "fidelity": _released_fidelity(self.fitted, level, fingerprint),
+        }
+        return body | given | {FINGERPRINT: fingerprint}
 
 
 def _released_fidelity(dataset: Dataset, level: Level, fingerprint: int | None) -> float:

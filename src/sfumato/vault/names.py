@@ -6,9 +6,9 @@ import getpass
 import os
 import re
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, Protocol
+from typing import Protocol
 
-from sfumato.errors import UnknownSubject, VaultError
+from sfumato.errors import VaultError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -26,23 +26,13 @@ def validated_name(kind: str, name: str) -> str:
 class _Datasets(Protocol):
     """What knows datasets by their names: a vault, here or on a service."""
 
-    def dataset(self, name: str) -> Any:
-        """The state of a dataset; raises `UnknownSubject` if there is none."""
-
     def tables(self, dataset: str) -> list[str]:
         """The names of the tables of a dataset of several."""
 
 
 def tables_of(vault: _Datasets, dataset: str) -> list[str]:
     """The datasets that a name stands for: itself, or the tables of a dataset of several."""
-    try:
-        vault.dataset(dataset)
-    except UnknownSubject:
-        found = vault.tables(dataset)
-        if not found:
-            raise
-        return found
-    return [dataset]
+    return vault.tables(dataset) or [dataset]
 
 
 def parse_end(until: str | date | datetime | None) -> str | None:

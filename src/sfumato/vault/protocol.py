@@ -117,7 +117,7 @@ class VaultProtocol(Protocol):
         """The latest version of a dataset."""
 
     def tables(self, dataset: str) -> list[str]:
-        """The datasets that are the tables of a dataset of several, sorted by name."""
+        """The datasets that are the tables of a dataset of several, sorted by name; none of a dataset of one."""
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient."""

@@ -16,7 +16,7 @@ from sfumato.ledger.reader import LedgerReader, Query
 from sfumato.levels import Level
 from sfumato.tables.filesystem import is_remote
 from sfumato.vault import tokens
-from sfumato.vault.grants import Grant, RequestedLevel, existing, grant_terms, require
+from sfumato.vault.grants import Grant, RequestedLevel, Terms, existing, require
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import format_end, parse_end, parse_start
 from sfumato.vault.overview import checked_overview, dataset_overview, vault_overview
@@ -136,12 +136,17 @@ class Vault(VaultLifecycle):
         return Dataset.of(require(reading, "dataset", name), self.store)
 
     def tables(self, dataset: str) -> list[str]:
-        """The datasets that are the tables of a dataset of several, sorted by name."""
+        """The datasets that are the tables of a dataset of several, sorted by name; none of a dataset of one."""
         from sfumato.vault.dataset_entries import TABLE
 
         with self.ledger.reading(self.keys()) as reading:
+            if reading.latest("dataset", dataset) is not None:  # no other has a table of it
+                return []
             known = [(one.dataset, one.body.get(TABLE)) for one in existing(reading, "dataset")]
-        return [name for name, table in known if table and name == f"{dataset}.{table}"]
+            found = [name for name, table in known if table and name == f"{dataset}.{table}"]
+            if not found:
+                require(reading, "dataset", dataset)  # which raises an error, since there is none
+            return found
 
     def recipient(self, name: str, *, note: str = "") -> Entry:
         """Register a recipient; registering it again changes at most its note."""
@@ -179,22 +184,17 @@ class Vault(VaultLifecycle):
             until: the last day of the grant, or the time at which it ends.
 
         """
-        from sfumato.tables.view import View
-        from sfumato.vault.datasets import Dataset
-
-        view = View(None if columns is None else tuple(columns), where)
-        keys, end = self.keys(), parse_end(until)
+        end = parse_end(until)
         if end is not None and datetime.fromisoformat(end) <= self.now():
             raise VaultError(f"a grant must end in the future, and {format_end(end)} is past; choose a later day")
-        with self.ledger.reading(keys) as reading:
+        with self.ledger.reading(self.keys()) as reading:
             entry = require(reading, "dataset", dataset)
-        source = Dataset.of(entry, self.store)
-        source.scheme.check_view(source.schema)  # read before the transaction: other writers wait for it
-        with self.ledger.writing(keys) as writing:
+        terms = Terms.of(entry, self.store, level, columns, where)  # before the transaction: other writers wait
+        with self.ledger.writing(self.keys()) as writing:
             require(writing, "recipient", recipient)
             if require(writing, "dataset", dataset).number != entry.number:
                 raise VaultError(f"somebody else added a version of {dataset} meanwhile; grant it again")
-            body = grant_terms(writing, source, recipient, level, view, end)
+            body = terms.body(writing, recipient) | {"until": end}
             before = writing.latest("grant", dataset, recipient)
             if before is not None and before.action == "granted" and before.body == body:
                 return before

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +14,8 @@ from tests.conftest import Site
 
 import sfumato as sf
 from sfumato.errors import GrantError, UnknownSubject
+from sfumato.vault.dataset_entries import GIVEN
+from sfumato.vault.grants import Terms
 
 
 def test_a_lower_level_is_given_and_a_higher_one_is_not(vault: sf.Vault, tmp_path: Path) -> None:
@@ -54,3 +60,50 @@ def test_every_grant_of_a_traced_dataset_has_a_fingerprint_of_its_own(site: Site
     assert later > 1000  # far from those that were given after the backup
     assert restored.grant("lab", "ward", "partner").body["mark"] == 1
     assert vault.grant("insurer", "ward", "partner").body["mark"] == 2
+
+
+@pytest.mark.parametrize("step", ["added", "updated", "appended"])
+def test_a_grant_by_name_is_what_the_fitted_scheme_says(vault: sf.Vault, step: str) -> None:
+    """The entry of each version says what copies have, so that a grant need not read the scheme."""
+    if step == "updated":
+        vault.update("ward", wards.table(seed=2), replace=True)
+    elif step == "appended":
+        vault.append("ward", wards.table(wards.ROWS + 7).slice(wards.ROWS))
+    with vault.ledger.reading(vault.keys()) as reading:
+        entry = reading.latest("dataset", "ward")
+        assert entry is not None
+        without = entry.__class__(**{**entry.__dict__, "body": {k: v for k, v in entry.body.items() if k != GIVEN}})
+        for name in vault.dataset("ward").levels:
+            recorded, read = (Terms.of(one, vault.store, name, None, None) for one in (entry, without))
+            assert recorded.fitted is None
+            assert read.fitted is not None  # as for versions that were added before entries said so
+            assert recorded.body(reading, "clinic") == read.body(reading, "clinic")
+
+
+def test_grants_and_looks_at_a_vault_load_neither_numpy_nor_arrow(vault: sf.Vault, site: Site, tmp_path: Path) -> None:
+    """They take longer to load than a command may."""
+    commands = [
+        ["grant", "clinic", "ward", "--level", "partner"],
+        ["revoke", "clinic", "ward"],
+        ["status"],
+        ["log"],
+        ["recipient", "list"],
+        ["level", "0.5"],
+    ]
+    script = """
+import json, sys
+from sfumato.cli.main import main
+for words in json.loads(sys.argv[1]):
+    main(words, standalone_mode=False)
+print(json.dumps(sorted({"numpy", "pyarrow", "numba", "scipy", "pydantic"} & set(sys.modules))))
+"""
+    site.secret.save(tmp_path / "secret.key")
+    environment = {**os.environ, "SFUMATO_VAULT": vault.location, "SFUMATO_KEY_FILE": str(tmp_path / "secret.key")}
+    done = subprocess.run(
+        [sys.executable, "-c", script, json.dumps(commands)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(done.stdout.splitlines()[-1]) == []
