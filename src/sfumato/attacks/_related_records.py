@@ -5,19 +5,23 @@ Their noise is independent of that of the record, so that averages of their nois
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from sfumato.attacks._series import Order, Panel, panels, public_orders, shifted, spectral_prediction
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.periods import periods
 
-WIDTHS = (2, 10, 50, 200)
+WIDTHS = (1, 2, 4, 10, 50, 200)
 """How many neighbours on either side are averaged."""
 
 _MOST_GROUPINGS = 12
 """The most public columns by which records are grouped: those with the most groups."""
+
+_LAGGED, _LAGS = 2, 3
+"""In so many orders so many records before and after are looked at one by one."""
 
 _LARGE, _PARTS = 20, 5
 """Groups of more records are divided into parts."""
@@ -31,27 +35,62 @@ class Related:
     """From values, one row per record, to their means, and the number of records averaged."""
 
 
-def related(positions: Floats | None, public: Floats | None, signal: Floats) -> list[Related]:
-    """All ways in which the records of a copy are related: by groups first, then by orders, widest first.
+@dataclass(frozen=True)
+class Relations:
+    """All ways in which the records of a copy are related."""
 
-    Args:
-        positions: where each record is in the orders that recipients see.
-        public: the public columns, as numbers.
-        signal: the noisy values, in which periods are looked for.
+    groups: list[Related]
+    """By a public value or a period: the finest first."""
+    orders: list[Order]
+    """In which neighbours are related: those that recipients see, and those that public columns give."""
+    panels: list[Panel]
 
-    """
-    groupings = [] if public is None else _groupings(public)
-    found = [_group(labels) for labels in groupings]
-    if positions is None:
-        return found
-    orders: list[Rows] = []
-    for column in positions.T.astype(np.int64):
-        orders.append(np.argsort(column, kind="stable"))
-        for period in periods(signal, column):
-            orders.append(np.lexsort((column, column % period)))
-            found.append(_group(column % period))
-    orders += [np.lexsort((positions[:, 0], labels)) for labels in groupings[:2]]
-    return found + [_window(order, width) for width in WIDTHS[::-1] for order in orders]
+    @classmethod
+    def of(cls, positions: Floats | None, public: Floats | None, signal: Floats) -> Relations:
+        """Find them.
+
+        Args:
+            positions: where each record is in the orders that recipients see.
+            public: the public columns, as numbers.
+            signal: the noisy values, in which periods and resemblances are looked for.
+
+        """
+        groupings = [] if public is None else _groupings(public)
+        found = [_group(labels) for labels in groupings]
+        orders: list[Order] = []
+        for column in [] if positions is None else positions.T.astype(np.int64):
+            orders.append(Order.of(column))
+            for period in periods(signal, column):
+                orders.append(Order.of(column % period * (int(column.max()) + 1) + column))
+                found.append(_group(column % period))
+        if positions is not None:
+            first = positions[:, 0].astype(np.int64)
+            orders += [Order.of(labels * (int(first.max()) + 1) + first) for labels in groupings[:2]]
+        return cls(found, orders + public_orders(public, signal), panels(public, signal.shape[1]))
+
+    @property
+    def ways(self) -> list[Related]:
+        """Groups, and neighbours in the orders, the widest windows first."""
+        return self.groups + [_window(order.rows, width) for width in WIDTHS[::-1] for order in self.orders]
+
+    def predictions(self, values: Floats, noise: Floats) -> Iterator[Floats]:
+        """Predictions of all values from related records, each made without the record's own noise.
+
+        Args:
+            values: one row per record and one column per number, none missing.
+            noise: the variance of the noise of each column.
+
+        """
+        centred = values - values.mean(axis=0)
+        yield from (panel.prediction(centred) for panel in self.panels)
+        yield from (spectral_prediction(order, values, noise) for order in self.orders)
+        yield from (shrunk_mean(one, centred, np.zeros(values.shape[1])) for one in self.groups)
+        level = np.zeros(values.shape[1])
+        for width in WIDTHS:
+            yield from (shrunk_mean(_window(order.rows, width), centred, level) for order in self.orders)
+        for lag in range(1, _LAGS + 1):
+            for order in self.orders[:_LAGGED]:
+                yield from (shifted(order, lag, centred), shifted(order, -lag, centred))
 
 
 def _groupings(public: Floats) -> list[Rows]:

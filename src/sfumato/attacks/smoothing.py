@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 import numpy as np
 
 from sfumato.attacks import Attack, AttackError, Categories, Estimate, Evidence, FittedAttack, Knowledge, Posterior
 from sfumato.attacks._public_predictions import PublicPredictions
-from sfumato.attacks._related_records import Related, one_hot, related, shrunk_mean
+from sfumato.attacks._related_records import Related, Relations, one_hot
 from sfumato.attacks.bayes import linear_gain
 from sfumato.attacks.collusion import stated_posterior
 from sfumato.attacks.evidence.pooling import Pool, pool
@@ -17,7 +18,7 @@ from sfumato.attacks.evidence.prior import attribute_prior
 from sfumato.attacks.evidence.statistics import complete_or_imputed, statistics
 from sfumato.kernels import Floats, Rows
 from sfumato.kernels.evenly_spaced import evenly_spaced
-from sfumato.kernels.ridge import ridge_regression
+from sfumato.kernels.forward_regression import forward_regression
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
@@ -29,6 +30,12 @@ _TRAINING = 20_000
 
 _MAX_CATEGORIES = 100
 """Attributes with more categories are not smoothed."""
+
+_PREDICTED = 12
+"""The categories of attributes with at most so many are predicted from those of all related records together."""
+
+_LEAST_PRIOR = 0.02
+"""A category keeps so large a share of its overall frequency, however unlikely related records make it."""
 
 _SIGNALS = 3
 """The most frequent categories of an attribute in which periods are looked for."""
@@ -65,12 +72,12 @@ class Smoothing(Attack):
         pooled = pool(evidence.numbers) if evidence.numbers else None
         values = pooled.apply(evidence.numbers) if pooled else np.empty((evidence.rows, 0))
         attributes = evidence.attributes().values()
-        filled = np.where(np.isnan(values), _centre(values), values)
+        informed = _informed(np.where(np.isnan(values), _centre(values), values), pooled, evidence.knowledge)
         codes = one_hot([parts[0].codes for parts in attributes], _SIGNALS)
-        signal = np.hstack([filled, codes.reshape(len(filled), -1)])
-        ways = related(evidence.positions, evidence.public, signal)
+        signal = np.hstack([informed, codes.reshape(len(values), -1)])
+        relations = Relations.of(evidence.positions, evidence.public, signal)
         predictions = PublicPredictions.of(evidence)
-        if not ways and predictions is None:
+        if not relations.groups and not relations.orders and predictions is None:
             raise AttackError(f"the attack {self.name!r} needs records with a public value in common, and finds none")
         smoothed = (
             values
@@ -78,15 +85,14 @@ class Smoothing(Attack):
             else _smoothed_numbers(
                 pooled,
                 values,
-                filled,
-                ways,
+                informed,
+                _unknown(evidence),
+                relations,
                 np.empty((len(values), 0)) if predictions is None else predictions(evidence),
             )
         )
         posteriors = [
-            _smoothed_categories(parts, ways, evidence.knowledge)
-            for parts in attributes
-            if parts[0].size <= _MAX_CATEGORIES
+            _smoothed_categories(parts, relations, evidence) for parts in attributes if parts[0].size <= _MAX_CATEGORIES
         ]
         whole = Estimate(self.name, pooled.columns if pooled else (), smoothed, tuple(posteriors))
         keys = _keys(evidence, values)
@@ -98,6 +104,21 @@ class Smoothing(Attack):
             return whole.take(_found(keys, _keys(some, own)))
 
         return estimate
+
+
+def _informed(values: Floats, pooled: Pool | None, knowledge: Knowledge) -> Floats:
+    """The noisy values, and the original ones of known records, which tell more of their neighbours."""
+    if knowledge.known is None or knowledge.known_rows is None or pooled is None:
+        return values
+    known, informed = knowledge.known.numbers(pooled.columns), values.copy()
+    informed[knowledge.known_rows] = np.where(np.isnan(known), values[knowledge.known_rows], known)
+    return informed
+
+
+def _unknown(evidence: Evidence) -> Rows:
+    """The records whose originals the attacker does not have."""
+    known = evidence.knowledge.known_rows
+    return np.arange(evidence.rows) if known is None else np.delete(np.arange(evidence.rows), known)
 
 
 def _keys(evidence: Evidence, values: Floats) -> Floats:
@@ -121,25 +142,30 @@ def _centre(values: Floats) -> Floats:
 
 
 def _smoothed_numbers(
-    pooled: Pool, values: Floats, filled: Floats, ways: Sequence[Related], predicted: Floats
+    pooled: Pool, values: Floats, informed: Floats, unknown: Rows, relations: Relations, predicted: Floats
 ) -> Floats:
     """The estimates of all numbers around what related records and public columns predict."""
-    centre = _centre(values)
-    count = max(1, _MAX_INPUTS // filled.shape[1])
-    inputs = np.hstack([predicted, *(shrunk_mean(one, filled, centre) for one in ways[:count])])
-    training = evenly_spaced(len(filled), _TRAINING)
-    mean = ridge_regression(inputs[training], filled[training])(inputs)
-    around = filled - mean
-    local = statistics(pooled.columns, around, pooled.covariance, Knowledge())
+    mean = _from_related(informed, unknown, np.diag(pooled.covariance), relations, predicted)
+    around = np.where(np.isnan(values), informed, values) - mean
+    local = statistics(pooled.columns, around[unknown], pooled.covariance, Knowledge())
     estimates = mean + around @ linear_gain(local.covariance, pooled.covariance).T
     return np.where(np.isnan(values), np.nan, estimates)
 
 
-def _smoothed_categories(parts: Sequence[Categories], ways: Sequence[Related], knowledge: Knowledge) -> Posterior:
+def _from_related(values: Floats, unknown: Rows, noise: Floats, relations: Relations, predicted: Floats) -> Floats:
+    """The mean of each noisy value, given those of all related records; learned from the unknown ones."""
+    count = max(1, _MAX_INPUTS // values.shape[1])
+    inputs = np.hstack([predicted, *islice(relations.predictions(values, noise), count)])
+    training = unknown[evenly_spaced(len(unknown), _TRAINING)]
+    return forward_regression(inputs[training], values[training])(inputs)
+
+
+def _smoothed_categories(parts: Sequence[Categories], relations: Relations, evidence: Evidence) -> Posterior:
     """The posterior of an attribute with the local prior under which the copies are the most likely, if one is."""
-    prior = attribute_prior(parts[0], knowledge)
+    prior = attribute_prior(parts[0], evidence.knowledge)
     posterior = stated_posterior(parts, prior)
-    candidates = [prior[None, :], *(_local_prior(parts[0], prior, one) for one in ways)]
+    candidates = [prior[None, :], *(_local_prior(parts[0], prior, one) for one in relations.ways)]
+    candidates += [_predicted_prior(parts[0], prior, relations, evidence)] if len(prior) <= _PREDICTED else []
     local = max(candidates, key=lambda candidate: _likelihood(parts[0], candidate))
     ratios = np.ones((len(posterior.values), len(prior)))
     for shown, ratio in zip(posterior.values.T, posterior.likelihood_ratios.T, strict=True):
@@ -161,6 +187,26 @@ def _local_prior(part: Categories, prior: Floats, one: Related) -> Floats:
     found = (mean - (1 - retention) / size) / retention
     weight = counts[:, None] * retention**2  # about so many records would tell as much without replacement
     mixed = (weight * np.maximum(found, 0) + prior) / (weight + 1)
+    local: Floats = mixed / mixed.sum(axis=1, keepdims=True)
+    return local
+
+
+def _predicted_prior(part: Categories, prior: Floats, relations: Relations, evidence: Evidence) -> Floats:
+    """The distribution of each record's category that all related records predict together.
+
+    Whether a category is shown is a noisy number: its mean, given the original, is `p` more for that of the original
+    than for others (xiao2009, eq. 1).
+    """
+    retention, size, knowledge = part.model.retention, len(prior), evidence.knowledge
+    codes = part.codes.copy()
+    if knowledge.known is not None and knowledge.known_rows is not None:
+        codes[knowledge.known_rows] = knowledge.known.codes[part.model.columns]
+    shown = np.where(codes[:, None] == np.arange(size), 1.0, 0.0)
+    kept, other = retention + (1 - retention) / size, (1 - retention) / size
+    noise = prior * kept * (1 - kept) + (1 - prior) * other * (1 - other)
+    mean = _from_related(shown, _unknown(evidence), noise, relations, np.empty((len(shown), 0)))
+    found = (mean - other) / retention
+    mixed = np.maximum(found, _LEAST_PRIOR * prior)
     local: Floats = mixed / mixed.sum(axis=1, keepdims=True)
     return local
 

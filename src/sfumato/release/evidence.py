@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -13,7 +12,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import types
 
 from sfumato.attacks import Categories, Evidence, Knowledge, Lazy, MappedRows, Numbers, Records
 from sfumato.errors import AttackError
@@ -26,9 +24,10 @@ from sfumato.models.unchanged import Unchanged
 from sfumato.models.uniform_replacement import UniformReplacement
 from sfumato.release.manifest import Manifest
 from sfumato.tables import numeric
-from sfumato.tables.columns import codes_of, contiguous, noisy_numbers, numbers_of, restored
+from sfumato.tables.columns import codes_of, noisy_numbers, numbers_of, restored
 from sfumato.tables.margin import scores_of
-from sfumato.tables.row_order import SECRET, WITHIN_FILES
+from sfumato.tables.public_numbers import public_numbers
+from sfumato.tables.row_order import BY_OWNER, SECRET, WITHIN_FILES
 
 _FAR = 4.5
 """Noise of more standard deviations is not to be expected, in any of a table's records."""
@@ -39,7 +38,7 @@ TableLoader = Callable[[], pa.Table]
 def copy_evidence(table: pa.Table, manifest: Manifest) -> Evidence:
     """The evidence that one copy gives; its rows are in their order, or brought into another by the ids."""
     found, ids = lazy_evidence(table.num_rows, lambda: table, manifest), identifiers_of(manifest)
-    visible = manifest.order not in (SECRET, WITHIN_FILES)
+    visible = manifest.order not in (SECRET, WITHIN_FILES, BY_OWNER)
     return replace(found, position_data=Lazy(partial(_read_positions, table, ids, visible=visible)))
 
 
@@ -216,23 +215,7 @@ def _read_codes(table: TableLoader, model: UniformReplacement) -> Rows:
 
 def _read_public(table: TableLoader, columns: Sequence[str]) -> Floats:
     whole = table()
-    return np.column_stack([_public_numbers(whole.column(name)) for name in columns])
-
-
-def _public_numbers(column: pa.ChunkedArray) -> Floats:
-    """A public column as numbers: hashes for text, which distinguish values and no more."""
-    array = contiguous(column)
-    kind = array.type.value_type if types.is_dictionary(array.type) else array.type
-    if (numeric.is_number(kind) or numeric.is_temporal(kind)) and not types.is_dictionary(array.type):
-        values, null = numeric.read(array)
-        return np.where(null, np.nan, values) if null.size else values
-    if types.is_nested(kind):
-        return np.zeros(len(array))
-    encoded = array if types.is_dictionary(array.type) else array.dictionary_encode()
-    hashes = np.array([zlib.crc32(str(value).encode()) for value in encoded.dictionary.to_pylist()] + [0], np.float64)
-    indices = encoded.indices.cast(pa.int64()).fill_null(len(hashes) - 1).to_numpy(zero_copy_only=False)
-    coded: Floats = hashes[indices]
-    return coded
+    return np.column_stack([part for name in columns for part in public_numbers(whole.column(name))])
 
 
 def clip_bounds(clip: tuple[Any, Any], kind: pa.DataType) -> tuple[float, float]:
