@@ -153,7 +153,7 @@ def sqlite_vault(folder: Path, table: pa.Table | None = None) -> sf.Vault:
 def issue_tokens(vault: sf.Vault) -> dict[str, str]:
     """A token for every role, including a withdrawn and an expired one."""
     issued = {name: vault.token(name)["token"] for name in ("clinic", "insurer", "stranger")}
-    issued["owner"] = vault.token(scopes=["read", "write", "metrics", "erase"])["token"]
+    issued["owner"] = vault.token(scopes=list(tokens.OWNER))["token"]
     issued["reader"] = vault.token(scopes=["read"])["token"]
     withdrawn = vault.token("clinic")
     vault.withdraw(withdrawn["id"])

@@ -188,6 +188,7 @@ PAGES = {
     "recipients": "/console/recipients",
     "recipient": "/console/recipients/clinic",
     "ledger": "/console/ledger",
+    "team": "/console/team",
     "missing": "/console/datasets/nowhere",
 }
 

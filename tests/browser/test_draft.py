@@ -110,7 +110,9 @@ def test_what_is_wrong_is_said_and_nothing_is_lost(browser: Browser, service: Se
     page.context.close()
 
 
-@pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
+@pytest.mark.parametrize(
+    ("size", "scheme"), [("desktop", "light"), pytest.param("phone", "dark", marks=pytest.mark.slow)]
+)
 def test_a_trial_shows_what_an_attacker_recovers(
     browser: Browser, service: Service, survey: Path, size: str, scheme: str
 ) -> None:

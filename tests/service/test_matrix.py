@@ -154,6 +154,22 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/tokens", "/api/v1/tokens", _NO_BODY, _owner(200, 200)),
     ("POST", "/api/v1/tokens", "/api/v1/tokens", {"json": {"scopes": ["read"]}}, _owner(201)),
     ("DELETE", "/api/v1/tokens/{token}", "/api/v1/tokens/000000000000", _NO_BODY, _owner(404)),
+    ("GET", "/api/v1/operators", "/api/v1/operators", _NO_BODY, _owner(200, 200)),
+    (
+        "PUT",
+        "/api/v1/operators/{operator}",
+        "/api/v1/operators/nobody",
+        {"json": {"role": "viewer"}},
+        _owner(404),
+    ),
+    ("DELETE", "/api/v1/operators/{operator}", "/api/v1/operators/nobody", _NO_BODY, _owner(404)),
+    (
+        "POST",
+        "/api/v1/me/password",
+        "/api/v1/me/password",
+        {"json": {"current": "x", "password": "y"}},
+        _AUTHENTICATED | dict.fromkeys(("stranger", "clinic", "insurer", "reader", "owner"), 403),
+    ),
     ("GET", "/api/v1/grants", "/api/v1/grants", _NO_BODY, _owner(200, 200)),
     ("PUT", "/api/v1/grants/{dataset}/{recipient}", "/api/v1/grants/ward/new", {"json": {"level": 0.3}}, _owner(200)),
     ("DELETE", "/api/v1/grants/{dataset}/{recipient}", "/api/v1/grants/ward/new", _NO_BODY, _owner(200)),
@@ -251,7 +267,18 @@ def test_the_matrix_has_all_endpoints(sqlite_service: Service) -> None:
 
 
 @pytest.mark.parametrize(
-    "page", ["", "/datasets/ward", "/recipients", "/ledger", "/datasets/new", "/jobs/x", "/surveys", "/surveys/commute"]
+    "page",
+    [
+        "",
+        "/datasets/ward",
+        "/recipients",
+        "/ledger",
+        "/datasets/new",
+        "/jobs/x",
+        "/surveys",
+        "/surveys/commute",
+        "/team",
+    ],
 )
 def test_console_pages_require_a_signed_in_owner(sqlite_service: Service, page: str) -> None:
     for token in (None, "clinic", "owner"):  # tokens are for the API, not for the console

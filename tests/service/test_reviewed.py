@@ -37,7 +37,7 @@ def test_etags_reveal_nothing_about_the_table(vault: sf.Vault, tmp_path: Path) -
 
 def test_a_session_forged_in_the_database_is_rejected(vault: sf.Vault) -> None:
     state = State(vault)
-    secret, session = state.sign_in("anna", str(operators.enrolment(vault, "anna")), 8)
+    secret, session = state.sign_in("anna", str(vault.log(Query(action="enrolled"))[-1].number), 8)
     assert state.session(secret) == session
     with sqlite3.connect(Path(vault.location) / "ledger.sqlite") as connection:
         copied = "INSERT INTO sfumato_browser_sessions SELECT ?, holder, csrf, until, mac FROM sfumato_browser_sessions"
@@ -73,7 +73,7 @@ def test_after_a_lost_key_nobody_is_let_in(vault: sf.Vault) -> None:
     with pytest.raises(NotGranted):
         Delivery.of(vault, "clinic", "ward")
     assert tokens.authenticate(vault, text) is None
-    assert operators.enrolment(vault, "anna") is None
+    assert operators.find(vault, "anna") is None
 
 
 def test_a_changed_copy_is_never_sent_under_its_old_etag(vault: sf.Vault) -> None:

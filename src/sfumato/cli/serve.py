@@ -200,7 +200,7 @@ def token_list(location: str, key_path: Path | None, as_json: bool) -> None:
     found = open_vault(location, key_path).tokens()
     lines = [
         f"{one.id}  {one.holder or 'the owner':<20} {', '.join(one.scopes):<22} until {one.until[:10]}  "
-        f"{f'last used {one.last_use[:16]}'.replace('T', ' ') if one.last_use else 'never used'}"
+        f"{_last_use(one.last_use)}"
         f"{'  revoked' if one.withdrawn else ''}{f'  ({one.note})' if one.note else ''}"
         for one in found
     ]
@@ -210,6 +210,10 @@ def token_list(location: str, key_path: Path | None, as_json: bool) -> None:
         "\n".join(lines) or "There is no token.",
         "sfumato token withdraw ID",
     )
+
+
+def _last_use(at: str) -> str:
+    return f"last used {at[:16]}".replace("T", " ") if at else "never used"
 
 
 @token.command("withdraw")
@@ -231,10 +235,15 @@ def operator() -> None:
 
 @operator.command("add")
 @click.argument("name")
+@click.option(
+    "--role",
+    type=click.Choice(["viewer", "editor", "administrator"]),
+    help="Look; also change; or everything, with erasing and the team.  [default: administrator, or the present role]",
+)
 @vault_options
 @as_json_option
-def operator_add(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
-    """Add the operator NAME, or change the password, from a prompt or SFUMATO_OPERATOR_PASSWORD."""
+def operator_add(name: str, role: str | None, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Add the operator NAME, or change password and role; the password is typed, or in SFUMATO_OPERATOR_PASSWORD."""
     from sfumato.vault import operators
     from sfumato.vault.messages import sentence
 
@@ -243,7 +252,7 @@ def operator_add(name: str, location: str, key_path: Path | None, as_json: bool)
         raise VaultError("a password is required; set SFUMATO_OPERATOR_PASSWORD, or run the command in a terminal")
     if password is None:
         password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    entry = operators.enrol(local_vault(location, key_path), name, str(password))
+    entry = operators.enrol(local_vault(location, key_path), name, str(password), role)
     print_result(entry.__dict__, as_json, sentence(entry), "sfumato serve")
 
 
@@ -251,13 +260,13 @@ def operator_add(name: str, location: str, key_path: Path | None, as_json: bool)
 @vault_options
 @as_json_option
 def operator_list(location: str, key_path: Path | None, as_json: bool) -> None:
-    """List the operators."""
+    """List the operators with their roles."""
     from sfumato.vault import operators
 
-    found = operators.names(local_vault(location, key_path))
-    print_result(
-        {"operators": found}, as_json, "\n".join(found) or "There is no operator.", "sfumato operator add NAME"
-    )
+    found = operators.list_operators(local_vault(location, key_path))
+    lines = [f"{one.name:<20} {one.role:<14} {_last_use(one.last_use)}" for one in found]
+    data = {"operators": [one.__dict__ for one in found]}
+    print_result(data, as_json, "\n".join(lines) or "There is no operator.", "sfumato operator add NAME")
 
 
 @operator.command("dismiss")

@@ -9,7 +9,18 @@ from importlib.metadata import version
 from fastapi import FastAPI
 
 from sfumato.service import problems
-from sfumato.service.api import copies, datasets, jobs, ledger, policies, recipients, status, survey_answers, surveys
+from sfumato.service.api import (
+    copies,
+    datasets,
+    jobs,
+    ledger,
+    policies,
+    recipients,
+    status,
+    survey_answers,
+    surveys,
+    team,
+)
 from sfumato.service.context import ServiceContext
 from sfumato.service.middleware import ServiceMiddleware
 from sfumato.service.settings import Settings
@@ -30,6 +41,7 @@ _TAGS = {
     "datasets": "Add and update datasets, upload tables, preview levels and simulate collusion.",
     "policies": "Draft policies, change them, and try them on a sample before a table is added.",
     "recipients": "Manage recipients, their tokens and their grants.",
+    "operators": "Manage who may sign in to the console, and change one's own password.",
     "ledger": "Read and verify the ledger, and trace leaked copies.",
     "jobs": "Start audits, and follow the progress of long-running jobs.",
     "surveys": "Create surveys, invite respondents and read results.",
@@ -60,7 +72,7 @@ def application(vault: Vault, settings: Settings, pool: WorkerPool) -> FastAPI:
     app.state.context = context
     problems.install_handlers(app)
     problems.describe_problems(app)
-    for api in (status, copies, datasets, policies, recipients, ledger, jobs, surveys, survey_answers):
+    for api in (status, copies, datasets, policies, recipients, team, ledger, jobs, surveys, survey_answers):
         app.include_router(api.router)
     for pages in (sign_in, console, ledger_pages, recipient, survey_pages):
         app.include_router(pages.router, include_in_schema=False)

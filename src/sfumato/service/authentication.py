@@ -117,8 +117,10 @@ def caller_by_session(context: ServiceContext, secret: str) -> Caller | None:
     if session is None:
         return None
     if session.operator:
-        same = str(operators.enrolment(context.vault, session.operator)) == session.token
-        return Caller("owner", session.operator, frozenset(tokens.OWNER), session) if same else None
+        found = operators.find(context.vault, session.operator)
+        if found is None or str(found.enrolment) != session.token:
+            return None
+        return Caller("owner", found.name, frozenset(found.scopes), session)
     token = tokens.find(context.vault, session.token)
     scopes = frozenset(tokens.RECIPIENT[:1])  # after signing in with a link, too
     return None if token is None else Caller("recipient", token.holder, scopes, session, token.id)
@@ -137,6 +139,8 @@ def require(role: str, scope: str) -> Callable[[Caller], Caller]:
     """A dependency that admits only callers with a role and a scope."""
 
     def check(caller: Authenticated) -> Caller:
+        if caller.role == role and scope not in caller.scopes and caller.session is not None:
+            raise HTTPProblem(403, f"Your role lacks the scope {scope}, which this needs; ask an administrator.")
         if caller.role != role or scope not in caller.scopes:
             raise HTTPProblem(403, f"This endpoint requires a token of the {role} with the scope {scope}.")
         return caller
@@ -147,3 +151,4 @@ def require(role: str, scope: str) -> Callable[[Caller], Caller]:
 Reader = Annotated[Caller, Depends(require("owner", "read"))]
 Writer = Annotated[Caller, Depends(require("owner", "write"))]
 Eraser = Annotated[Caller, Depends(require("owner", "erase"))]
+Administrator = Annotated[Caller, Depends(require("owner", "team"))]

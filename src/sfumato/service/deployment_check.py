@@ -39,7 +39,7 @@ def check(vault: Vault, settings: Settings, host: str, workers: int) -> Iterator
 
 
 def _accounts(vault: Vault) -> Iterator[Finding]:
-    names = operators.names(vault)
+    names = [one.name for one in operators.list_operators(vault)]
     yield Finding(
         bool(names),
         f"operators who may sign in: {', '.join(names) or 'none; run `sfumato operator add NAME`'}",

@@ -160,6 +160,13 @@ def _erased(entry: Entry) -> str:
     return f"Erased the {entry.kind} {entry.dataset}: nobody can read its content any more."
 
 
+def _enrolled(entry: Entry) -> str:
+    role = entry.body.get("role", "administrator")  # as all operators of earlier versions were
+    if "generation" in entry.body:
+        return f"Changed the role of the operator {entry.recipient} to {role}."
+    return f"Registered the operator {entry.recipient} with a new password, as {role}."
+
+
 _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "created": lambda entry: f"Created the vault with the master key {entry.body['key']}.",
     "added": _added,
@@ -194,7 +201,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     "withdrawn": lambda entry: (
         f"Withdrew the {_credential(entry)} {entry.dataset} of {entry.recipient or 'the owner'}."
     ),
-    "enrolled": lambda entry: f"Registered the operator {entry.recipient} with a new password.",
+    "enrolled": _enrolled,
     "dismissed": lambda entry: f"Removed the operator {entry.recipient}.",
     "drafted": lambda entry: f"Drafted the survey {entry.dataset}: {entry.body['title']}.",
     "opened": lambda entry: f"Opened the survey {entry.dataset}.",

@@ -9,14 +9,22 @@ from __future__ import annotations
 import hmac
 import secrets
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from sfumato.errors import UnknownSubject, VaultError, install_hint
+from sfumato.errors import UnknownSubject, VaultError, install_hint, nearest
 from sfumato.keys.key import Key
 from sfumato.ledger.chain import Entry
 from sfumato.vault.lifecycle import VaultLifecycle
 from sfumato.vault.names import validated_name
+from sfumato.vault.tokens import OWNER
+
+ROLES = {"viewer": ("read",), "editor": ("read", "write"), "administrator": OWNER}
+"""What operators may do, in scopes of tokens: look, also change, or everything, the other operators included."""
+
+_PEPPER = "generation"
+"""The key, in an entry that kept a password, of the generation of the master key that the password is combined with."""
 
 MIN_LENGTH = 12
 """The least number of characters of a password."""
@@ -25,9 +33,35 @@ _MAX_LENGTH = 1000
 """The most characters of a password: hashing longer ones would take long."""
 
 
-def enrol(vault: VaultLifecycle, name: str, password: str) -> Entry:
-    """Register an operator, or replace an operator's password."""
+@dataclass(frozen=True)
+class Operator:
+    """The public data of somebody who may sign in to the console."""
+
+    name: str
+    role: str
+    since: str
+    """When the password or the role was changed last."""
+    enrolment: int
+    """The number of the entry that allows to sign in: sessions end when it changes."""
+    last_use: str = ""
+    """When the console was used last, to within ten minutes; empty if it never was, or the access log was erased."""
+
+    @classmethod
+    def of(cls, entry: Entry, used: Mapping[str, str]) -> Operator:
+        """The operator that an entry enrols; those of earlier versions could do everything."""
+        role = str(entry.body.get("role", "administrator"))
+        return cls(entry.recipient, role, entry.at, entry.number, used.get(f"owner {entry.recipient}", ""))
+
+    @property
+    def scopes(self) -> tuple[str, ...]:
+        """What the operator may do."""
+        return ROLES[self.role]
+
+
+def enrol(vault: VaultLifecycle, name: str, password: str, role: str | None = None) -> Entry:
+    """Register an operator, by default as an administrator, or replace the password, and the role if one is given."""
     validated_name("operator", name)
+    _check_role(role)
     if not MIN_LENGTH <= len(password) <= _MAX_LENGTH:
         raise VaultError(
             f"a password must have at least {MIN_LENGTH} and at most {_MAX_LENGTH} characters, got {len(password)}; "
@@ -35,8 +69,23 @@ def enrol(vault: VaultLifecycle, name: str, password: str) -> Entry:
         )
     keys = vault.keys()
     with vault.ledger.writing(keys) as writing:
-        master = keys[writing.head().generation]
-        body = {"hash": _hasher().hash(_peppered(master, password))}
+        master, before = keys[writing.head().generation], writing.latest("operator", recipient=name)
+        kept = before.body.get("role") if before is not None and before.action == "enrolled" else None
+        body = {"hash": _hasher().hash(_peppered(master, password)), "role": role or kept or "administrator"}
+        return writing.append("enrolled", "operator", body, recipient=name)
+
+
+def assign(vault: VaultLifecycle, name: str, role: str) -> Entry:
+    """Change the role of an operator, who has to sign in again."""
+    _check_role(role)
+    keys = vault.keys()
+    with vault.ledger.writing(keys) as writing:
+        before = writing.latest("operator", recipient=name)
+        if before is None or not _is_valid(before, keys):
+            raise _unknown(name)
+        if before.body.get("role", "administrator") == role:
+            return before
+        body = {"hash": before.body["hash"], "role": role, _PEPPER: _pepper(before)}
         return writing.append("enrolled", "operator", body, recipient=name)
 
 
@@ -45,22 +94,25 @@ def dismiss(vault: VaultLifecycle, name: str) -> Entry:
     with vault.ledger.writing(vault.keys()) as writing:
         before = writing.latest("operator", recipient=name)
         if before is None:
-            raise UnknownSubject(f"there is no operator called {name!r}; `sfumato operator list` shows all")
+            raise _unknown(name)
         return before if before.action == "dismissed" else writing.append("dismissed", "operator", {}, recipient=name)
 
 
-def names(vault: VaultLifecycle) -> list[str]:
-    """The names of all operators who may sign in."""
-    with vault.ledger.reading(vault.keys()) as reading:
-        return [entry.recipient for entry in reading.current("operator") if entry.action == "enrolled"]
+def list_operators(vault: VaultLifecycle) -> list[Operator]:
+    """All operators who may sign in."""
+    keys = vault.keys()
+    with vault.ledger.reading(keys) as reading:
+        found = [entry for entry in reading.current("operator") if _is_valid(entry, keys)]
+        used = reading.latest_accesses([f"owner {entry.recipient}" for entry in found])
+    return [Operator.of(entry, used) for entry in found]
 
 
-def enrolment(vault: VaultLifecycle, name: str) -> int | None:
-    """The number of the entry that allows an operator to sign in; it changes with the password."""
+def find(vault: VaultLifecycle, name: str) -> Operator | None:
+    """The operator with a name; `None` if there is none who may sign in."""
     keys = vault.keys()
     with vault.ledger.reading(keys) as reading:
         entry = reading.latest("operator", recipient=name)
-    return entry.number if entry is not None and _is_valid(entry, keys) else None
+    return Operator.of(entry, {}) if entry is not None and _is_valid(entry, keys) else None
 
 
 def verify_password(vault: VaultLifecycle, name: str, password: str) -> bool:
@@ -71,7 +123,7 @@ def verify_password(vault: VaultLifecycle, name: str, password: str) -> bool:
     from argon2.exceptions import VerificationError  # noqa: PLC0415 - an extra
 
     if entry is not None and _is_valid(entry, keys):
-        enrolled, stored, master = True, str(entry.body["hash"]), keys[entry.generation]
+        enrolled, stored, master = True, str(entry.body["hash"]), keys[_pepper(entry)]
     else:
         enrolled, stored, master = False, _unknown_hash(), Key.from_bytes(bytes(32))
     try:
@@ -82,7 +134,21 @@ def verify_password(vault: VaultLifecycle, name: str, password: str) -> bool:
 
 def _is_valid(entry: Entry, keys: Mapping[int, Key]) -> bool:
     """Whether an entry allows an operator to sign in; without its key, it cannot be authenticated."""
-    return entry.action == "enrolled" and entry.generation in keys
+    return entry.action == "enrolled" and entry.generation in keys and _pepper(entry) in keys
+
+
+def _pepper(entry: Entry) -> int:
+    """The generation of the master key that a password was combined with."""
+    return int(entry.body.get(_PEPPER, entry.generation))
+
+
+def _check_role(role: str | None) -> None:
+    if role is not None and role not in ROLES:
+        raise VaultError(f"the role of an operator must be one of {', '.join(ROLES)}; {nearest(role, list(ROLES))}")
+
+
+def _unknown(name: str) -> UnknownSubject:
+    return UnknownSubject(f"there is no operator called {name!r}; `sfumato operator list` shows all")
 
 
 def _peppered(master: Key, password: str) -> bytes:

@@ -27,8 +27,15 @@ LINK = "link"
 RECIPIENT = ("copies", LINK)
 """The possible scopes of a recipient's token: to list its own grants and download its own copies, or a link."""
 
-OWNER = ("read", "write", "metrics", "erase")
-"""The possible scopes of an owner's token: to read, to change, to read the service's metrics, and to erase for good."""
+MEANINGS = {
+    "read": "look at everything but original values",
+    "write": "add, grant, release, audit",
+    "metrics": "read the service's metrics",
+    "erase": "erase for good",
+    "team": "manage operators",
+}
+OWNER = tuple(MEANINGS)
+"""The possible scopes of an owner's token, with what each allows in `MEANINGS`."""
 
 MAX_DAYS = 3650
 """The longest validity of a token, in days."""

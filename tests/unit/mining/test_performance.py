@@ -43,7 +43,7 @@ def truth(model: Any, copy: pa.Table, original: pa.Table, target: str, metric: s
     ("kind", "level", "model", "target", "metric"),
     [
         ("zeros", 0.7, TREE, "ill", "accuracy"),
-        ("curved", 0.5, TREE, "ill", "roc_auc"),
+        pytest.param("curved", 0.5, TREE, "ill", "roc_auc", marks=pytest.mark.slow),
         ("heaped", 0.5, NaiveBayes(), "ill", "accuracy"),
         ("dependent categories", 0.7, LinearRegression(), "y", "r2"),
     ],

@@ -149,6 +149,20 @@ class RecipientUpdate(Body):
     enabled: bool
 
 
+class OperatorUpdate(Body):
+    """A password, or a role, or both."""
+
+    password: Annotated[str, Field(max_length=1000)] | None = None
+    role: Literal["viewer", "editor", "administrator"] | None = None
+
+
+class NewPassword(Body):
+    """One's own password, and the one that replaces it."""
+
+    current: Annotated[str, Field(max_length=1000)]
+    password: Annotated[str, Field(max_length=1000)]
+
+
 class NewToken(Body):
     """The scopes and the lifetime of a new token."""
 

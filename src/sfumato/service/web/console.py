@@ -19,7 +19,7 @@ from sfumato.service.context import context_of
 from sfumato.service.web.ladder import LadderFigure
 from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import not_found, render
-from sfumato.vault import tokens
+from sfumato.vault import operators, tokens
 from sfumato.vault.grants import Grant, existing, require
 from sfumato.vault.messages import sentence
 
@@ -171,6 +171,24 @@ def recipient_page(request: Request, recipient: schemas.Name, caller: Owner) -> 
         grants=context.vault.grants(recipient=recipient),
         tokens=[(token, token.is_active(now)) for token in tokens.list_tokens(context.vault, recipient)],
         history=[(one, sentence(one)) for one in context.vault.log(LedgerQuery(recipient=recipient, last=20))[::-1]],
+        service_url=service_url(request),
+    )
+
+
+@router.get("/team")
+def team_page(request: Request, caller: Owner) -> Response:
+    """Page of the operators, of one's own password, and of the tokens of the owner's programs."""
+    vault = context_of(request).vault
+    now = vault.now()
+    return render(
+        "team.html",
+        caller,
+        operators=operators.list_operators(vault),
+        roles=list(operators.ROLES),
+        manages="team" in caller.scopes,
+        least=operators.MIN_LENGTH,
+        tokens=[(token, token.is_active(now)) for token in tokens.list_tokens(vault, "")],
+        scopes=tokens.MEANINGS,
         service_url=service_url(request),
     )
 

@@ -9,6 +9,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import RedirectResponse, Response
 from fastapi.staticfiles import StaticFiles
 
+from sfumato.ledger.ledger import Origin
 from sfumato.service.authentication import cookie_name
 from sfumato.service.context import ServiceContext, context_of
 from sfumato.service.problems import HTTPProblem
@@ -95,6 +96,9 @@ def _sign_in(request: Request, form: dict[str, str]) -> Response:
         if secret is None:
             return render("signin.html", None, 401, error=_LINK_USED if form.get("link") else _FAILED)
         succeeded()
+        if account:
+            actor = f"owner {account}"
+            context.record_use(actor, Origin(actor, context.limiter.client_address(request)))
     response = RedirectResponse("/console" if account else "/mine", 303)
     response.set_cookie(
         cookie_name(context.settings),
@@ -117,7 +121,8 @@ def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> tu
         return token.id, token if tokens.LINK in token.scopes else None
     if not operators.verify_password(context.vault, account, form.get("password", "")):
         return None, None
-    return str(operators.enrolment(context.vault, account)), None
+    found = operators.find(context.vault, account)
+    return None if found is None else str(found.enrolment), None
 
 
 def _started_session(request: Request, account: str, identity: str, link: Token | None) -> str | None:

@@ -33,6 +33,7 @@ function reveal(card, field, text) {
 }
 
 const handlers = {
+  signin: () => location.assign("/signin"),
   start: () => location.assign("/console"),
   job: ({ job }) => location.assign(`/console/jobs/${job}`),
   tickets: ({ tickets }) => {
@@ -47,6 +48,14 @@ const handlers = {
     reveal("link", "link-url", `${service}/open#${token}`);
   },
 };
+
+// What a role does not allow stays disabled: the service would refuse it.
+const scopes = document.querySelector('meta[name="scopes"]')?.content.split(" ");
+
+function isAllowed(form) {
+  const needed = form.dataset.scope ?? "write";
+  return !scopes || !needed || scopes.includes(needed);
+}
 
 for (const form of document.querySelectorAll("form[data-method]")) {
   const button = form.querySelector("button:not([type=button])");
@@ -65,7 +74,8 @@ for (const form of document.querySelectorAll("form[data-method]")) {
       button.disabled = false;
     }
   });
-  button.disabled = false; // disabled in the HTML: a click before this script has loaded would be lost
+  button.disabled = !isAllowed(form); // disabled in the HTML: a click before this script has loaded would be lost
+  if (button.disabled) button.title = "Your role does not allow this; ask an administrator.";
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {
