@@ -11,8 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise, permutations
 
 import numpy as np
+from scipy.fft import irfft, next_fast_len, rfft
 
 from sfumato.kernels import Floats, Rows
+from sfumato.kernels.evenly_spaced import evenly_spaced
 
 _MOST_COLUMNS = 6
 """The most public columns by which records are ordered: those with the most values."""
@@ -23,8 +25,11 @@ _FEWEST = 4
 _MOST_ORDERS = 6
 """The most orders, those in which neighbours resemble each other the most."""
 
-_LAGS = 3
-"""Neighbours up to so far apart are compared."""
+_TIES = 20
+"""With more records of one moment than so many, they are grouped rather than ordered."""
+
+_LAGS, _PAIRS = 3, 20_000
+"""Neighbours up to so far apart are compared, so many pairs of them."""
 
 _SPARSE = 3
 """A series has at most so many moments for each record."""
@@ -80,18 +85,20 @@ def public_orders(public: Floats | None, signal: Floats) -> list[Order]:
     if public is None or not signal.shape[1] or len(signal) <= _LAGS:
         return []
     scaled = (signal - signal.mean(axis=0)) / np.maximum(signal.std(axis=0), 1e-300)
-    found = [(_resemblance(scaled[order.rows]), order) for order in _candidates(public)]
-    useful = [one for one in found if one[0] > _SIGNIFICANT / np.sqrt(len(signal))]
+    starts = evenly_spaced(len(signal) - _LAGS, _PAIRS)
+    found = [(_resemblance(scaled, order.rows, starts), order) for order in _candidates(public)]
+    useful = [one for one in found if one[0] > _SIGNIFICANT / np.sqrt(len(starts))]
     return [order for _, order in sorted(useful, key=lambda one: -one[0])[:_MOST_ORDERS]]
 
 
 def _candidates(public: Floats) -> Iterator[Order]:
-    columns = _ranked(public)
+    columns, least = _ranked(public), len(public) / _TIES
     for codes, moments in columns:
-        if codes.max() + 1 > len(codes) / 20:  # with fewer values, records are grouped rather than ordered
+        if codes.max() + 1 > least:
             yield Order.of(moments)
     for (groups, _), (codes, moments) in permutations(columns, 2):
-        if groups.max() + 1 <= len(groups) / 3 and codes.max() + 1 >= _FEWEST:
+        parts, values = int(groups.max()) + 1, int(codes.max()) + 1
+        if parts <= len(groups) / 3 and values >= _FEWEST and parts * values > least:
             yield Order.of(groups * (moments.max() + 1) + moments)
 
 
@@ -113,12 +120,11 @@ def _moments(column: Floats) -> Rows:
     return (slots if is_even else np.arange(len(values)))[ranks.ravel()]
 
 
-def _resemblance(ordered: Floats) -> float:
-    """The largest autocorrelation of any column, at short lags."""
-    return max(
-        float(np.abs((ordered[lag:] * ordered[:-lag]).mean(axis=0)).max())
-        for lag in range(1, min(_LAGS, len(ordered) - 1) + 1)
-    )
+def _resemblance(scaled: Floats, order: Rows, starts: Rows) -> float:
+    """The largest autocorrelation of any column in an order, at short lags."""
+    first = scaled[order[starts]]
+    products = [(first * scaled[order[starts + lag]]).mean(axis=0) for lag in range(1, _LAGS + 1)]
+    return float(np.abs(products).max())
 
 
 def shifted(order: Order, lag: int, values: Floats) -> Floats:
@@ -138,17 +144,18 @@ def spectral_prediction(order: Order, values: Floats, noise: Floats) -> Floats:
     the value itself. Moments without a record are filled in with what the filter finds.
     """
     ordered = values[order.rows] - values.mean(axis=0)
-    length = int(order.moments[-1]) + 1
+    length = next_fast_len(int(order.moments[-1]) + 1, real=True)
     cycles = np.column_stack([_cycles(order.moments, y, s, length) for y, s in zip(ordered.T, noise, strict=True)])
     series, rest = np.zeros((length, values.shape[1])), ordered - cycles
     series[order.moments] = rest
     missing = np.ones(length, np.bool_)
     missing[order.moments] = False
+    missing[order.moments[-1] + 1 :] = False  # what is added for a fast transform stays zero
     for _ in range(_FILLINGS if missing.any() else 1):
         gain = _gain(series, noise)
-        smooth = np.fft.irfft(np.fft.rfft(series, axis=0) * gain, length, axis=0)
+        smooth = irfft(rfft(series, axis=0) * gain, length, axis=0)
         series[missing] = smooth[missing]
-    own = np.fft.irfft(gain, length, axis=0)[0]
+    own = irfft(gain, length, axis=0)[0]
     out = np.empty_like(values)
     out[order.rows] = cycles + (smooth[order.moments] - own * rest) / np.maximum(1 - own, 1e-6)
     return out
@@ -163,7 +170,7 @@ def _cycles(moments: Rows, values: Floats, noise: float, length: int) -> Floats:
     for _ in range(_CYCLES):
         series = np.zeros(length)
         series[moments] = left
-        power = np.abs(np.fft.rfft(series, _FINER * length)) ** 2 / len(values)
+        power = np.abs(rfft(series, _FINER * length)) ** 2 / len(values)
         best = int(power.argmax())
         if power[best] <= max(noise, float(np.median(power)) / np.log(2)) * (np.log(length) + _LINE):
             break
@@ -178,7 +185,7 @@ def _cycles(moments: Rows, values: Floats, noise: float, length: int) -> Floats:
 
 def _gain(series: Floats, noise: Floats) -> Floats:
     """The share of each frequency that passes the filter: what is clearly above the noise, smoothed but for lines."""
-    power = np.abs(np.fft.rfft(series, axis=0)) ** 2 / len(series)
+    power = np.abs(rfft(series, axis=0)) ** 2 / len(series)
     block = max(_LEAST_BLOCK, len(power) // _BLOCKS)
     floor = np.maximum(_smooth_spectrum(power, block), 1e-300)
     is_line = power > np.maximum(floor, noise) * (np.log(len(series)) + _LINE)

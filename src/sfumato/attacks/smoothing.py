@@ -22,8 +22,11 @@ from sfumato.kernels.forward_regression import forward_regression
 from sfumato.models.gaussian_noise import GaussianNoise
 from sfumato.models.uniform_replacement import UniformReplacement
 
-_MAX_INPUTS = 240
-"""The most averages from which the mean of a record is predicted."""
+_MAX_INPUTS, _MAX_CELLS = 240, 6_000_000
+"""The most numbers from which the mean of a record is predicted, and the most of all records."""
+
+_MAX_PRIORS = 10_000_000
+"""The most probabilities of local priors that are compared."""
 
 _TRAINING = 20_000
 """The most records that the prediction is fitted to."""
@@ -154,7 +157,7 @@ def _smoothed_numbers(
 
 def _from_related(values: Floats, unknown: Rows, noise: Floats, relations: Relations, predicted: Floats) -> Floats:
     """The mean of each noisy value, given those of all related records; learned from the unknown ones."""
-    count = max(1, _MAX_INPUTS // values.shape[1])
+    count = max(1, min(_MAX_INPUTS, _MAX_CELLS // len(values)) // values.shape[1])
     inputs = np.hstack([predicted, *islice(relations.predictions(values, noise), count)])
     training = unknown[evenly_spaced(len(unknown), _TRAINING)]
     return forward_regression(inputs[training], values[training])(inputs)
@@ -164,8 +167,10 @@ def _smoothed_categories(parts: Sequence[Categories], relations: Relations, evid
     """The posterior of an attribute with the local prior under which the copies are the most likely, if one is."""
     prior = attribute_prior(parts[0], evidence.knowledge)
     posterior = stated_posterior(parts, prior)
-    candidates = [prior[None, :], *(_local_prior(parts[0], prior, one) for one in relations.ways)]
-    candidates += [_predicted_prior(parts[0], prior, relations, evidence)] if len(prior) <= _PREDICTED else []
+    most = max(4, _MAX_PRIORS // (len(posterior.values) * len(prior)))
+    candidates = [prior[None, :], *(_local_prior(parts[0], prior, one) for one in relations.ways[:most])]
+    if len(prior) <= _PREDICTED and (relations.orders or relations.panels):
+        candidates.append(_predicted_prior(parts[0], prior, relations, evidence))
     local = max(candidates, key=lambda candidate: _likelihood(parts[0], candidate))
     ratios = np.ones((len(posterior.values), len(prior)))
     for shown, ratio in zip(posterior.values.T, posterior.likelihood_ratios.T, strict=True):
