@@ -96,7 +96,9 @@ def test_remote_errors_equal_local_errors(own: Service) -> None:
         (lambda: remote.grant("nobody", "ward", 0.5), lambda: own.vault.grant("nobody", "ward", 0.5), UnknownSubject),
         (lambda: remote.grant("clinic", "ward", 2.0), lambda: own.vault.grant("clinic", "ward", 2.0), SfumatoError),
         (lambda: remote.revoke("stranger", "ward"), lambda: own.vault.revoke("stranger", "ward"), VaultError),
+        (lambda: remote.tables("wrad"), lambda: own.vault.tables("wrad"), UnknownSubject),
     )
+    assert remote.tables("ward") == own.vault.tables("ward") == []
     for remotely, locally, kind in cases:
         with pytest.raises(SfumatoError) as expected:
             locally()

@@ -17,7 +17,7 @@ import pyarrow.parquet
 from sfumato.client.connection import Connection, Progress
 from sfumato.client.downloads import download
 from sfumato.client.results import RemoteAudit, RemoteDataset
-from sfumato.errors import ServiceError
+from sfumato.errors import ServiceError, UnknownSubject
 from sfumato.ledger.chain import Entry
 from sfumato.ledger.reader import Query
 from sfumato.levels import Level
@@ -166,11 +166,15 @@ class RemoteVault:
 
     def tables(self, dataset: str) -> list[str]:
         """The datasets that are the tables of a dataset of several, sorted by name; none of a dataset of one."""
-        known = self._connection.request("GET", "/datasets")
-        found = [one["dataset"] for one in known if one["table"] and one["dataset"] == f"{dataset}.{one['table']}"]
-        if not found:
-            self.dataset(dataset)  # which raises an error if there is none
-        return found
+        try:
+            self.dataset(dataset)
+        except UnknownSubject:
+            known = self._connection.request("GET", "/datasets")
+            found = [one["dataset"] for one in known if one["table"] and one["dataset"] == f"{dataset}.{one['table']}"]
+            if not found:
+                raise
+            return found
+        return []
 
     def overview(self, dataset: str | None = None) -> dict[str, Any]:
         """An overview of the vault, or of one dataset, with a table."""
