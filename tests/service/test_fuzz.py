@@ -93,7 +93,7 @@ def mutate(service: Service, seed: list[int], requests: int, files: int) -> None
                     answer = client.request(request.pop("method"), request.pop("url"), **request, timeout=20)
                 except (httpx2.InvalidURL, httpx2.LocalProtocolError, UnicodeEncodeError, ValueError):
                     continue  # the client library refuses to send it
-                except httpx2.ReadError:
+                except (httpx2.ReadError, httpx2.RemoteProtocolError):
                     aborted.append(request)  # a download, whose grant another mutant changed
                     continue
                 if answer.status_code >= 500 and "retry-after" not in answer.headers:  # a busy machine may say: later
