@@ -36,7 +36,8 @@ def test_a_team_with_roles_and_tokens(browser: Browser, service: Service) -> Non
     owner.get_by_label("Name").fill("ben")
     owner.get_by_label("Password (at least 12 characters)", exact=True).fill(PASSWORD)
     owner.get_by_label("Role", exact=True).select_option("viewer")
-    owner.get_by_role("button", name="Save").click()
+    with owner.expect_event("load"):
+        owner.get_by_role("button", name="Save").click()
     row = owner.get_by_role("row", name="ben")
     expect(row.get_by_label("Role of ben")).to_have_value("viewer")
     expect(row).to_contain_text("never")
@@ -55,7 +56,8 @@ def test_a_team_with_roles_and_tokens(browser: Browser, service: Service) -> Non
     _sign_in(ben, "ben", OTHER)
     owner.reload()
     row.get_by_label("Role of ben").select_option("editor")
-    row.get_by_role("button", name="Change the role of ben").click()
+    with owner.expect_event("load"):  # the page loads again when the role has changed
+        row.get_by_role("button", name="Change the role of ben").click()
     expect(row.get_by_label("Role of ben")).to_have_value("editor")
     ben.goto("/console")
     ben.wait_for_url("**/signin")  # the new role ended the session
