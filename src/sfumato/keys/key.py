@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,10 +18,9 @@ BYTES = 32
 _HEADER = "sfumato-key-1 "
 
 _MOST_DERIVED = 256
-"""Derived keys that a key remembers: a release of one record would spend a tenth of its time on deriving them."""
+"""What a key remembers of what is made of it: single records would take longer to derive than to copy."""
 
-
-K = TypeVar("K", bound="Key")
+T = TypeVar("T")
 
 
 class Key:
@@ -34,7 +33,7 @@ class Key:
             got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
             raise CustodyError(f"a key must be exactly {BYTES} bytes, got {got}; make one with `sfumato key new`")
         self._secret = secret
-        self._derived: dict[str | bytes, Any] = {}
+        self._derived: dict[Hashable, Any] = {}
 
     @classmethod
     def generate(cls) -> Key:
@@ -104,17 +103,18 @@ class Key:
             len(label).to_bytes(4, "big") + label
             for label in (label.encode() if isinstance(label, str) else label for label in labels)
         )
-        return self._remembered(info, lambda: Key(self._hkdf(info)))
+        return self.remembered(info, lambda: Key(self._hkdf(info)))
 
     def of_dataset(self, name: str) -> DatasetKey:
         """The key of a dataset, derived from this master key."""
-        return self._remembered(name, lambda: DatasetKey(self.derive("dataset", name).expose()))
+        return self.remembered(name, lambda: DatasetKey(self.derive("dataset", name).expose()))
 
     def _hkdf(self, info: bytes) -> bytes:
         return HKDF(algorithm=SHA256(), length=BYTES, salt=b"sfumato-1", info=info).derive(self._secret)
 
-    def _remembered(self, purpose: str | bytes, make: Callable[[], K]) -> K:
-        found: K | None = self._derived.get(purpose)
+    def remembered(self, purpose: Hashable, make: Callable[[], T]) -> T:
+        """What was made from this key for a purpose; it lives no longer than the key."""
+        found: T | None = self._derived.get(purpose)
         if found is None:
             found = make()
             if len(self._derived) >= _MOST_DERIVED:

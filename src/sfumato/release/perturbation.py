@@ -13,6 +13,7 @@ from sfumato.kernels import Words
 from sfumato.keys.key import Key
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme
+from sfumato.mechanisms._single_records import Unusual
 from sfumato.models import Model
 from sfumato.models.unchanged import ENTITY, PUBLIC
 from sfumato.policy.columns import without_buffers
@@ -20,6 +21,7 @@ from sfumato.policy.roles import DROP
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest, attach
 from sfumato.release.pseudonyms import pseudonyms
+from sfumato.release.single_record import SingleRecord
 from sfumato.tables import content_digest, row_order
 from sfumato.tables.content_digest import BLAKE3
 from sfumato.tables.record_ids import hashed, record_ids
@@ -64,6 +66,8 @@ def perturb_rows(
     """The copies of some rows, which have these numbers in the table, at several levels."""
     secret = layout.table_key(key)
     ids = record_ids(batch, layout.ids, rows, secret)
+    if batch.num_rows == 1 and (single := _single_row(layout, int(ids[0]), batch, levels, key)):
+        return single
     perturbed: list[dict[str, pa.Array]] = [{} for _ in levels]
     for scheme in layout.schemes:
         for columns, arrays in zip(perturbed, scheme.perturb_levels(batch, ids, levels, secret), strict=True):
@@ -73,6 +77,18 @@ def perturb_rows(
         rest = [name for name in schema.names if name not in columns]
         columns.update(_unperturbed(layout, batch, rest, level, key))
     return [pa.RecordBatch.from_arrays([copy[name] for name in schema.names], schema=schema) for copy in perturbed]
+
+
+def _single_row(
+    layout: TableLayout, record: int, batch: pa.RecordBatch, levels: Sequence[Level], key: Key
+) -> list[pa.RecordBatch]:
+    """The copies of one row, which would spend most of its time on arrays; nothing where it needs them."""
+    found = [SingleRecord.remembered(layout, batch.schema, level, key) for level in levels]
+    schema = layout.schema(batch.schema)
+    try:
+        return [one.of_batch(record, batch, schema) for one in found if one] if all(found) else []
+    except Unusual:
+        return []
 
 
 def _unperturbed(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -13,22 +13,17 @@ from pyarrow import types
 from sfumato.engines.local import Local
 from sfumato.errors import ReleaseError, SourceError
 from sfumato.keys.key import Key
-from sfumato.keys.stream import Lane
 from sfumato.levels import Level
-from sfumato.mechanisms._single_records import Unusual, record_id
+from sfumato.mechanisms._single_records import Unusual
 from sfumato.release.gate import Request, Sampler, clear, sampler
 from sfumato.release.layout import TableLayout
 from sfumato.release.manifest import Manifest
 from sfumato.release.perturbation import numbered_rows, perturb_rows
+from sfumato.release.single_record import SingleRecord, identifier
 from sfumato.tables import content_digest
 from sfumato.tables.formats import BATCH
 from sfumato.tables.row_order import KEEP
 from sfumato.tables.source import Source, rebatched
-
-_WORD = (1 << 64) - 1
-
-ColumnType = tuple[str, Any, tuple[int, int] | None]
-"""A column, the type that its values have outside of a batch, and the ends of whole numbers."""
 
 
 class RecordStream:
@@ -61,12 +56,16 @@ class RecordStream:
         self.schema = layout.schema(self._source)
         """The columns of the copy."""
         self._rows, self._digests, self._rest = 0, list[bytes](), list[pa.RecordBatch]()
-        self._single = _Single.of(layout, self._source, level, key)
+        self._identify = identifier(layout, self._source, layout.table_key(key))
+        self._single = SingleRecord.of(layout, self._source, level, key)
 
     def record(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The copy of one record, by the names of its columns."""
+        if self._single is None or self._identify is None:
+            return self._record_by_batch(values)
         try:
-            return self._record_by_batch(values) if self._single is None else self._single(values)
+            self._single.check(values)
+            return self._single(self._identify(values), values)
         except (Unusual, KeyError):
             return self._record_by_batch(values)
 
@@ -145,90 +144,3 @@ def like_sampler(layout: TableLayout, schema: pa.Schema, like: Any) -> Sampler:
             "a policy with thresholds needs records by which they are judged; give a table of such records as `like`"
         )
     return lambda _: (np.empty(0, np.uint64), schema.empty_table())
-
-
-class _Single:
-    """Perturbs one record after the other without arrays."""
-
-    def __init__(
-        self,
-        types_of: Sequence[ColumnType],
-        identify: Callable[[Mapping[str, Any]], int],
-        parts: Sequence[tuple[tuple[str, ...], Callable[[int, Sequence[Any]], list[Any]]]],
-        names: Sequence[str],
-    ) -> None:
-        self._types, self._identify, self._parts, self._names = types_of, identify, parts, names
-
-    @classmethod
-    def of(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> _Single | None:
-        """Nothing where some column, or the id, needs the code for batches."""
-        secret, shown = layout.table_key(key), layout.schema(source).names
-        parts = [(scheme.columns, scheme.single_record(source, level, secret)) for scheme in layout.schemes]
-        found = [(columns, one) for columns, one in parts if one is not None]
-        identify, typed = _identifier(layout, source, secret), _types_of(layout, source)
-        hidden = layout.view.where is not None or any(map(layout.has_pseudonyms, shown))
-        if identify is None or typed is None or len(found) < len(parts) or hidden:
-            return None
-        return cls(typed, identify, found, shown)
-
-    def __call__(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        for name, kind, ends in self._types:
-            value: Any = values[name]
-            if value is None:
-                continue
-            if type(value) is not kind or (ends is not None and not ends[0] <= value <= ends[1]):
-                raise Unusual
-            if kind is str and not value.isascii():
-                _text(value)
-        record, found = self._identify(values), dict(values)
-        for columns, perturb in self._parts:
-            found.update(zip(columns, perturb(record, [values[name] for name in columns]), strict=True))
-        return {name: found[name] for name in self._names}
-
-
-def _types_of(layout: TableLayout, source: pa.Schema) -> list[ColumnType] | None:
-    """The types of the columns that are looked at; nothing where one of them has none outside of a batch."""
-    perturbed = {name for scheme in layout.schemes for name in scheme.columns}
-    used = perturbed | set(layout.schema(source).names) | set(layout.ids)
-    typed = [(name, *_python_type(source.field(name).type)) for name in source.names if name in used]
-    found = [(name, kind, ends) for name, kind, ends in typed if kind is not None]
-    return found if len(found) == len(typed) else None
-
-
-def _identifier(layout: TableLayout, source: pa.Schema, secret: Key) -> Callable[[Mapping[str, Any]], int] | None:
-    """The id of a record from its values; nothing for ids that are neither whole numbers nor texts."""
-    names, kinds = layout.ids, [source.field(name).type for name in layout.ids]
-    if len(names) == 1 and types.is_integer(kinds[0]):
-        return lambda values: _whole(values[names[0]]) & _WORD
-    if not all(types.is_string(kind) for kind in kinds):
-        return None
-    lane = Lane(secret.derive("identity", *names))
-    return lambda values: record_id(lane, [_text(values[name]) for name in names])
-
-
-def _whole(value: Any) -> int:
-    if type(value) is not int:
-        raise Unusual
-    return value
-
-
-def _text(value: Any) -> bytes:
-    if type(value) is not str:
-        raise Unusual
-    try:
-        return value.encode()
-    except UnicodeEncodeError:  # half of a surrogate pair, which no table can hold
-        raise Unusual from None
-
-
-def _python_type(kind: pa.DataType) -> tuple[type[Any] | None, tuple[int, int] | None]:
-    """The type that values of a column have outside of a batch, and the ends of whole numbers; none for other types."""
-    if types.is_integer(kind):
-        bits = kind.bit_width
-        ends = (0, 2**bits - 1) if types.is_unsigned_integer(kind) else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
-        return int, ends
-    found = [one for test, one in _PYTHON if test(kind)]
-    return (found[0] if found else None), None
-
-
-_PYTHON = ((types.is_string, str), (types.is_float64, float), (types.is_boolean, bool))

@@ -214,14 +214,17 @@ USERS = {
     },  # the latter converts a fetched copy
     "perturb_table": {"release/copying.py", "release/perturbation.py"},
     "perturb_rows": {"release/perturbation.py", "release/spark.py", "release/stream.py"},
-    "single_record": {"release/stream.py"},
+    "single_record": {"release/single_record.py"},
+    "SingleRecord.of": {"release/single_record.py", "release/stream.py"},
+    "SingleRecord.remembered": {"release/perturbation.py"},
 }
 """Who may call what makes copies."""
 
 
 def _calls(file: Path) -> set[str]:
     found: Any = [node.func for node in ast.walk(ast.parse(file.read_text())) if isinstance(node, ast.Call)]
-    return {node.id if isinstance(node, ast.Name) else getattr(node, "attr", "") for node in found}
+    names = {node.id if isinstance(node, ast.Name) else getattr(node, "attr", "") for node in found}
+    return names | {ast.unparse(node) for node in found if isinstance(node, ast.Attribute)}
 
 
 @pytest.mark.parametrize("name", USERS)

@@ -12,8 +12,10 @@ import pytest
 import sfumato as sf
 from sfumato.errors import ReleaseError, SfumatoError, SourceError
 from sfumato.mechanisms import _single_records
+from sfumato.release.single_record import SingleRecord
 from sfumato.release.stream import RecordStream
 from sfumato.tables.row_order import KEEP
+from sfumato.tables.view import View
 
 POLICY = """
 dataset = "events"
@@ -204,3 +206,37 @@ def test_thresholds_are_judged_by_a_table() -> None:
     scheme = sf.Policy.loads(POLICY + '[audit]\na = "error >= 0.9"\n').fit(table)
     with pytest.raises(SfumatoError, match="error"):
         scheme.stream("high", KEY, table)
+
+
+@pytest.mark.parametrize("level", ["high", "low"])
+def test_a_release_of_one_row_has_the_cells_of_a_release_of_all(level: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    table, keys = _table(), [KEY, sf.Key.generate()]
+    scheme = sf.Policy.loads(POLICY).fit(table)
+    taken: list[Any] = []
+    of_batch = SingleRecord.of_batch
+
+    def counted(single: SingleRecord, *rest: Any) -> pa.RecordBatch:
+        taken.append(of_batch(single, *rest))
+        return taken[-1]
+
+    monkeypatch.setattr(SingleRecord, "of_batch", counted)
+    for key in keys:  # what one key remembers is not taken for another
+        whole = _by_id(scheme.release(table, level, key))
+        for i in range(300):
+            one = scheme.release(table.slice(i, 1), level, key)
+            assert one.to_pylist() == [whole[i - 700]]
+            sf.Manifest.of(one).verify(one)
+    assert len(taken) == 2 * 300  # none by arrays
+
+
+def test_what_is_remembered_of_one_layout_is_not_used_for_another() -> None:
+    table = _table()
+    for text in (POLICY, POLICY.replace("0.9", "0.8"), POLICY.replace("[-1.5, 2]", "[-1.5, 1.6]")):
+        scheme = sf.Policy.loads(text).fit(table)
+        whole = _by_id(scheme.release(table, "high", KEY))
+        assert scheme.release(table.slice(5, 1), "high", KEY).to_pylist() == [whole[-695]]
+        viewed = scheme.with_view(View(columns=("id", "a")))
+        for name in ("high", "low", "high"):
+            [row] = viewed.release(table.slice(7, 1), name, KEY).to_pylist()
+            assert row == _by_id(viewed.release(table, name, KEY))[-693]
+            assert list(row) == ["id", "a"]
