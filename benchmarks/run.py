@@ -31,6 +31,7 @@ import peers
 import rotation
 import scale
 import serving
+import stages
 import startup
 import streams
 import vaults
@@ -42,6 +43,7 @@ ALL = [
     kernels.shuffled,
     kernels.uniform,
     kernels.threads,
+    stages.stages,
     kernels.many_levels,
     kernels.algorithm_3,
     copula.copies,
@@ -108,6 +110,9 @@ instructions for AES use OpenSSL and arrays instead of compiled loops.
 NumPy (1) is `x + rng.standard_normal(x.shape) @ L.T` on one thread; NumPy (2) is
 `np.where(rng.random(n) < p, x, rng.integers(0, s, n))`. Sfumato runs on one thread too, unless the row says otherwise,
 and its time includes the digest and the manifest of the copy.
+
+The rows of cycles say what a gaussian copy spends its time on, in cycles of the processor's nominal rate: each stage
+of the compiled loop with those before it, for one cell, beside all that NumPy does for one.
 
 Algorithm 3 stores the noise of every earlier copy and solves a linear system that grows with their number; Sfumato
 stores no noise, and the cost of a copy does not depend on the number of earlier copies. The rows from 30 to 1,000

@@ -23,6 +23,8 @@ UNIFORM_SHARE = 0.02
 _FAR = 3.0
 """The distance of a mean beyond the grid, in lengths of the grid, at which only the slope of its tail remains."""
 _LARGEST_LOGIT = 12.0
+_TOLERANCE, _LEAST_TOLERANCE = 1e-3, 2.2e-9
+"""An iteration that raises the total log-likelihood by less is the last; of many values, the optimiser's own bound."""
 
 
 @dataclass(frozen=True)
@@ -181,7 +183,8 @@ def _maximise(
 
     def optimum(start: Parameters) -> OptimizeResult:
         inside = np.clip(start.pack(), *np.array(bounds).T)
-        return minimize(negative_log_likelihood, inside, jac=True, method="L-BFGS-B", bounds=bounds)
+        options = {"ftol": max(_TOLERANCE / rows, _LEAST_TOLERANCE)}
+        return minimize(negative_log_likelihood, inside, jac=True, method="L-BFGS-B", bounds=bounds, options=options)
 
     optima = [optimum(start) for start in starting_points]
     best = min(optima, key=lambda found: float(found.fun))
