@@ -86,7 +86,8 @@ def utility() -> Iterator[Line]:
             "largest change of a rank correlation in": (ours["spearman"], rival["spearman"]),
         }
         for what, pair in pairs.items():
-            line = at_most(f"{what} a copy of Adult at fidelity {dial.SYNTHETIC:g}", pair, name, 1)
+            where = f"a copy of Adult at fidelity {dial.SYNTHETIC:g}, against {name}"
+            line = at_most(f"{what} {where}", pair, name, 1)
             yield Line(line.name, line.ours, line.baseline, line.baseline_name, line.target, line.met, "")
 
 
