@@ -34,8 +34,9 @@ test("answers get the same codes, and a survey the same hash", async () => {
   assert.equal(await module.sha256(survey.published), survey.version);
   const definition = JSON.parse(survey.published);
   survey.answers.forEach((answers, i) => assert.deepEqual(module.encode(definition, answers), survey.codes[i]));
-  assert.equal(module.encode(definition, { c: "a", n: NaN, m: [] }), null);
-  assert.equal(module.encode(definition, { c: null, n: 1, m: [] }), null);
+  const [whole] = survey.answers;
+  const gaps = [{ n: NaN }, { c: null }, { s: "middle" }, { d: "" }, { d: "2000-02-30" }, { d: "1.1.2000" }, { r: ["p", "q"] }, { r: ["p", "q", "q"] }];
+  for (const gap of gaps) assert.equal(module.encode(definition, { ...whole, ...gap }), null, JSON.stringify(gap));
 });
 
 test("an event of probability 0 never happens, and one of probability 1 always does", () => {

@@ -17,11 +17,15 @@ from tests.survey import vectors
 from sfumato.survey.perturbation import guided_response, randomised_response, seeded_integers
 
 
+def node() -> str:
+    """The path of Node, which is installed where it is missing."""
+    return installed(lambda: shutil.which("node"), "nodejs")
+
+
 def _node(file: Path) -> subprocess.CompletedProcess[str]:
-    node = installed(lambda: shutil.which("node"), "nodejs")
     test = Path(__file__).with_name("module.test.mjs")
     environment = {**os.environ, "VECTORS": str(file)}
-    return subprocess.run([node, "--test", str(test)], capture_output=True, text=True, env=environment, check=False)
+    return subprocess.run([node(), "--test", str(test)], capture_output=True, text=True, env=environment, check=False)
 
 
 def test_both_agree_on_the_committed_vectors() -> None:

@@ -35,6 +35,20 @@ unit = "kg"
 [questions.m]
 kind = "multiple"
 options = ["x", "y"]
+[questions.s]
+kind = "scale"
+options = ["low", "high"]
+[questions.d]
+kind = "date"
+cuts = [1970-01-01, 2000-02-29]
+[questions.r]
+kind = "ranking"
+options = ["p", "q", "ü"]
+[translations.de]
+title = "Vektoren"
+[translations.de.questions.c]
+text = "C?"
+options = ["A", "B", "Ü"]
 """
 
 
@@ -82,9 +96,9 @@ def results(inputs: dict[str, Any]) -> dict[str, Any]:
 def answers() -> dict[str, Any]:
     survey = Survey.loads(_DEFINITION)
     given = [
-        {"c": "a", "n": -1.5, "m": []},
-        {"c": "ü", "n": 2.2499999999999996, "m": ["y"]},
-        {"c": "b", "n": 1e300, "m": ["x", "y"]},
+        {"c": "a", "n": -1.5, "m": [], "s": "low", "d": "1969-12-31", "r": ["p", "q", "ü"]},
+        {"c": "ü", "n": 2.2499999999999996, "m": ["y"], "s": "high", "d": "2000-02-29", "r": ["ü", "p", "q"]},
+        {"c": "b", "n": 1e300, "m": ["x", "y"], "s": "low", "d": "1970-01-01", "r": ["q", "ü", "p"]},
     ]
     return {
         "published": survey.published,

@@ -55,10 +55,7 @@ def new(
         return
     if definition is None:
         raise click.UsageError("a DEFINITION file is required; `sfumato survey new NAME --example` prints an example")
-    try:
-        text = definition.read_text(encoding="utf-8")
-    except UnicodeDecodeError:
-        raise SurveyError(f"a survey must be written in TOML, as UTF-8 text, and {definition} is not") from None
+    text = _text_of(definition)
     draft = Survey.loads(text).check_protection()
     entry = open_surveys(location, key_path).new(name, text, invited=invited)
     levels = ", ".join(
@@ -156,6 +153,49 @@ def status(name: str, location: str, key_path: Path | None, as_json: bool) -> No
         interval = f"({one.share.low:.1%} to {one.share.high:.1%})"
         lines.append(f"{f'{one.item}: {one.answer}':<{width}}  {one.share.estimate:7.1%}  {interval}")
     print_result(found.as_dict(), as_json, "\n".join(lines), f"sfumato survey model {name}")
+
+
+@survey.command()
+@click.argument("definition", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--people", type=click.IntRange(1, 10**9), default=400, show_default=True, help="Respondents.")
+@click.option("--points", type=click.FloatRange(0.01, 50), default=5.0, show_default=True, help="The accuracy wanted.")
+@as_json_option
+def plan(definition: Path, people: int, points: float, as_json: bool) -> None:
+    """Say how accurate the shares of a DEFINITION in TOML will be, level by level, and how many people that takes."""
+    from sfumato.survey import Survey
+    from sfumato.survey.planner import plan
+
+    known = Survey.loads(_text_of(definition)).check_protection()
+    found = plan(known, people, points)
+    text = "\n".join(["If everybody chooses one level, 95 % confidence intervals are:", *found.sentences()])
+    print_result(found.as_dict(), as_json, text, f"sfumato survey new NAME {definition}")
+
+
+@survey.command()
+@click.argument("name")
+@click.argument("first")
+@click.argument("second")
+@vault_options
+@as_json_option
+def cross(name: str, first: str, second: str, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Show the shares of respondents with each pair of answers to the questions FIRST and SECOND of the survey NAME."""
+    found = open_surveys(location, key_path).cross_table(name, first, second)
+    width = max(len(f"{a}, {b}") for a, b, _ in found.cells)
+    lines = [f"{found.first} and {found.second}, from {found.rows:,} answers, with 95 % confidence intervals:"]
+    lines += [
+        f"{f'{a}, {b}':<{width}}  {one.estimate:7.1%}  ({one.low:.1%} to {one.high:.1%})" for a, b, one in found.cells
+    ]
+    print_result(found.as_dict(), as_json, "\n".join(lines), f"sfumato survey methods {name}")
+
+
+@survey.command()
+@click.argument("name")
+@vault_options
+@as_json_option
+def methods(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
+    """Print a paragraph about the method of the survey NAME, for a report."""
+    text = open_surveys(location, key_path).methods(name)
+    print_result({"survey": name, "text": text}, as_json, text, f"sfumato survey export {name} answers.parquet")
 
 
 @survey.command()
@@ -287,3 +327,10 @@ def simulate(url: str, name: str, people: int, path: Path | None, seed: int, as_
         f"{found.refused:,} refused the guidance."
     )
     print_result(asdict(found), as_json, text, f"sfumato survey status {name}")
+
+
+def _text_of(definition: Path) -> str:
+    try:
+        return definition.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise SurveyError(f"a survey must be written in TOML, as UTF-8 text, and {definition} is not") from None

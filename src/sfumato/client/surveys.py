@@ -11,6 +11,7 @@ import pyarrow.csv
 from sfumato.client.connection import Connection
 from sfumato.ledger.chain import Entry
 from sfumato.survey.definition import Survey
+from sfumato.survey.frequencies import CrossTable
 from sfumato.survey.results import ModelQuality, Status
 from sfumato.survey.surveys import SurveySummary
 
@@ -61,6 +62,15 @@ class RemoteSurveys:
         """The accuracy of classifiers for the class question."""
         result = self._connection.request("POST", f"/surveys/{name}/model", json={"rows": list(test)})
         return tuple(ModelQuality.parse(one) for one in result["qualities"])
+
+    def cross_table(self, name: str, first: str, second: str) -> CrossTable:
+        """The shares of respondents with each pair of answers to two questions."""
+        found = self._connection.request("GET", f"/surveys/{name}/cross", params={"first": first, "second": second})
+        return CrossTable.parse(found)
+
+    def methods(self, name: str) -> str:
+        """A paragraph about the method of a survey, for a report."""
+        return str(self._connection.request("GET", f"/surveys/{name}/methods")["text"])
 
     def export(self, name: str) -> Any:
         """All perturbed rows, as a pyarrow table."""

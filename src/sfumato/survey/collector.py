@@ -117,6 +117,12 @@ class Collector:
             total = int(connection.value(unperturbed, **own))
             return {int(level): int(count) for level, count in levels}, total
 
+    def receipts(self, name: str) -> list[str]:
+        """The receipts of all answers that count, in the order of their digits, which is not that of arrival."""
+        query = "SELECT hash FROM sfumato_survey_tickets WHERE survey = :survey ORDER BY hash"
+        with self._database.transaction(writes=False) as connection:
+            return [receipt(one) for one in connection.values(query, survey=self._cipher(name).survey)]
+
     def received(self, name: str, width: int) -> tuple[Integers, Integers, Integers]:
         """The levels, labels and rows of all perturbed answers."""
         query = 'SELECT level, key, "row" FROM sfumato_survey_answers WHERE survey = :survey ORDER BY key'
@@ -148,6 +154,11 @@ class Collector:
 def ticket_hash(name: str, ticket: str) -> str:
     """The hash under which a ticket is stored."""
     return hashlib.sha256(f"{name}\0{ticket}".encode()).hexdigest()
+
+
+def receipt(used: str) -> str:
+    """What is published of a used ticket: its respondent finds it again, and nobody learns the ticket from it."""
+    return used[:16]
 
 
 def _use_tickets(connection: Connection, survey: str, hashes: Sequence[str], *, invited: bool) -> list[bool | None]:

@@ -19,9 +19,11 @@ from sfumato.levels import Level
 from sfumato.serialization import load_toml
 from sfumato.survey.guidance_settings import GuidanceSettings, require
 from sfumato.survey.questions import Item, Question
+from sfumato.survey.translations import Translation, checked_language
 from sfumato.vault.names import parse_end
 
 MODES = ("randomised", "guided")
+_PARTS = ("title", "consent", "mode", "deadline", "class", "levels", "guided", "questions")
 
 _LEVELS = {"careful": 0.5, "balanced": 1.0, "open": 2.5}
 """The default privacy levels that a respondent chooses from, with epsilon per question."""
@@ -52,6 +54,9 @@ class Survey:
     """The question that a classifier predicts, if any; `class` in TOML."""
     levels: tuple[tuple[str, float], ...] = tuple(_LEVELS.items())
     guided: GuidanceSettings = field(default_factory=GuidanceSettings)
+    language: str = ""
+    """The language that the questions are written in, such as `en`; empty where nobody said."""
+    translations: tuple[Translation, ...] = ()
 
     def __post_init__(self) -> None:
         if self.mode not in MODES:
@@ -104,31 +109,37 @@ class Survey:
     @classmethod
     def parse(cls, options: Mapping[str, Any]) -> Survey:
         """Read a definition from the content of a TOML or JSON document."""
-        known = ("title", "consent", "mode", "deadline", "class", "levels", "guided", "questions")
+        known = (*_PARTS, "language", "translations")
         for name in options:
             if name not in known:
                 raise SurveyError(f"a survey has no {name!r}; {nearest(name, known)}")
-        questions, levels = options.get("questions", {}), options.get("levels", _LEVELS)
-        guided = options.get("guided", {})
-        for name, table in (("questions", questions), ("levels", levels), ("guided", guided)):
+        questions, levels = _named(options.get("questions", {})), options.get("levels", _LEVELS)
+        if isinstance(levels, list):
+            levels = {name: one.get("epsilon") for name, one in _named(levels).items()}
+        guided, translations = options.get("guided", {}), options.get("translations", {})
+        tables = (("questions", questions), ("levels", levels), ("guided", guided), ("translations", translations))
+        for name, table in tables:
             require(isinstance(table, Mapping), f"{name} must be a table", type(table).__name__)
         try:
+            asked = tuple(Question.parse(name, one) for name, one in questions.items())
             return cls(
                 title=_text(options, "title"),
-                questions=tuple(Question.parse(name, one) for name, one in questions.items()),
+                questions=asked,
                 consent=_text(options, "consent"),
                 deadline=_text(options, "deadline"),
                 mode=_text(options, "mode", "randomised"),
                 target=_text(options, "class", ""),
                 levels=tuple((str(name), float(epsilon)) for name, epsilon in levels.items()),
                 guided=GuidanceSettings(**guided),
+                language=checked_language(_text(options, "language")) if options.get("language") else "",
+                translations=tuple(Translation.parse(name, one, asked) for name, one in translations.items()),
             )
         except (TypeError, ValueError, OverflowError) as error:
             raise SurveyError(f"a survey must have values of the right types: {error}") from None
 
     def as_dict(self) -> dict[str, Any]:
-        """The definition as a document that `parse` reads."""
-        return {
+        """The definition as a document that `parse` reads; what is newer than a survey keeps its version as it was."""
+        document: dict[str, Any] = {
             "title": self.title,
             "consent": self.consent,
             "mode": self.mode,
@@ -138,6 +149,18 @@ class Survey:
             "guided": dict(self.guided.__dict__),
             "questions": {question.name: question.as_dict() for question in self.questions},
         }
+        if self.language:
+            document["language"] = self.language
+        if self.translations:
+            document["translations"] = {one.language: one.as_dict() for one in self.translations}
+        return document
+
+    def as_listed(self) -> dict[str, Any]:
+        """The same document with questions and levels in lists, whose order survives in JavaScript."""
+        document = self.as_dict()
+        questions = [{"name": name, **one} for name, one in document["questions"].items()]
+        levels = [{"name": name, "epsilon": epsilon} for name, epsilon in self.levels]
+        return document | {"questions": questions, "levels": levels}
 
     def dumps(self) -> str:
         """The definition in TOML, with questions and levels in their order."""
@@ -229,6 +252,15 @@ class Survey:
     def label(self, answers: Mapping[str, Any]) -> int:
         """The integer code of a respondent's class."""
         return self.class_question.encode(answers.get(self.target))[0]
+
+
+def _named(tables: Any) -> Any:
+    """Tables by their names, of a list in which each has one: its order is kept where that of names is not."""
+    if not isinstance(tables, list):
+        return tables
+    named = {str(one["name"]): one for one in tables if isinstance(one, Mapping) and "name" in one}
+    require(len(named) == len(tables), "each table of a list must have a name of its own", len(tables) - len(named))
+    return {name: {key: value for key, value in one.items() if key != "name"} for name, one in named.items()}
 
 
 def _text(options: Mapping[str, Any], name: str, default: str | None = None) -> str:

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from sfumato.errors import SurveyError, nearest
 from sfumato.kernels import Floats
 from sfumato.kernels.intervals import Interval, deviations, wilson
 from sfumato.survey.definition import Survey
 from sfumato.survey.perturbation import Integers
-from sfumato.survey.questions import Item
 
 CONFIDENCE = 0.95
 NORMAL = deviations(CONFIDENCE)
+_FEWEST = 30
+"""Answers of a cross table: the interval takes means of products to be normally distributed."""
 
 
 @dataclass(frozen=True)
@@ -75,13 +78,13 @@ class Estimate:
         return Interval(nearest, max(nearest - margin, 0.0), min(nearest + margin, 1.0))
 
 
-def estimate_share(is_reported: NDArray[np.bool_], retention: Floats, size: int) -> Estimate:
-    """The share of respondents with an option, from whether each of them reported it.
+def estimate_share(is_reported: NDArray[np.bool_], retention: Floats, size: int, options: int = 1) -> Estimate:
+    """The share of respondents with one of some options, from whether each of them reported one.
 
     The variance is `q(1-q)/p²` per row, plus the differences between levels. `q` is shrunk to 1/2 by four rows at each
     level (Agresti and Coull 1998): without that, an answer that nobody gave yet would seem to be known exactly.
     """
-    indicators = (is_reported - (1 - retention) / size) / retention
+    indicators = (is_reported - (1 - retention) * options / size) / retention
     mean, variance = indicators.mean(), 0.0
     for kept in np.unique(retention):
         members = retention == kept
@@ -95,25 +98,78 @@ def frequencies(survey: Survey, levels: Integers, rows: Integers) -> list[Answer
     if not len(rows):
         return []
     retention = np.array(survey.retention)[levels]
-    shares: list[AnswerShare] = []
-    for index, item in enumerate(survey.items):
-        codes = rows[:, index]
-        found = [estimate_share(codes == code, retention[:, index], item.size) for code in range(item.size)]
-        named = zip(item.labels, found, strict=True)
-        shares += reported(item, [AnswerShare(item.name, label, one.interval) for label, one in named])
-    return shares
+    return [
+        AnswerShare(
+            item.name,
+            answer,
+            estimate_share(np.isin(rows[:, i], codes), retention[:, i], item.size, len(codes)).interval,
+        )
+        for i, item in enumerate(survey.items)
+        for answer, codes in item.outcomes
+    ]
 
 
-def reported(item: Item, shares: list[AnswerShare]) -> list[AnswerShare]:
-    """The shares of an item that results list: for an option of a multiple choice, only that it was chosen."""
-    return shares[1:] if item.option else shares
+@dataclass(frozen=True)
+class CrossTable:
+    """The shares of respondents with each pair of answers to two questions."""
+
+    first: str
+    second: str
+    rows: int
+    cells: tuple[tuple[str, str, Interval], ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The table as it is written to JSON."""
+        cells = [
+            {"first": a, "second": b, "share": one.estimate, "low": one.low, "high": one.high}
+            for a, b, one in self.cells
+        ]
+        return {"first": self.first, "second": self.second, "answers": self.rows, "cells": cells}
+
+    @classmethod
+    def parse(cls, fields: Mapping[str, Any]) -> CrossTable:
+        """Read what `as_dict` wrote."""
+        cells = [
+            (one["first"], one["second"], Interval(one["share"], one["low"], one["high"])) for one in fields["cells"]
+        ]
+        return cls(fields["first"], fields["second"], fields["answers"], tuple(cells))
 
 
-def unperturbed_frequencies(name: str, labels: Sequence[str], codes: Integers) -> list[AnswerShare]:
+def cross_table(survey: Survey, levels: Integers, rows: Integers, first: str, second: str) -> CrossTable:
+    """The joint shares of two items: means of the products of their unbiased indicators.
+
+    Given the answers, the indicators are independent of each other, so that a product is unbiased too; the error is
+    that of a mean of as many products.
+    """
+    names = [item.name for item in survey.items]
+    for name in (first, second):
+        if name not in names:
+            raise SurveyError(f"a cross table is of two questions of the survey; {nearest(name, names)}")
+    if survey.mode != "randomised" or first == second:
+        raise SurveyError("a cross table is of two different questions of a randomised survey; choose others")
+    if len(rows) < _FEWEST:
+        raise SurveyError(f"a cross table needs at least {_FEWEST} answers, and there are {len(rows)}; wait for more")
+    one, other = ((names.index(name), survey.items[names.index(name)]) for name in (first, second))
+    retention = np.array(survey.retention)[levels]
+    cells = []
+    for (a, codes_a), (b, codes_b) in product(one[1].outcomes, other[1].outcomes):
+        parts = [
+            (np.isin(rows[:, i], codes) - (1 - retention[:, i]) * len(codes) / item.size) / retention[:, i]
+            for (i, item), codes in ((one, codes_a), (other, codes_b))
+        ]
+        products = parts[0] * parts[1]
+        error = float(products.std(ddof=1) / np.sqrt(len(products)))
+        cells.append((a, b, Estimate(float(products.mean()), error).interval))
+    return CrossTable(first, second, len(rows), tuple(cells))
+
+
+def unperturbed_frequencies(
+    name: str, outcomes: Sequence[tuple[str, Sequence[int]]], codes: Integers
+) -> list[AnswerShare]:
     """The shares of answers that were sent unperturbed; of no answers, none."""
     if not len(codes):
         return []
     return [
-        AnswerShare(name, label, wilson(int((codes == index).sum()), len(codes), CONFIDENCE))
-        for index, label in enumerate(labels)
+        AnswerShare(name, answer, wilson(int(np.isin(codes, list(some)).sum()), len(codes), CONFIDENCE))
+        for answer, some in outcomes
     ]

@@ -20,7 +20,6 @@ from sfumato.survey.frequencies import (
     AnswerShare,
     estimate_share,
     frequencies,
-    reported,
     unbiased_indicators,
     unperturbed_frequencies,
 )
@@ -151,9 +150,10 @@ def _guided_shares(collector: Collector, name: str, survey: Survey) -> list[Answ
     """
     _, labels, _ = collector.received(name, survey.width)
     bootstrap_labels, rows = collector.unperturbed(name, len(survey.sizes))
-    shares = unperturbed_frequencies(survey.target, survey.classes, np.concatenate([labels, bootstrap_labels]))
+    [target] = survey.class_question.items()
+    shares = unperturbed_frequencies(survey.target, target.outcomes, np.concatenate([labels, bootstrap_labels]))
     for index, item in enumerate(survey.items):
-        shares += reported(item, unperturbed_frequencies(item.name, item.labels, rows[:, index]))
+        shares += unperturbed_frequencies(item.name, item.outcomes, rows[:, index])
     return shares
 
 

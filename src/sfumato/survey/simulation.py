@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ import numpy as np
 
 from sfumato.errors import GuidanceRefused, SurveyError
 from sfumato.survey.definition import Survey
+from sfumato.survey.questions import BINNED, Question
 from sfumato.survey.respondent import Choice, HttpConnection, Respondent
 
 PRIVACY_SEGMENTS = {"fundamentalist": 0.17, "pragmatist": 0.56, "unconcerned": 0.27}
@@ -115,18 +117,26 @@ def random_answers(survey: Survey, rng: np.random.Generator) -> dict[str, Any]:
     answers: dict[str, Any] = {}
     label = int(rng.integers(max(len(survey.classes), 1)))
     for position, question in enumerate(survey.questions):
-        count = len(question.options) or len(question.cuts) + 1
+        count = len(question.labels())
         is_random = not survey.target or rng.random() < _RANDOM_SHARE
         code = int(rng.integers(count)) if is_random else (label + position) % count
         if question.name == survey.target:
             code = label
-        if question.kind == "number":
-            ends = (question.cuts[0] - 1, *question.cuts, question.cuts[-1] + 1)
-            answers[question.name] = float(rng.uniform(ends[code], ends[code + 1]))
-        elif question.kind == "multiple":
-            answers[question.name] = [
-                option for other, option in enumerate(question.options) if other == code or rng.random() < _RANDOM_SHARE
-            ]
-        else:
-            answers[question.name] = question.options[code]
+        answers[question.name] = _answer(question, code, rng)
     return answers
+
+
+def _answer(question: Question, code: int, rng: np.random.Generator) -> Any:
+    """An answer to a question that has this code; to a multiple choice, one with this option and some others."""
+    if question.kind == "multiple":
+        return [one for other, one in enumerate(question.options) if other == code or rng.random() < _RANDOM_SHARE]
+    if question.kind == "ranking":
+        return question.labels()[code].split(" > ")
+    if question.kind not in BINNED:
+        return question.options[code]
+    cuts: list[Any] = [
+        dt.date.fromisoformat(str(cut)).toordinal() if question.kind == "date" else cut for cut in question.cuts
+    ]
+    ends = (cuts[0] - 1, *cuts, cuts[-1] + 1)
+    value = float(rng.uniform(ends[code], ends[code + 1]))
+    return dt.date.fromordinal(int(value)).isoformat() if question.kind == "date" else value

@@ -13,6 +13,8 @@ from sfumato.survey import results
 from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
+from sfumato.survey.frequencies import CrossTable, cross_table
+from sfumato.survey.methods_paragraph import methods_paragraph
 from sfumato.survey.results import Status
 from sfumato.vault import Vault, grants
 from sfumato.vault.names import validated_name
@@ -165,6 +167,17 @@ class Surveys:
     def model(self, name: str, test: Sequence[dict[str, Any]] = ()) -> results.Models:
         """A naive Bayes classifier and a decision tree for the class question, with their accuracy."""
         return results.models(self.collector, name, self.get(name).survey, test)
+
+    def cross_table(self, name: str, first: str, second: str) -> CrossTable:
+        """The shares of respondents with each pair of answers to two questions of a randomised survey."""
+        survey = self.get(name).survey
+        levels, _, rows = self.collector.received(name, len(survey.sizes))
+        return cross_table(survey, levels, rows, first, second)
+
+    def methods(self, name: str) -> str:
+        """A paragraph about the method of a survey, for a report."""
+        registered = self.get(name)
+        return methods_paragraph(registered.survey, self.status(name), invited=registered.invited)
 
     def export(self, name: str) -> Any:
         """All perturbed rows, as a pyarrow table."""

@@ -1,10 +1,14 @@
 /* <sfumato-survey server="https://..." survey="name">: a form that asks the questions, shows what will be sent, and sends it.
- * With log="https://..." guidance must also be in a copy of the public log that somebody else keeps.
+ * With log="https://..." guidance must also be in a copy of the public log that somebody else keeps. With lang="de" it
+ * speaks German; without, the language of the page.
  */
 
+import { directionOf, languageOf, translator } from "./sfumato-messages.js";
 import { Refused, Respondent, labelsOf, percent, protection } from "./sfumato-survey.js";
 
 const RETRY_INTERVAL = 15_000; // milliseconds between two attempts to send answers that wait
+
+const ONE_DIRECTION = "{count}: the survey may use at most one combination of your answers, up to {bits} bits of information, besides your answer to “{question}”.";
 
 const make = (tag, properties = {}, ...children) => {
   const element = document.createElement(tag);
@@ -18,21 +22,40 @@ const make = (tag, properties = {}, ...children) => {
 
 const checkbox = (name, text, properties = {}) => make("label", { className: "check" }, make("input", { type: "checkbox", name, ...properties }), ` ${text}`);
 
-class Form extends HTMLElement {
+export class Form extends HTMLElement {
   async connectedCallback() {
-    const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
-    const survey = this.getAttribute("survey"), server = this.getAttribute("server") || location.origin;
-    this.respondent = new Respondent({ server, survey, ticket, log: this.getAttribute("log") });
+    this.read(this.getAttribute("lang") || document.documentElement.lang || navigator.language);
+    this.respondent = this.connect();
     this.message = make("p", { role: "status" });
     try {
       await this.respondent.load();
+      this.texts = localised(this.respondent.definition, this.tag);
       await this.show(await this.respondent.status());
     } catch (error) {
-      this.replaceChildren(make("p", { role: "alert", className: "alarm" }, error instanceof Refused ? sentence(error.message) : "The survey cannot be reached. Try again later."));
+      this.replaceChildren(make("p", { role: "alert", className: "alarm" }, this.t(error instanceof Refused ? sentence(error.message) : "The survey cannot be reached. Try again later.")));
       return;
     }
+    if (this.watching) return;
     addEventListener("online", () => this.resume());
-    setInterval(() => this.resume(), RETRY_INTERVAL);
+    this.watching = setInterval(() => this.resume(), RETRY_INTERVAL);
+  }
+
+  connect() {
+    const ticket = new URLSearchParams(location.hash.slice(1)).get("ticket");
+    const survey = this.getAttribute("survey"), server = this.getAttribute("server") || location.origin;
+    return new Respondent({ server, survey, ticket, log: this.getAttribute("log") });
+  }
+
+  /** Speaks the language of a tag, as far as there is a catalogue. */
+  read(tag) {
+    this.tag = tag;
+    this.t = translator(tag);
+    Object.assign(this, { lang: languageOf(tag), dir: directionOf(languageOf(tag)) });
+  }
+
+  /** A text of the survey's author, in the author's language. */
+  said(text) {
+    return make("span", { dir: "auto", ...(this.texts.language && { lang: this.texts.language }) }, text);
   }
 
   /** Tries again to send answers that wait, if the respondent agreed to that. */
@@ -66,7 +89,7 @@ class Form extends HTMLElement {
         await action();
       } catch (error) {
         if (!(error instanceof Refused)) throw error;
-        this.message.textContent = sentence(error.message);
+        this.message.textContent = this.t(sentence(error.message));
       } finally {
         button.disabled = false;
       }
@@ -78,37 +101,51 @@ class Form extends HTMLElement {
 
   questions() {
     const { definition, state } = this.respondent;
-    if (state !== "open" || this.respondent.isOver()) return [this.title("This survey is closed"), make("p", {}, "It takes no more answers.")];
+    if (state !== "open" || this.respondent.isOver()) return [this.title(this.t("This survey is closed")), make("p", {}, this.t("It takes no more answers."))];
     const form = make("form", { noValidate: true }, definition.questions.map((one) => this.question(one)), this.privacy());
     form.onsubmit = (event) => event.preventDefault();
     const agree = make("input", { type: "checkbox", name: "agree" });
-    const preview = this.button("Show me what will be sent", async () => {
+    const preview = this.button(this.t("Show me what will be sent"), async () => {
       if (!agree.checked) throw new Refused("agree to the text above first, or leave this page: nothing was sent");
       await this.show(await this.respondent.prepare(this.answers(form), this.choice(form)));
     });
     this.message.textContent = "";
     return [
-      make("section", { className: "card" }, make("p", {}, definition.consent), make("label", { className: "check" }, agree, " I agree")),
+      make("p", { className: "pale" }, `${this.lead()} ${this.t("The survey closes on {day}.", { day: new Date(this.respondent.ends - 1).toLocaleDateString(this.tag) })}`),
+      make("section", { className: "card" }, make("p", {}, this.said(this.texts.consent)), make("label", { className: "check" }, agree, ` ${this.t("I agree")}`)),
       form, preview, this.message,
     ];
   }
 
-  question({ name, text, kind, options, unit }) {
-    const { mode, class: target } = this.respondent.definition;
-    const note = mode === "guided" && name === target ? make("p", {}, make("strong", {}, "This answer is sent unchanged."), " Only your other answers are randomly changed.") : [];
-    if (kind === "number") {
-      const field = make("input", { type: "number", step: "any", name, inputMode: "decimal" });
-      return make("label", {}, text, unit ? ` (${unit})` : "", note, field);
+  /** What happens to answers, in a sentence. */
+  lead() {
+    if (this.respondent.definition.mode !== "guided") return this.t("Your answers are randomly changed in this browser before they are sent.");
+    return this.t("Your answers are randomly changed in this browser before they are sent, except the one to “{question}”, which is sent unchanged.", { question: this.classText() });
+  }
+
+  classText() {
+    return this.texts.questions[this.respondent.definition.class].text;
+  }
+
+  question({ name, kind, options, unit }) {
+    const { mode, class: target } = this.respondent.definition, { text, options: shown } = this.texts.questions[name];
+    const note = mode === "guided" && name === target ? make("p", {}, make("strong", {}, this.t("This answer is sent unchanged.")), ` ${this.t("Only your other answers are randomly changed.")}`) : [];
+    if (kind === "number" || kind === "date") {
+      const field = kind === "date" ? make("input", { type: "date", name }) : make("input", { type: "number", step: "any", name, inputMode: "decimal" });
+      return make("label", {}, this.said(text), unit ? ` (${unit})` : "", note, field);
     }
     const type = kind === "multiple" ? "checkbox" : "radio";
-    const inputs = options.map((value) => make("label", { className: "check" }, make("input", { type, name, value }), ` ${value}`));
-    return make("fieldset", {}, make("legend", {}, text), note, inputs);
+    const ranks = ["", ...options.keys()].map((rank) => make("option", { value: rank }, rank === "" ? "" : String(rank + 1)));
+    const choose = (value, i) => make("label", { className: "check" }, make("input", { type, name, value }), " ", this.said(shown[i]));
+    const rank = (value, i) => make("label", { className: "check" }, make("select", { name }, ranks.map((one) => one.cloneNode(true))), " ", this.said(shown[i]));
+    const hint = kind === "ranking" ? make("p", { className: "pale" }, this.t("Give each option a rank of its own, 1 for the first.")) : [];
+    return make("fieldset", { className: kind }, make("legend", {}, this.said(text)), note, hint, options.map(kind === "ranking" ? rank : choose));
   }
 
   answers(form) {
     const data = new FormData(form);
     const number = (text) => (text ? Number(text) : NaN);
-    const one = ({ name, kind }) => (kind === "number" ? number(data.get(name)) : kind === "multiple" ? data.getAll(name) : data.get(name));
+    const one = ({ name, kind, options }) => ({ number: () => number(data.get(name)), multiple: () => data.getAll(name), ranking: () => ordered(options, data.getAll(name)) }[kind] ?? (() => data.get(name)))();
     return Object.fromEntries(this.respondent.definition.questions.map((question) => [question.name, one(question)]));
   }
 
@@ -124,26 +161,28 @@ class Form extends HTMLElement {
     const explain = () => {
       const value = Number(slider.value), level = definition.levels[value];
       explanation.textContent = guided
-        ? `${value}: the survey may use at most ${value} ${value === 1 ? "combination" : "combinations"} of your answers, up to ${(definition.guided.capacity * value).toFixed(0)} bits of information, besides your answer to “${this.respondent.classQuestion().text}”.`
-        : `${level.name}, ${protection(level.epsilon)}: ${this.probabilities(level.retention)}. What is sent changes the odds of a guess about one answer at most ${Math.exp(level.epsilon).toFixed(1)}-fold (ε is ${level.epsilon} per question, ${level.total} in total).`;
+        ? this.t(value === 1 ? ONE_DIRECTION : "{count}: the survey may use at most {count} combinations of your answers, up to {bits} bits of information, besides your answer to “{question}”.", { count: value, bits: (definition.guided.capacity * value).toFixed(0), question: this.classText() })
+        : this.t("{level}, {protection}: {probabilities}. What is sent changes the odds of a guess about one answer at most {odds}-fold (ε is {epsilon} per question, {total} in total).", { level: level.name, protection: this.t(protection(level.epsilon)), probabilities: this.probabilities(level.retention), odds: Math.exp(level.epsilon).toFixed(1), epsilon: level.epsilon, total: level.total });
     };
     slider.oninput = explain;
     explain();
     const more = [];
     if (guided) {
-      more.push(checkbox("truncate", "If the survey asks for more, send only what I allow"));
-      more.push(checkbox("automatic", "If it asks for more now, keep my answers encrypted on this device, and send them when it asks for less", { checked: true }));
-      if (needsUnperturbed && !clear) more.push(checkbox("clear", "Help the survey to start: send my true answers, NOT randomly changed"));
+      more.push(checkbox("truncate", this.t("If the survey asks for more, send only what I allow")));
+      more.push(checkbox("automatic", this.t("If it asks for more now, keep my answers encrypted on this device, and send them when it asks for less"), { checked: true }));
+      if (needsUnperturbed && !clear) more.push(checkbox("clear", this.t("Help the survey to start: send my true answers, NOT randomly changed")));
     }
-    const hint = drawn === undefined ? "More privacy to the left, more accurate results to the right" : "You chose this before the random changes were drawn, so it stays:";
-    const label = make("label", {}, hint, slider);
-    return make("fieldset", { className: "trust" }, make("legend", {}, "How much may the survey learn about you?"), label, explanation, more);
+    const sides = this.dir === "rtl" ? "More privacy at the start, more accurate results at the end" : "More privacy to the left, more accurate results to the right";
+    const hint = drawn === undefined ? sides : "You chose this before the random changes were drawn, so it stays:";
+    const label = make("label", {}, this.t(hint), slider);
+    return make("fieldset", { className: "trust" }, make("legend", {}, this.t("How much may the survey learn about you?")), label, explanation, more);
   }
 
   probabilities(retention) {
     const truth = retention.map((kept, i) => kept + (1 - kept) / this.respondent.sizes[i]);
     const [least, most] = [Math.min(...truth), Math.max(...truth)].map(percent);
-    return `your true answer is sent with a probability of ${least === most ? least : `${least} to ${most}`}, otherwise a random one`;
+    const share = least === most ? least : this.t("{least} to {most}", { least, most });
+    return this.t("your true answer is sent with a probability of {share}, otherwise a random one", { share });
   }
 
   choice(form) {
@@ -156,18 +195,18 @@ class Form extends HTMLElement {
 
   review({ state, body, disclosure, reason }) {
     const { definition, items, sizes } = this.respondent, tried = state === "tried";
-    const rows = items.map((item, i) => make("tr", {}, make("th", { scope: "row" }, questionText(definition, item)), make("td", {}, this.disclosed(disclosure, item, i, body.row))));
+    const rows = items.map((item, i) => make("tr", {}, make("th", { scope: "row" }, this.said(questionText(this.texts, item))), make("td", {}, this.disclosed(disclosure, item, i, body.row))));
     const total = sizes.reduce((sum, size) => sum + Math.log2(size), 0).toFixed(0);
-    const bits = disclosure.capacity === undefined ? [] : [make("p", {}, `At most ${disclosure.capacity.toFixed(1)} bits of your ${total} bits of information about these questions can be learned, whatever else is known about you.`)];
-    const label = definition.mode === "guided" ? [make("p", {}, make("strong", {}, `Your answer to “${this.respondent.classQuestion().text}” is sent unchanged.`))] : [];
-    this.message.textContent = reason ?? "";
+    const bits = disclosure.capacity === undefined ? [] : [make("p", {}, this.t("At most {bits} bits of your {total} bits of information about these questions can be learned, whatever else is known about you.", { bits: disclosure.capacity.toFixed(1), total }))];
+    const label = definition.mode === "guided" ? [make("p", {}, make("strong", {}, this.t("Your answer to “{question}” is sent unchanged.", { question: this.classText() })))] : [];
+    this.message.textContent = this.t(reason ?? "");
     return [
-      this.title("What can be learned from your answers"),
+      this.title(this.t("What can be learned from your answers")),
       make("table", {}, make("tbody", {}, rows)), ...bits, ...label,
-      make("h3", {}, "This is sent from your device, and nothing else"),
-      make("pre", { tabIndex: 0 }, JSON.stringify(body)),
-      make("p", { className: "pale" }, `The random numbers were drawn once: every attempt sends the same, and other answers are changed by the same numbers, so that repetition reveals nothing more. Fingerprint of this survey: ${this.fingerprint}. Everybody who is asked in the same way sees the same fingerprint.`),
-      make("p", { className: "buttons" }, this.button(tried ? "Try again" : "Send this", () => this.send()), tried ? [] : this.button("Change my answers", () => this.restart(), "plain")),
+      make("h3", {}, this.t("This is sent from your device, and nothing else")),
+      make("pre", { tabIndex: 0, dir: "ltr" }, JSON.stringify(body)),
+      make("p", { className: "pale" }, this.t("The random numbers were drawn once: every attempt sends the same, and other answers are changed by the same numbers, so that repetition reveals nothing more. Fingerprint of this survey: {fingerprint}. Everybody who is asked in the same way sees the same fingerprint.", { fingerprint: this.fingerprint })),
+      make("p", { className: "buttons" }, this.button(this.t(tried ? "Try again" : "Send this"), () => this.send()), tried ? [] : this.button(this.t("Change my answers"), () => this.restart(), "plain")),
       this.message,
     ];
   }
@@ -178,10 +217,17 @@ class Form extends HTMLElement {
 
   /** How much is disclosed about one item, as a meter and in words. */
   disclosed({ probability, exposure }, item, i, row) {
-    const share = probability ? probability[i] : exposure[i], answer = `“${item.labels[row[i]]}”`;
-    const guided = () => (share === 1 ? `${answer} is sent unchanged` : `at most ${percent(share)} of it can be learned, whatever you answered`);
-    const text = probability ? `${answer} is sent; it is your true answer with a probability of ${percent(share)} (a blind guess: ${percent(1 / item.size)})` : guided();
+    const share = probability ? probability[i] : exposure[i], answer = this.labels(item)[row[i]];
+    const guided = () => (share === 1 ? this.t("“{answer}” is sent unchanged", { answer }) : this.t("at most {share} of it can be learned, whatever you answered", { share: percent(share) }));
+    const text = probability ? this.t("“{answer}” is sent; it is your true answer with a probability of {share} (a blind guess: {guess})", { answer, share: percent(share), guess: percent(1 / item.size) }) : guided();
     return [make("meter", { min: 0, max: 1, value: share, "aria-label": text }), make("small", {}, text)];
+  }
+
+  /** The answers to an item in the respondent's language. */
+  labels({ question, option, labels }) {
+    const { kind, cuts, unit } = this.respondent.definition.questions.find(({ name }) => name === question);
+    if (option || cuts?.length) return labels.map((one) => this.t(one));
+    return labelsOf({ kind, options: this.texts.questions[question].options, cuts, unit });
   }
 
   async restart() {
@@ -193,37 +239,69 @@ class Form extends HTMLElement {
   waiting({ reason, refused, automatic, clear }) {
     const nothing = clear ? "The randomly changed version was not sent" : "Nothing was sent";
     this.message.textContent = "";
+    const moment = new Date(this.respondent.definition.ends).toLocaleString(this.tag);
     return [
-      this.title(refused ? `${nothing}: this survey asks for too much` : `${nothing} yet`),
-      make("p", { className: refused ? "alarm" : "", role: refused ? "alert" : "status" }, reason ?? ""),
-      make("p", {}, `Your answers are stored encrypted on this device until ${new Date(this.respondent.definition.ends).toLocaleString()}, then deleted. ${automatic ? "You can close this page; open it again later to let them be sent." : ""}`),
-      make("p", { className: "buttons" }, this.button("Check again", async () => this.show(await this.respondent.status())), this.button("Delete my answers", () => this.restart(), "plain")),
+      this.title(this.t(refused ? `${nothing}: this survey asks for too much` : `${nothing} yet`)),
+      make("p", { className: refused ? "alarm" : "", role: refused ? "alert" : "status" }, this.t(reason ?? "")),
+      make("p", {}, `${this.t("Your answers are stored encrypted on this device until {moment}, then deleted.", { moment })} ${automatic ? this.t("You can close this page; open it again later to let them be sent.") : ""}`),
+      make("p", { className: "buttons" }, this.button(this.t("Check again"), async () => this.show(await this.respondent.status())), this.button(this.t("Delete my answers"), () => this.restart(), "plain")),
       this.message,
     ];
   }
 
   /** The last page. It says of a row that left this device that it did, whatever the survey replied. */
-  ended({ state, reason, counted, clear }) {
-    const { definition } = this.respondent;
-    const label = definition.mode === "guided" ? ` and, unchanged, your answer to “${this.respondent.classQuestion().text}”` : "";
-    const what = clear ? "Your unchanged answers left this device, as you chose." : `Only the randomly changed version${label} left this device.`;
-    const deleted = "Your answers were deleted here, and no other version will be sent.";
+  ended({ state, reason, counted, clear, receipt }) {
+    const guided = this.respondent.definition.mode === "guided";
+    const changed = guided ? this.t("Only the randomly changed version and, unchanged, your answer to “{question}” left this device.", { question: this.classText() }) : this.t("Only the randomly changed version left this device.");
+    const what = clear ? this.t("Your unchanged answers left this device, as you chose.") : changed;
+    const deleted = this.t("Your answers were deleted here, and no other version will be sent.");
     const [title, text] = {
       sent: ["Sent. Thank you", counted === false ? "It had arrived before, and counts once." : ""],
       rejected: ["Sent, but not accepted", "The survey refused what was sent."],
       unconfirmed: ["Sent, but not confirmed", "The survey ended or changed before it confirmed what was sent, which may or may not count."],
       dropped: ["Your answers were deleted, not sent", "The survey ended before they could be sent."],
+      previewed: ["This was a preview", "Nothing was sent, and nothing was stored."],
     }[state];
-    const role = state === "sent" ? "status" : "alert";
-    return [this.title(title), make("p", { role }, [text, reason ?? "", state === "dropped" ? "" : `${what} ${deleted}`].filter(Boolean).join(" ")), this.message];
+    const role = ["sent", "previewed"].includes(state) ? "status" : "alert", left = ["dropped", "previewed"].includes(state) ? "" : `${what} ${deleted}`;
+    const all = [text, reason ?? ""].filter(Boolean).map((one) => this.t(one)).concat(left || []).join(" ");
+    this.message.textContent = "";
+    return [this.title(this.t(title)), make("p", { role }, all), ...(state === "sent" && receipt ? this.receipt(receipt) : []), this.message];
+  }
+
+  /** The receipt, and a look for it in the list that the survey publishes. */
+  receipt(receipt) {
+    const check = this.button(this.t("Check that my answer was counted"), async () => {
+      const { found, count } = await this.respondent.checkReceipt(receipt);
+      const text = found ? "Your receipt is among the {count} that were counted." : "Your receipt is NOT among the {count} that were counted. Ask those who run the survey, and show them your receipt.";
+      this.message.textContent = this.t(text, { count });
+      this.message.className = found ? "" : "alarm";
+    }, "plain");
+    const said = this.t("Your receipt is {receipt}. The survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.", { receipt });
+    return [make("p", { className: "pale" }, said), make("p", {}, check)];
   }
 }
 
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 
-function questionText(definition, { question, option }) {
-  const { text } = definition.questions.find(({ name }) => name === question);
-  return option ? `${text} ${option}` : text;
+/** Options in the order of their ranks; none where two have the same, or one has no rank. */
+function ordered(options, ranks) {
+  const isComplete = new Set(ranks).size === options.length && !ranks.includes("");
+  return isComplete ? options.map((_, rank) => options[ranks.indexOf(String(rank))]) : [];
+}
+
+/** The texts of a survey in the language of a tag, where its author gave a translation, and the language that they are in. */
+function localised({ title, consent, questions, language, translations = {} }, tag) {
+  const found = [tag, tag.split("-")[0]].find((one) => one in translations), own = translations[found] ?? {};
+  const texts = questions.map(({ name, text, options = [] }) => {
+    const translated = own.questions?.[name] ?? {};
+    return [name, { text: translated.text || text, options: translated.options?.length ? translated.options : options, original: options }];
+  });
+  return { language: found ?? language, title: own.title || title, consent: own.consent || consent, questions: Object.fromEntries(texts) };
+}
+
+function questionText({ questions }, { question, option }) {
+  const { text, options, original } = questions[question];
+  return option ? `${text} ${options[original.indexOf(option)]}` : text;
 }
 
 customElements.define("sfumato-survey", Form);

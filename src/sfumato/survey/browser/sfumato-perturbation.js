@@ -22,9 +22,27 @@ function perturbedQuestions({ mode, questions, class: target }) {
 
 /** The possible answers to a question with a single answer, as text. */
 export function labelsOf({ kind, options, cuts, unit }) {
+  if (kind === "ranking") return rankings(options).map((order) => order.join(" > "));
+  if (kind === "date") return [`before ${cuts[0]}`, ...cuts.slice(1).map((high, i) => `from ${cuts[i]}, before ${high}`), `from ${cuts.at(-1)}`];
   if (kind !== "number") return options;
   const between = cuts.slice(1).map((high, i) => `${cuts[i]} to ${high}`);
   return [`below ${cuts[0]}`, ...between, `${cuts.at(-1)} or more`].map((bin) => (unit ? `${bin} ${unit}` : bin));
+}
+
+/** All orders of some options, those of the first option first. */
+function rankings(options) {
+  if (options.length < 2) return [options];
+  return options.flatMap((first, i) => rankings(options.toSpliced(i, 1)).map((rest) => [first, ...rest]));
+}
+
+const isDay = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text)) && new Date(text).toISOString().startsWith(text);
+const MOST_RANKED = 4; // options of a ranking
+
+/** Whether a question has the parts that its kind needs. */
+function isValid({ kind, options, cuts }) {
+  if (kind === "number" || kind === "date") return cuts.length > 0 && cuts.every(kind === "date" ? isDay : Number.isFinite);
+  if (!["choice", "multiple", "scale", "ranking"].includes(kind)) return false;
+  return new Set(options).size === options.length && (kind !== "ranking" || options.length <= MOST_RANKED);
 }
 
 const LIMITS = { exposure: 0.6, capacity: 3 }; // the loosest limits that a survey may set
@@ -41,8 +59,7 @@ export function checkDefinition(definition) {
   const { mode, questions, levels, guided: settings } = definition;
   check(["randomised", "guided"].includes(mode), "its mode");
   check(questions.length > 0 && new Set(questions.map(({ name }) => name)).size === questions.length, "its questions");
-  for (const { kind, options, cuts } of questions)
-    check(kind === "number" ? cuts.every(Number.isFinite) && cuts.length : ["choice", "multiple"].includes(kind) && new Set(options).size === options.length, "its questions");
+  check(questions.every(isValid), "its questions");
   const items = itemsOf(definition), count = new Set(items.map(({ question }) => question)).size;
   check(items.every(({ size }) => size >= 2 && size <= 64), "the number of options");
   for (const { epsilon, total, retention } of levels) {
@@ -81,6 +98,8 @@ export function encode(definition, answers) {
 export function encodeAnswer(question, answer) {
   if (question.kind === "number")
     return [Number.isFinite(answer) ? question.cuts.filter((cut) => cut <= answer).length : -1];
+  if (question.kind === "date") return [isDay(answer) ? question.cuts.filter((cut) => cut <= answer).length : -1];
+  if (question.kind === "ranking") return [labelsOf(question).indexOf((answer ?? []).join(" > "))];
   if (question.kind === "multiple") return question.options.map((one) => Number((answer ?? []).includes(one)));
   return [question.options.indexOf(answer)];
 }

@@ -6,9 +6,10 @@ export const UNIT: number;
 export interface Question {
   name: string;
   text: string;
-  kind: "choice" | "multiple" | "number";
+  kind: "choice" | "multiple" | "scale" | "number" | "date" | "ranking";
   options?: string[];
-  cuts?: number[];
+  /** The lower ends of all intervals but the first; of dates, as in 2026-12-31. */
+  cuts?: (number | string)[];
   unit?: string;
 }
 
@@ -73,6 +74,8 @@ export interface Progress {
   level?: number;
   /** Unperturbed answers have left this device. */
   clear?: boolean;
+  /** What a survey publishes of an answer that it counted. */
+  receipt?: string;
 }
 
 export interface Item {
@@ -128,4 +131,6 @@ export class Respondent {
   send(): Promise<Progress>;
   status(): Promise<Progress>;
   forget(): Promise<Progress>;
+  /** Looks for a receipt among those of all answers that count; nobody learns for which. */
+  checkReceipt(receipt: string): Promise<{ found: boolean; count: number }>;
 }

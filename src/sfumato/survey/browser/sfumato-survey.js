@@ -285,8 +285,9 @@ export class Respondent {
     const { content, clear } = tried, { status } = response;
     const reply = (await response.json().catch(() => null)) ?? {};
     if (response.ok && typeof reply.counted === "boolean") {
-      await this.storage.put("sent", null, { clear });
-      return { state: "sent", clear, counted: reply.counted };
+      const receipt = await this.receiptOf(this.invitation ?? content.ticket);
+      await this.storage.put("sent", null, { clear, receipt });
+      return { state: "sent", clear, counted: reply.counted, receipt };
     }
     const isProblem = response.headers.get("content-type")?.startsWith("application/problem+json");
     const detail = isProblem && reply.detail ? `The survey replied: “${String(reply.detail).slice(0, 500)}”` : "";
@@ -302,6 +303,19 @@ export class Respondent {
     await this.store("tried", content, clear); // again, in case the reply cleared the browser's storage
     const final = status === 403; // only another link, with an invitation, can help
     return { ...progressOf(tried), final, reason: `The survey did not confirm your answer (status ${status}). ${detail} ${final ? "" : AGAIN}` };
+  }
+
+  /** The receipt of an answer: the beginning of the hash of its ticket, which tells nothing about the row. */
+  async receiptOf(ticket) {
+    return (await sha256(`${this.survey}\0${ticket}`)).slice(0, 16);
+  }
+
+  /** Looks for a receipt among those of all answers that count. All are asked for, so that nobody learns which. */
+  async checkReceipt(receipt) {
+    const response = await this.request("/receipts");
+    if (!response.ok) throw new Refused("the receipts cannot be read now");
+    const { receipts } = await response.json();
+    return { found: receipts.includes(receipt), count: receipts.length };
   }
 
   status() {
@@ -329,5 +343,5 @@ function progressOf(stored) {
   if (!stored) return { state: "none" };
   const { body, disclosure, level, choice } = stored.content ?? {};
   // Unperturbed answers are never sent before the respondent has looked at them.
-  return { state: stored.state, clear: stored.clear, body, disclosure, level, automatic: Boolean(choice?.automatic && !choice.clear) };
+  return { state: stored.state, clear: stored.clear, receipt: stored.receipt, body, disclosure, level, automatic: Boolean(choice?.automatic && !choice.clear) };
 }
