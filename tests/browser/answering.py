@@ -57,7 +57,7 @@ class Connection:
 
     def check_quiet(self, url: str) -> None:
         """Only pages, scripts, definitions and guidance were requested, without data or cookies of the respondent."""
-        allowed = r"/(answer/[\w-]+|static/[\w.]+|survey/[\w.-]+|api/v1/respond/[\w-]+(/guidance)?)"
+        allowed = r"/(answer/[\w-]+|static/[\w.]+|survey/[\w.-]+|api/v1/respond/[\w-]+(/guidance|/receipts)?)"
         for one in self.requests:
             if one.method != "POST":
                 assert re.fullmatch(re.escape(url) + allowed, one.url), one.url

@@ -14,12 +14,11 @@ from itertools import repeat
 from threading import Thread
 from typing import Any
 
-from sfumato.service.web.surveys import BROWSER
+from sfumato.service.web.surveys import BROWSER, MODULES
 from sfumato.survey import Survey
 from sfumato.survey.example import EXAMPLE
 
-FILES = ("sfumato-perturbation.js", "sfumato-survey.js", "sfumato-form.js")
-PAGE = "<title>Hostile</title>" + "".join(f'<script type="module" src="/survey/{one}"></script>' for one in FILES)
+PAGE = "<title>Hostile</title>" + "".join(f'<script type="module" src="/survey/{one}"></script>' for one in MODULES)
 
 HEADERS = {
     "Retry-After": "0",

@@ -15,6 +15,7 @@ from tests.browser.test_console import check_page, opened, sign_in
 from tests.serving import Service, serving, sqlite_vault
 
 import sfumato as sf
+from sfumato.ledger.reader import Query
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +143,26 @@ def test_no_value_of_a_single_record_is_sent(service: Service, survey: Path) -> 
     shares = {one["name"]: one["shares"] for one in answer["columns"]}
     assert sum(shares["income"]) == pytest.approx(1)
     assert sf.Policy.loads(answer["policy"]).dataset == "x"
+
+
+def test_levels_of_a_dataset_are_measured_by_the_strongest_attacks(browser: Browser, tmp_path: Path) -> None:
+    """The figures of the slider and of colluding recipients are those of the trial, and stay when pages load again."""
+    with serving(sqlite_vault(tmp_path), tmp_path) as service:
+        page = opened(browser, service)
+        sign_in(page)
+        page.goto("/console/datasets/ward/levels")
+        expect(page.locator("#summary")).to_contain_text("protection at most")
+        page.get_by_role("button", name="Measure on a sample").click()
+        expect(page.locator("#tried")).to_contain_text("The best of five attacks on a sample recovers", timeout=90_000)
+        expect(page.locator("#summary")).to_contain_text("The strongest attack on a sample recovers")
+        expect(page.locator("#picture circle").first).to_be_visible()
+        check_page(page, "levels-measured", "desktop", "light")
+        page.reload()
+        expect(page.locator("#summary")).to_contain_text("The strongest attack on a sample recovers")
+        service.vault.recipient("office")
+        service.vault.grant("office", "ward", 0.3)
+        page.goto("/console/datasets/ward/collusion")
+        expect(page.locator("#summary")).to_contain_text("The strongest attack on a sample recovers")
+        seen = service.vault.accesses(Query(action="previewed", dataset="ward"))
+        assert not any(entry.body["originals"] for entry in seen)
+        page.context.close()

@@ -61,6 +61,34 @@ def test_what_is_sent_is_what_was_shown_and_what_the_twin_would_send(context: Br
     assert page.evaluate(STORED) == [{"state": "sent", "sealed": False}]
 
 
+def test_a_respondent_finds_the_receipt_among_all(context: BrowserContext, service: Service) -> None:
+    """Whose answer is dropped is told so; the list is asked for without the receipt."""
+    surveys = Surveys(service.vault)
+    name = f"counted-{secrets.token_hex(4)}"
+    surveys.new(name, surveys.get("commute").survey)
+    surveys.open(name)
+    others = [Submission(f"{number:032x}", 1, 0, (0, 1, 0, 1, 0, 0, 2)) for number in range(30)]
+    surveys.collector.store(name, surveys.get(name).survey, others, invited=False)
+    connection = Connection(context)
+    page = page_of(context, name)
+    answer_commute(page)
+    page.get_by_role("button", name="Send this").click()
+    page.get_by_role("button", name="Check that my answer was counted").click()
+    expect(page.get_by_text("Your receipt is among the 31 that were counted.")).to_be_visible()
+    [asked] = [one for one in connection.requests if "receipts" in one.url]
+    assert asked.url.endswith(f"/respond/{name}/receipts")
+    published = surveys.collector.receipts(name)
+    assert published == sorted(published)
+    assert len(set(published)) == 31
+    [receipt] = [one for one in published if one in page.inner_text("main")]
+    connection.check_quiet(service.url)
+    with service.vault.ledger.database.transaction(writes=True) as writing:  # the planted fault: an answer is dropped
+        writing.run("DELETE FROM sfumato_survey_tickets WHERE substr(hash, 1, 16) = :receipt", receipt=receipt)
+    page.reload()
+    page.get_by_role("button", name="Check that my answer was counted").click()
+    expect(page.get_by_text("Your receipt is NOT among the 30 that were counted.")).to_be_visible()
+
+
 def test_guided_answers_follow_checked_guidance(context: BrowserContext, service: Service) -> None:
     name = guided_survey(service, begun=True)
     context.add_init_script(KNOWN_BITS)
@@ -261,13 +289,13 @@ def test_waiting_answers_are_sent_while_the_page_is_open(context: BrowserContext
 
 def test_another_site_may_embed_the_survey(browser: Browser, service: Service, tmp_path: Path) -> None:
     """With the tags that the console shows; a module that was tampered with does not run."""
-    from sfumato.service.web.surveys import integrity
+    from sfumato.service.web.surveys import MODULES, integrity
 
     def tags(of: str) -> str:
         return "".join(
             f'<script type="module" src="{service.url}/survey/{file}" integrity="{of or integrity(file)}" crossorigin>'
             "</script>"
-            for file in ("sfumato-perturbation.js", "sfumato-survey.js", "sfumato-form.js")
+            for file in MODULES
         )
 
     for of, file in (("", "mine.html"), ("sha384-" + "A" * 64, "tampered.html")):
@@ -329,9 +357,9 @@ def test_a_form_waits_for_its_script(context: BrowserContext, service: Service) 
     """A click before it would be a plain submit, and lost."""
     page = context.new_page()
     sign_in(page)
-    page.goto("/console/surveys")
+    page.goto("/console/new-survey")
     expect(page.get_by_role("button", name="Save draft")).to_be_enabled()
-    page.route("**/static/forms.js", lambda route: route.abort())
+    page.route("**/static/builder.js", lambda route: route.abort())
     page.reload()
     expect(page.get_by_role("button", name="Save draft")).to_be_disabled()
 
@@ -341,15 +369,17 @@ def test_an_owner_drafts_opens_and_closes_a_survey(context: BrowserContext, serv
     page.on("dialog", lambda dialog: dialog.accept())
     sign_in(page)
     page.get_by_role("link", name="Surveys").click()
+    page.get_by_role("link", name="New survey").click()
     name = f"new-{secrets.token_hex(3)}"
     page.get_by_label("Survey name").fill(name)
+    page.get_by_role("tab", name="As text").click()
     page.get_by_label("Definition").fill("title = 3")
     page.get_by_role("button", name="Save draft").click()
-    expect(page.get_by_text("must be text")).to_be_visible()
+    expect(page.locator("#fault")).to_contain_text("must be text")
     page.get_by_label("Definition").fill(Survey.loads(GUIDED.format(deadline="2030-01-01", i="{i}")).dumps())
     page.get_by_role("button", name="Save draft").click()
+    page.wait_for_url(f"**/console/surveys/{name}")
     expect(page.get_by_text(f"{name} · guided")).to_be_visible()
-    page.goto(f"/console/surveys/{name}")
     expect(page.get_by_text("Prefer the randomised mode")).to_be_visible()
     page.get_by_role("button", name="Open survey").click()
     expect(page.get_by_text("Where people answer")).to_be_visible()

@@ -22,6 +22,7 @@ from tests.browser.answering import (
 from tests.serving import Service
 
 from sfumato.errors import GuidanceRefused
+from sfumato.service.web.surveys import MODULES
 from sfumato.survey.device_checks import exposures, inspect_guidance
 from sfumato.survey.guidance import Guidance
 from sfumato.survey.surveys import Surveys
@@ -152,8 +153,7 @@ def test_another_copy_of_the_log_reveals_it(browser: Browser, service: Service, 
     (tmp_path / "log.json").write_text(json.dumps({"version": known.survey.version, "digests": digests}))
     matrix = np.linalg.qr(np.random.default_rng(4).standard_normal((16, 2)))[0]
     digest = Guidance(known.survey.version, 1, matrix).digest
-    files = ("sfumato-perturbation.js", "sfumato-survey.js", "sfumato-form.js")
-    tags = "".join(f'<script type="module" src="{service.url}/survey/{file}"></script>' for file in files)
+    tags = "".join(f'<script type="module" src="{service.url}/survey/{file}"></script>' for file in MODULES)
     survey = f'<sfumato-survey server="{service.url}" survey="{name}" log="log.json"></sfumato-survey>'
     (tmp_path / "mine.html").write_text(f"<title>Mine</title>{tags}{survey}")
     for forged in (False, True):

@@ -124,6 +124,7 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         {"json": {"upload": "x", "policy": "x"}},
         _owner(422),
     ),
+    ("POST", "/api/v1/datasets/{dataset}/trials", "/api/v1/datasets/nowhere/trials", _NO_BODY, _owner(404)),
     ("POST", "/api/v1/uploads", "/api/v1/uploads", {"json": {"name": "x.csv"}}, _owner(201)),
     (
         "PUT",
@@ -215,6 +216,22 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/surveys/{survey}", "/api/v1/surveys/commute", _NO_BODY, _owner(200, 200)),
     ("DELETE", "/api/v1/surveys/{survey}", "/api/v1/surveys/nowhere", _NO_BODY, _owner(404)),
     ("GET", "/api/v1/surveys/{survey}", "/api/v1/surveys/nowhere", _NO_BODY, _owner(404, 404)),
+    ("POST", "/api/v1/surveys/check", "/api/v1/surveys/check", {"json": {"definition": _SURVEY}}, _owner(200, 200)),
+    (
+        "GET",
+        "/api/v1/surveys/{survey}/definition",
+        "/api/v1/surveys/commute/definition",
+        _NO_BODY,
+        _owner(200, 200),
+    ),
+    (
+        "GET",
+        "/api/v1/surveys/{survey}/cross",
+        "/api/v1/surveys/commute/cross?first=car&second=home",
+        _NO_BODY,
+        _owner(422, 422),
+    ),
+    ("GET", "/api/v1/surveys/{survey}/methods", "/api/v1/surveys/commute/methods", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/surveys/{survey}/rows", "/api/v1/surveys/commute/rows", _NO_BODY, _owner(200, 200)),
     (
         "POST",
@@ -228,6 +245,7 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/nowhere", _NO_BODY, dict.fromkeys(ROLES, 404)),
     ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/new", _NO_BODY, dict.fromkeys(ROLES, 404)),
     ("GET", "/api/v1/respond/{survey}/guidance", "/api/v1/respond/commute/guidance", _NO_BODY, _PUBLIC),
+    ("GET", "/api/v1/respond/{survey}/receipts", "/api/v1/respond/commute/receipts", _NO_BODY, _PUBLIC),
     (
         "POST",
         "/api/v1/respond/{survey}/answers",

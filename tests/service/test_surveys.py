@@ -343,7 +343,7 @@ def test_other_sites_may_embed_the_survey_and_nothing_else(survey_service: Servi
         owner = client.get("/api/v1/surveys", headers={"Origin": "https://elsewhere.example"})
         assert "access-control-allow-origin" not in owner.headers
         page = client.get(f"/answer/{name}").text
-        assert page.count('integrity="sha384-') == 3
+        assert page.count('integrity="sha384-') == 4
         assert client.get(f"/answer/{draft}").status_code == 404
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
 from fastapi import APIRouter, Request
 
 from sfumato.audit.risk_utility import FIDELITIES, RiskUtilityPoint, drawn, gains, mechanisms, risk_utility_map
@@ -64,27 +65,47 @@ def try_policy(request: Request, body: schemas.PolicyTrial, caller: Writer) -> d
     context, policy = context_of(request), Policy.loads(body.policy)
     validated_name("dataset", policy.dataset)
 
-    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        levels = policy.ladder.levels
-
-        def next_of(total: int, what: str) -> Any:
-            done = iter(range(2, total + 1))
-            progress.stage(f"{what}: 1 of {total}")
-            return lambda _: progress.stage(f"{what}: {next(done, total)} of {total}")
-
+    def rows() -> pa.Table:
         with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
-            rows = drawn(policy, table)
-        recovered = gains(policy, rows, progress=next_of(len(levels), "attacking a sample at level"))
-        ways = mechanisms(policy, rows)
-        total = len(ways) * len(FIDELITIES)
-        points = risk_utility_map(ways, rows, progress=next_of(total, "mapping risk and utility, point"))
-        return {
-            "levels": {name: level.fidelity for name, level in levels.items()},
-            "recovered": recovered,
-            "points": [_point(one) for one in points],
-        }, ""
+            return drawn(policy, table)
 
-    return {"job": context.jobs.start("trial", "", caller.actor, work)}
+    return {"job": context.jobs.start("trial", "", caller.actor, lambda progress: _tried(policy, rows, progress))}
+
+
+@router.post("/datasets/{dataset}/trials", status_code=202)
+def try_levels(request: Request, dataset: schemas.Name, caller: Writer) -> dict[str, str]:
+    """Try the levels of a dataset on a sample of it with the strongest attacks, in a background job."""
+    context = context_of(request)
+    vault = caller.acting(context.vault)
+    policy = Policy.loads(vault.dataset(dataset).scheme.policy.dumps())
+    vault.record_access("previewed", {"originals": False}, dataset=dataset)
+
+    def rows() -> pa.Table:
+        with vault.dataset(dataset).source() as source:
+            return drawn(policy, source)
+
+    return {"job": context.jobs.start("trial", dataset, caller.actor, lambda progress: _tried(policy, rows, progress))}
+
+
+def _tried(policy: Policy, read: Callable[[], pa.Table], progress: JobProgress) -> tuple[dict[str, Any], str]:
+    """What the strongest attacks recover of a sample at each level of a policy, and the map of risk and utility."""
+    levels = policy.ladder.levels
+
+    def next_of(total: int, what: str) -> Any:
+        done = iter(range(2, total + 1))
+        progress.stage(f"{what}: 1 of {total}")
+        return lambda _: progress.stage(f"{what}: {next(done, total)} of {total}")
+
+    rows = read()
+    recovered = gains(policy, rows, progress=next_of(len(levels), "attacking a sample at level"))
+    ways = mechanisms(policy, rows)
+    total = len(ways) * len(FIDELITIES)
+    points = risk_utility_map(ways, rows, progress=next_of(total, "mapping risk and utility, point"))
+    return {
+        "levels": {name: level.fidelity for name, level in levels.items()},
+        "recovered": recovered,
+        "points": [_point(one) for one in points],
+    }, ""
 
 
 def _point(one: RiskUtilityPoint) -> dict[str, Any]:

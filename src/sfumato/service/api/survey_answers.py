@@ -51,6 +51,12 @@ class CurrentGuidance(BaseModel):
     digests: list[str]
 
 
+class Receipts(BaseModel):
+    """The receipts of all answers that count, sorted."""
+
+    receipts: list[str]
+
+
 class NewSubmission(schemas.Body):
     """The fields of every submitted answer."""
 
@@ -103,6 +109,14 @@ async def get_guidance(request: Request, survey: schemas.Name) -> CurrentGuidanc
         matrix=None if guidance is None else guidance.matrix.tolist(),
         digests=list(epoch.digests),
     )
+
+
+@router.get("/{survey}/receipts")
+async def get_receipts(request: Request, survey: schemas.Name) -> Receipts:
+    """Get the receipts of all answers that count, so that a device can look for its own without saying which it is."""
+    context = context_of(request)
+    known = await _published(context, survey)
+    return Receipts(receipts=await asyncio.to_thread(context.surveys.collector.receipts, known.name))
 
 
 @router.post("/{survey}/answers", status_code=201)

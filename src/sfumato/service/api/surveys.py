@@ -13,6 +13,8 @@ from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Caller, Eraser, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.problems import problem_responses
+from sfumato.survey.definition import Survey
+from sfumato.survey.planner import plan
 from sfumato.survey.surveys import Surveys, SurveySummary
 
 router = APIRouter(prefix="/api/v1/surveys", tags=["surveys"], responses=problem_responses(404))
@@ -84,6 +86,61 @@ class Status(BaseModel):
     shares: list[Share]
 
 
+class Checked(BaseModel):
+    """A definition as text and as a document, and how accurate the survey will be."""
+
+    definition: str
+    document: dict[str, Any]
+    published: str
+    """What respondents' devices receive."""
+    version: str
+    plan: dict[str, Any] | None
+    """None of a guided survey, whose accuracy depends on how people answer."""
+
+
+class Unchecked(schemas.Body):
+    """A definition, as text or as a document, and what to plan for."""
+
+    definition: Annotated[str, Field(max_length=500_000)] | None = None
+    document: dict[str, Any] | None = None
+    people: Annotated[int, Field(ge=1, le=1_000_000_000)] = 400
+    points: Annotated[float, Field(ge=0.01, le=50)] = 5.0
+
+
+class Definition(BaseModel):
+    """The definition of a survey, and whether only invited people may answer."""
+
+    definition: str
+    document: dict[str, Any]
+    invited: bool
+    state: str
+
+
+class Paragraph(BaseModel):
+    """A paragraph for a report."""
+
+    text: str
+
+
+class Cell(BaseModel):
+    """The estimated share of respondents with two answers, with its 95 % confidence interval."""
+
+    first: str
+    second: str
+    share: float
+    low: float
+    high: float
+
+
+class Cross(BaseModel):
+    """The joint shares of the answers to two questions."""
+
+    first: str
+    second: str
+    answers: int
+    cells: list[Cell]
+
+
 class Quality(BaseModel):
     """The accuracy of a classifier, with its 95 % confidence interval."""
 
@@ -106,6 +163,20 @@ class ModelQualities(BaseModel):
 def list_surveys(request: Request, caller: Reader) -> list[SurveySummary]:  # noqa: ARG001
     """List all surveys."""
     return context_of(request).surveys.summaries()
+
+
+@router.post("/check")
+def check_definition(body: Unchecked, caller: Reader) -> Checked:  # noqa: ARG001
+    """Check a definition without storing it, and say how accurate the survey will be."""
+    known = Survey.parse(body.document) if body.document is not None else Survey.loads(body.definition or "")
+    known.check_protection()
+    return Checked(
+        definition=known.dumps(),
+        document=known.as_listed(),
+        published=known.published,
+        version=known.version,
+        plan=plan(known, body.people, body.points).as_dict() if known.mode == "randomised" else None,
+    )
 
 
 @router.put("/{survey}")
@@ -133,6 +204,29 @@ def erase_survey(request: Request, survey: schemas.Name, caller: Eraser) -> sche
 def get_survey_status(request: Request, survey: schemas.Name, caller: Reader) -> Status:  # noqa: ARG001
     """Get the number of answers, the estimated shares with confidence intervals, and alarms."""
     return Status(**context_of(request).surveys.status(survey).as_dict())
+
+
+@router.get("/{survey}/definition")
+def get_definition(request: Request, survey: schemas.Name, caller: Reader) -> Definition:  # noqa: ARG001
+    """Get the definition of a survey, to look at it, to change a draft or to begin another one with it."""
+    surveys = context_of(request).surveys
+    known = surveys.get(survey)
+    document = known.survey.as_listed()
+    return Definition(
+        definition=known.survey.dumps(), document=document, invited=known.invited, state=surveys.state(known)
+    )
+
+
+@router.get("/{survey}/cross")
+def get_cross_table(request: Request, survey: schemas.Name, first: str, second: str, caller: Reader) -> Cross:  # noqa: ARG001
+    """Get the shares of respondents with each pair of answers to two questions."""
+    return Cross(**context_of(request).surveys.cross_table(survey, first, second).as_dict())
+
+
+@router.get("/{survey}/methods")
+def get_methods_paragraph(request: Request, survey: schemas.Name, caller: Reader) -> Paragraph:  # noqa: ARG001
+    """Get a paragraph about the method of a survey, for a report."""
+    return Paragraph(text=context_of(request).surveys.methods(survey))
 
 
 @router.post("/{survey}/tickets", status_code=201)

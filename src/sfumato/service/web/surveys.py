@@ -4,19 +4,23 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import json
 from functools import cache
 from importlib import resources
 from pathlib import Path
+from typing import Annotated
 
-from fastapi import APIRouter, FastAPI, Request
+from fastapi import APIRouter, FastAPI, Query, Request
 from fastapi.responses import Response
 from fastapi.staticfiles import StaticFiles
 
 from sfumato.errors import UnknownSubject
 from sfumato.service.api import schemas
+from sfumato.service.authentication import Caller
 from sfumato.service.context import context_of
 from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import not_found, render
+from sfumato.survey.definition import Survey
 from sfumato.survey.example import EXAMPLE
 
 router = APIRouter()
@@ -37,8 +41,26 @@ def integrity(name: str) -> str:
     return f"sha384-{base64.b64encode(digest).decode()}"
 
 
+MODULES = ("sfumato-messages.js", "sfumato-perturbation.js", "sfumato-survey.js", "sfumato-form.js")
+"""The scripts of a form, each of which needs those before it."""
+
+LANGUAGES = {"en": "English", "de": "Deutsch", "ar": "العربية"}
+"""The languages in which the form speaks: the catalogues of `sfumato-messages.js`."""
+
+
+def _language(request: Request, wanted: str, known: Survey) -> str:
+    """The language of a page: the one asked for, else the first of the browser's that there are texts in."""
+    offered = [*LANGUAGES, *(one.language for one in known.translations)]
+    accepted = [part.split(";")[0].strip() for part in request.headers.get("accept-language", "").split(",")]
+    for tag in [wanted, *accepted]:
+        for one in (tag, tag.split("-")[0]):
+            if one in offered:
+                return one
+    return "en"
+
+
 @router.get("/answer/{survey}")
-def answer_page(request: Request, survey: schemas.Name) -> Response:
+def answer_page(request: Request, survey: schemas.Name, lang: Annotated[str, Query(max_length=40)] = "") -> Response:
     """Page on which respondents answer a survey."""
     context = context_of(request)
     try:
@@ -47,13 +69,56 @@ def answer_page(request: Request, survey: schemas.Name) -> Response:
         known = None
     if known is None or known.state == "draft":
         return not_found(None, "There is no such survey; check the link.")
-    return render("answer.html", None, known=known, integrity=integrity)
+    chosen = _language(request, lang, known.survey)
+    translated = {one.language: one.title for one in known.survey.translations if one.title}
+    return render(
+        "answer.html",
+        None,
+        known=known,
+        integrity=integrity,
+        modules=MODULES,
+        lang=chosen,
+        languages=LANGUAGES
+        | {one.language: one.language for one in known.survey.translations if one.language not in LANGUAGES},
+        title=translated.get(chosen, known.survey.title),
+    )
 
 
 @router.get("/console/surveys")
 def surveys_page(request: Request, caller: Owner) -> Response:
     """Page with all surveys, and a form for a new one."""
-    return render("surveys.html", caller, surveys=context_of(request).surveys.summaries(), example=EXAMPLE)
+    return render("surveys.html", caller, surveys=context_of(request).surveys.summaries())
+
+
+@router.get("/console/new-survey")
+def new_survey_page(
+    request: Request, caller: Owner, like: Annotated[str, Query(max_length=200, alias="from")] = ""
+) -> Response:
+    """Page on which a survey is built, from an example or as a duplicate of another one."""
+    if not like:
+        return _builder(caller, "", Survey.loads(EXAMPLE), invited=False)
+    try:
+        known = context_of(request).surveys.get(like)
+    except UnknownSubject as error:
+        return not_found(caller, str(error))
+    return _builder(caller, "", known.survey, invited=known.invited)
+
+
+@router.get("/console/surveys/{survey}/edit")
+def edit_survey_page(request: Request, survey: schemas.Name, caller: Owner) -> Response:
+    """Page on which the draft of a survey is changed."""
+    try:
+        known = context_of(request).surveys.get(survey)
+    except UnknownSubject as error:
+        return not_found(caller, str(error))
+    if known.state != "draft":
+        return not_found(caller, f"The survey {survey} was opened and cannot be changed; duplicate it instead.")
+    return _builder(caller, survey, known.survey, invited=known.invited)
+
+
+def _builder(caller: Caller, name: str, survey: Survey, *, invited: bool) -> Response:
+    document = json.dumps(survey.as_listed(), ensure_ascii=False)
+    return render("survey_builder.html", caller, name=name, document=document, invited=invited, languages=LANGUAGES)
 
 
 @router.get("/console/surveys/{survey}")
@@ -71,4 +136,5 @@ def survey_page(request: Request, survey: schemas.Name, caller: Owner) -> Respon
         now=surveys.status(survey),
         service_url=service_url(request),
         integrity=integrity,
+        modules=MODULES,
     )

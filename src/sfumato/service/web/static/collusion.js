@@ -1,6 +1,7 @@
 // Simulation of collusion: what the selected recipients could reconstruct by combining their copies.
 
 import { callApi, element, formatNumber, showMessage, UPPER_BOUND } from "./api.js";
+import { latestTrial, strongest } from "./trial.js";
 
 const explorer = document.getElementById("explorer");
 const summary = document.getElementById("summary");
@@ -79,12 +80,13 @@ function verdict(found) {
   const names = found.recipients.map((one) => one.name).join(", ");
   const fidelity = formatNumber(best.fidelity);
   if (found.recipients.length === 1) return `${names} alone has the copy at fidelity ${fidelity}. Select a second recipient.`;
-  const most = found.coarsened ? `the level of ${best.name} allows` : `${best.name} alone`;
-  const conclusion = `${names} together learn no more than ${most} (fidelity ${fidelity})`;
-  if (!found.numbers) return `${conclusion}. ${UPPER_BOUND}`;
+  const owner = found.coarsened ? `the level of ${best.name} allows` : `${best.name} alone`;
+  const conclusion = `${names} together learn no more than ${owner} (fidelity ${fidelity})`;
+  const most = trial ? `${strongest(trial, best.fidelity)}; the audit tries all attacks` : UPPER_BOUND.slice(0, -1);
+  if (!found.numbers) return `${conclusion}. ${most}.`;
   const { actual, independent } = found.numbers.residual_error;
   return `${conclusion}: their best linear estimate leaves ${percent(actual)} of the variance, and with independent noise `
-    + `it would leave ${percent(independent)}. ${UPPER_BOUND}`;
+    + `it would leave ${percent(independent)}. ${most}.`;
 }
 
 const originals = document.getElementById("originals");
@@ -92,6 +94,7 @@ originals.checked = false;
 originals.addEventListener("change", update);
 
 let latest = 0;
+let trial; // of the strongest attacks, if somebody measured them
 
 async function update() {
   const request = ++latest;
@@ -117,5 +120,8 @@ async function update() {
 }
 
 for (const box of document.querySelectorAll("input[name=recipient]")) box.addEventListener("change", update);
-if (document.querySelector("input[name=recipient]")) update();
-else summary.hidden = true;
+if (document.querySelector("input[name=recipient]")) {
+  latestTrial(explorer.dataset.dataset).then((found) => { trial = found; }).catch((error) => showMessage(error.message)).finally(update);
+} else {
+  summary.hidden = true;
+}

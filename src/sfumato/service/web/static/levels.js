@@ -1,6 +1,8 @@
 // Page on which levels are compared: ten records at the fidelity of the slider, with disclosure risk and utility.
 
-import { callApi, element, formatNumber, showMessage, UPPER_BOUND } from "./api.js";
+import { callApi, element, formatNumber, showMessage, UPPER_BOUND, waitForJob } from "./api.js";
+import { drawMap } from "./riskmap.js";
+import { latestTrial, strongest } from "./trial.js";
 
 const chooser = document.getElementById("chooser");
 const slider = document.getElementById("fidelity");
@@ -76,8 +78,11 @@ async function update() {
     const residual = (100 * preview.residual_error).toFixed(0);
     const retained = (100 * preview.fidelity).toFixed(0);
     const replaced = preview.columns.some((column) => column.kind === "category" && !column.preserved);
-    summary.textContent = `At fidelity ${preview.fidelity.toFixed(3)}, the best linear estimate leaves ${residual} % of a column's variance`
-      + `${replaced ? `, and a category is retained with probability ${retained} %` : ""}. ${UPPER_BOUND}`;
+    const linear = `the best linear estimate leaves ${residual} % of a column's variance`
+      + `${replaced ? `, and a category is retained with probability ${retained} %` : ""}`;
+    const level = `At fidelity ${preview.fidelity.toFixed(3)}`;
+    summary.textContent = trial ? `${level}: ${strongest(trial, preview.fidelity)}; ${linear}. The audit tries all attacks.`
+      : `${level}, ${linear}. ${UPPER_BOUND}`;
     document.querySelector("#figures tbody").replaceChildren(...preview.columns.map(riskAndUtility));
     showRecords(preview);
   } catch (error) {
@@ -98,4 +103,37 @@ for (const button of document.querySelectorAll("[data-fidelity]")) {
     update();
   });
 }
-update();
+/* ---- The strongest attacks ---- */
+
+const [tried, tryButton, stopButton] = ["tried", "try", "stop"].map((id) => document.getElementById(id));
+let trial, job;
+
+function showTrial(found) {
+  trial = found;
+  if (!found) return;
+  document.getElementById("map").hidden = false;
+  const worst = Object.entries(found.levels).map(([level], i) => {
+    const [column, shares] = Object.entries(found.recovered).reduce((one, other) => (other[1][i] > one[1][i] ? other : one));
+    return `${level} ${percent(shares[i])} of ${column}`;
+  });
+  tried.textContent = `The best of five attacks on a sample recovers at most: ${worst.join(", ")}.`;
+  drawMap(found.points, found.levels);
+}
+
+tryButton.addEventListener("click", async () => {
+  tryButton.disabled = true;
+  try {
+    ({ job } = await callApi("POST", `/api/v1/datasets/${chooser.dataset.dataset}/trials`));
+    stopButton.hidden = false;
+    showTrial((await waitForJob(job, ({ stage }) => { tried.textContent = stage; })).result);
+    await update();
+  } catch (error) {
+    tried.textContent = error.message;
+  } finally {
+    tryButton.disabled = false;
+    stopButton.hidden = true;
+  }
+});
+stopButton.addEventListener("click", () => callApi("DELETE", `/api/v1/jobs/${job}`).catch((error) => showMessage(error.message)));
+
+latestTrial(chooser.dataset.dataset).then(showTrial).catch((error) => showMessage(error.message)).finally(update);

@@ -64,3 +64,28 @@ async function poll() {
 }
 
 if (live) poll();
+
+/* ---- Cross table, and the methods paragraph ---- */
+
+async function showCross(event) {
+  event.preventDefault();
+  const [first, second] = ["first", "second"].map((id) => document.getElementById(id).value);
+  const shown = document.getElementById("crossed");
+  try {
+    const { cells, answers } = await callApi("GET", `/api/v1/surveys/${live.dataset.survey}/cross?${new URLSearchParams({ first, second })}`);
+    const [rows, columns] = ["first", "second"].map((side) => [...new Set(cells.map((one) => one[side]))]);
+    const head = element("tr", {}, element("th", { scope: "col" }, `${first} \\ ${second}`), ...columns.map((one) => element("th", { scope: "col" }, one)));
+    const body = rows.map((row) => element("tr", {}, element("th", { scope: "row" }, row),
+      ...cells.filter((one) => one.first === row).map((one) => element("td", {}, bar(one), element("small", {}, `${percent(one.share)} (${percent(one.low)} to ${percent(one.high)})`)))));
+    const table = element("table", {}, element("caption", {}, `Shares of all respondents, from ${answers.toLocaleString("en")} answers, with 95 % confidence intervals`), element("thead", {}, head), element("tbody", {}, ...body));
+    shown.replaceChildren(element("div", { class: "wide", tabindex: 0 }, table));
+  } catch (error) {
+    shown.replaceChildren(element("p", { class: "alarm" }, error.message));
+  }
+}
+
+document.getElementById("cross")?.addEventListener("submit", showCross);
+document.getElementById("methods")?.addEventListener("click", async () => {
+  const { text } = await callApi("GET", `/api/v1/surveys/${live.dataset.survey}/methods`);
+  Object.assign(document.getElementById("paragraph"), { textContent: text, hidden: false });
+});
