@@ -143,7 +143,7 @@ def attack() -> Iterator[Line]:
     x = rng.normal(size=(20_000, 3)) @ rng.normal(size=(3, 7)) + 0.3 * rng.normal(size=(20_000, 7))
     table = pa.table({f"c{i}": x[:, i] for i in range(7)})
     roles = "".join(f'c{i} = "gaussian"\n' for i in range(7))
-    scheme = sf.Policy.loads(f'dataset = "b"\n[levels]\na = 0.5\n[columns]\n{roles}').fit(table)
+    scheme = sf.Policy.loads(f'dataset = "b"\norder = "keep"\n[levels]\na = 0.5\n[columns]\n{roles}').fit(table)
     copy = scheme.release(table, "a", KEY)
     with tempfile.TemporaryDirectory() as folder:
         paths = Path(folder, "original.parquet"), Path(folder, "copy.parquet")
