@@ -20,6 +20,7 @@ from sfumato.keys.encrypted_file import Spill
 from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check_report
 from sfumato.service import uploads
+from sfumato.service.api.schemas import TableSource
 from sfumato.service.settings import Settings
 from sfumato.service.state import State
 from sfumato.tables.file_options import FileOptions
@@ -51,20 +52,20 @@ def test_parts_can_arrive_in_any_order_and_be_replaced(vault: sf.Vault, tmp_path
     pieces = [content[:1000], content[1000:5000], content[5000:]]
     for number in (3, 1, 2, 1):
         _put(vault, upload, number, pieces[number - 1])
-    with uploads.open_table(vault.store, Settings(), upload, None) as table:
+    with uploads.open_table(vault.store, Settings(), TableSource(upload=upload)) as table:
         assert isinstance(table, TableFile)
         assert table.open().read() == content
         assert Source.of(table).schema.names == wards.table().column_names
     assert content[5000:5100] not in b"".join(path.read_bytes() for path in _files(vault))
     _put(vault, upload, 2, b"another")
-    with uploads.open_table(vault.store, Settings(), upload, None) as table:
+    with uploads.open_table(vault.store, Settings(), TableSource(upload=upload)) as table:
         assert isinstance(table, TableFile)
         assert table.open().read() == pieces[0] + b"another" + pieces[2]
     assert vault.verify().sound
     uploads.delete(vault.store, upload)
     with (
         pytest.raises(UnknownSubject, match="all its parts"),
-        uploads.open_table(vault.store, Settings(), upload, None),
+        uploads.open_table(vault.store, Settings(), TableSource(upload=upload)),
     ):
         pass
 
@@ -75,7 +76,7 @@ def test_a_missing_part_is_detected(vault: sf.Vault) -> None:
         _put(vault, upload, number, b"a\n1\n")
     with (
         pytest.raises(UnknownSubject, match="all its parts"),
-        uploads.open_table(vault.store, Settings(), upload, None),
+        uploads.open_table(vault.store, Settings(), TableSource(upload=upload)),
     ):
         pass
 

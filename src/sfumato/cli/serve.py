@@ -63,6 +63,11 @@ def _limits(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="A folder whose tables may be registered by their path.",
 )
+@click.option(
+    "--sources",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help='A file in TOML with URLs of tables in databases, by names that owners choose from: name = "postgresql://...".',
+)
 @click.option("--tls-certificate", type=_PEM_FILE, help="Serve HTTPS with this certificate chain, a PEM file.")
 @click.option("--tls-key", type=_PEM_FILE, help="The private key of the certificate, a PEM file.")
 @click.option("--insecure", is_flag=True, help="Plain HTTP without a TLS proxy, for a trial on this machine only.")
@@ -81,6 +86,7 @@ def serve(
     port: int,
     workers: int,
     tables: Path | None,
+    sources: Path | None,
     tls_certificate: Path | None,
     tls_key: Path | None,
     insecure: bool,
@@ -100,6 +106,7 @@ def serve(
     try:
         from sfumato.service.deployment_check import check
         from sfumato.service.server import serve
+        from sfumato.service.sources import read_sources
     except ModuleNotFoundError as error:
         raise ServiceError(f"the service needs {error.name}; {install_hint('serve')}") from None
 
@@ -107,6 +114,7 @@ def serve(
         secure=not insecure,
         tls=_tls_files(tls_certificate, tls_key, insecure=insecure),
         tables=tables,
+        sources=read_sources(sources) if sources else {},
         proxied=proxied,
         requests_per_minute=rate,
         failures_per_minute=tries,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 MEGABYTE = 1 << 20
@@ -21,6 +22,8 @@ class Settings:
     """The certificate chain and the private key with which the service itself serves HTTPS, as PEM files."""
     tables: Path | None = None
     """Folder whose tables may be registered by path; without it, tables must be uploaded."""
+    sources: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """The URLs of tables that may be chosen by these names; they may hold passwords."""
     max_body_bytes: int = MEGABYTE
     """Maximum size of a request body, except for a part of an upload."""
     max_part_bytes: int = 16 * MEGABYTE

@@ -10,8 +10,9 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from sfumato.errors import SourceError, UnknownSubject
+from sfumato.errors import SourceError, UnknownSubject, nearest
 from sfumato.keys.encrypted_file import Spill
+from sfumato.service.api.schemas import TableSource
 from sfumato.service.concatenation import ConcatenatedFile
 from sfumato.service.settings import Settings
 from sfumato.tables.readers import TableFile, format_of
@@ -58,14 +59,18 @@ def delete(store: EncryptedStore, upload: str) -> None:
 
 
 @contextlib.contextmanager
-def open_table(
-    store: EncryptedStore, settings: Settings, upload: str | None, path: str | None
-) -> Iterator[Path | TableFile]:
-    """An uploaded table, read from its parts, or the file of a table in the folder of `--tables`."""
-    if (upload is None) == (path is None):
-        raise SourceError("a table must be given either as an upload or as a path; give exactly one of them")
+def open_table(store: EncryptedStore, settings: Settings, given: TableSource) -> Iterator[Path | TableFile | str]:
+    """An uploaded table, read from its parts, the file of a table in the folder of `--tables`, or a source's URL."""
+    upload, path, source = given.upload, given.path, given.source
+    if [upload, path, source].count(None) != 2:
+        raise SourceError("a table must be given as an upload, as a path or as a source; give exactly one of them")
     if path is not None:
         yield _inside(settings.tables, path)
+        return
+    if source is not None:
+        if source not in settings.sources:
+            raise SourceError(f"a source must be one of --sources; {nearest(source, list(settings.sources))}")
+        yield settings.sources[source]
         return
     parts = _parts(store, str(upload))
     if [_number(name) for name in parts] != list(range(1, len(parts) + 1)) or not parts:

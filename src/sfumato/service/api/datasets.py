@@ -54,7 +54,7 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("fitting the scheme and storing the table")
-        with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+        with uploads.open_table(context.vault.store, context.settings, body) as table:
             options = body.model_dump(include={"traced", "replace", "accept_overlap"})
             entry = vault.add(policy, table, **options, progress=progress.advance)
         if body.upload:
@@ -103,7 +103,7 @@ def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> li
 def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset as a whole table, in a background job."""
 
-    def update(vault: Vault, table: FilePath | TableFile, progress: JobProgress) -> Entry:
+    def update(vault: Vault, table: FilePath | TableFile | str, progress: JobProgress) -> Entry:
         accepted = body.accept_overlap
         return vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=progress.advance)
 
@@ -114,7 +114,7 @@ def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVer
 def append_rows(request: Request, dataset: schemas.Name, body: schemas.NewRows, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset, the current one and some more rows, in a background job."""
 
-    def append(vault: Vault, table: FilePath | TableFile, progress: JobProgress) -> Entry:
+    def append(vault: Vault, table: FilePath | TableFile | str, progress: JobProgress) -> Entry:
         return vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=progress.advance)
 
     return _start_version(request, dataset, body, caller, append)
@@ -125,7 +125,7 @@ def _start_version(
     dataset: str,
     body: schemas.TableSource,
     caller: Caller,
-    add: Callable[[Vault, FilePath | TableFile, JobProgress], Entry],
+    add: Callable[[Vault, FilePath | TableFile | str, JobProgress], Entry],
 ) -> dict[str, str]:
     """Start the background job that adds a version."""
     context = context_of(request)
@@ -134,7 +134,7 @@ def _start_version(
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("comparing with the previous version and storing the table")
-        with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+        with uploads.open_table(context.vault.store, context.settings, body) as table:
             entry = add(vault, table, progress)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)

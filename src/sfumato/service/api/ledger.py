@@ -88,7 +88,7 @@ def trace_leak(request: Request, dataset: schemas.Name, body: schemas.TableSourc
 
     def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
         progress.stage("comparing")
-        with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+        with uploads.open_table(context.vault.store, context.settings, body) as table:
             found = caller.acting(context.vault).trace(dataset, table, progress=progress.advance)
         if body.upload:
             uploads.delete(context.vault.store, body.upload)

@@ -35,7 +35,7 @@ def suggest_policy(
 ) -> schemas.PolicyDraft:
     """Draft a policy for a table, with an overview of its columns."""
     context = context_of(request)
-    with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+    with uploads.open_table(context.vault.store, context.settings, body) as table:
         text = draft(table, dataset=body.dataset)
         return _described(text, Examined.of(table, Policy.loads(text).file))
 
@@ -48,7 +48,7 @@ def edit_policy(
 ) -> schemas.PolicyDraft:
     """Change roles or levels in the text of a policy, which stays as it is otherwise, and validate it."""
     context, policy = context_of(request), Policy.loads(body.policy)
-    with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+    with uploads.open_table(context.vault.store, context.settings, body) as table:
         examined = Examined.of(table, policy.file)
     text = body.policy
     if body.roles:
@@ -66,7 +66,7 @@ def try_policy(request: Request, body: schemas.PolicyTrial, caller: Writer) -> d
     validated_name("dataset", policy.dataset)
 
     def rows() -> pa.Table:
-        with uploads.open_table(context.vault.store, context.settings, body.upload, body.path) as table:
+        with uploads.open_table(context.vault.store, context.settings, body) as table:
             return drawn(policy, table)
 
     return {"job": context.jobs.start("trial", "", caller.actor, lambda progress: _tried(policy, rows, progress))}

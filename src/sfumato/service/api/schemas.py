@@ -44,11 +44,12 @@ class LedgerPage(BaseModel):
 
 
 class TableSource(BaseModel):
-    """Where a table comes from: an upload, or a path in the server's folder of tables."""
+    """Where a table comes from: an upload, a path in the server's folder of tables, or a source by its name."""
 
     model_config = ConfigDict(extra="forbid")
     upload: Annotated[str, Field(max_length=80)] | None = None
     path: Annotated[str, Field(max_length=1000)] | None = None
+    source: Annotated[str, Field(max_length=100)] | None = None
 
 
 class NewRows(TableSource):

@@ -73,9 +73,9 @@ def overview_page(request: Request, caller: Owner, page: PageNumber = 1, name: s
 
 
 @router.get("/datasets/new")
-def new_dataset_page(caller: Owner) -> Response:
-    """Page on which a table is uploaded and its policy is drafted."""
-    return render("new.html", caller)
+def new_dataset_page(request: Request, caller: Owner) -> Response:
+    """Page on which a table is uploaded, or chosen by name, and its policy is drafted."""
+    return render("new.html", caller, sources=list(context_of(request).settings.sources))
 
 
 @router.get("/datasets/{dataset}")

@@ -19,7 +19,12 @@ const roles = {
   entity: "entity: person or household",
 };
 
-let draft; // { upload, dataset, policy, columns, levels, trial }
+let draft; // { upload or source, dataset, policy, columns, levels, trial }
+
+/** Where the table of the draft is. */
+function table() {
+  return draft.source ? { source: draft.source } : { upload: draft.upload };
+}
 
 function keep() {
   try {
@@ -129,7 +134,7 @@ let edits = Promise.resolve();
 function edit(change, focus) {
   edits = edits.then(async () => {
     try {
-      const body = { upload: draft.upload, policy: draft.policy, ...change };
+      const body = { ...table(), policy: draft.policy, ...change };
       Object.assign(draft, await callApi("POST", "/api/v1/policies", body));
       if (draft.trial) find("tried").textContent = "The policy has changed since it was tried.";
       fail();
@@ -179,14 +184,27 @@ function suggestName() {
   if (!choose.elements.dataset.value) choose.elements.dataset.value = stem;
 }
 choose.elements.file.addEventListener("change", suggestName);
+
+const from = find("from"); // only where the service knows sources
+function showChoice() {
+  const own = !from?.value;
+  find("file-field").hidden = !own;
+  choose.elements.file.required = own;
+  choose.querySelector("button").textContent = own ? "Upload and draft a policy" : "Read it and draft a policy";
+  if (!own && !choose.elements.dataset.value) choose.elements.dataset.value = from.value;
+}
+from?.addEventListener("change", showChoice);
+showChoice();
+
 suggestName(); // for a file that was chosen before this script had loaded
 
 choose.addEventListener("submit", (event) => {
   event.preventDefault();
   whileBusy(choose.querySelector("button"), async () => {
     const dataset = choose.elements.dataset.value;
-    const upload = await uploadFile(choose.elements.file.files[0], choose.querySelector("progress"));
-    draft = { upload, dataset, ...await callApi("POST", "/api/v1/suggestions", { upload, dataset }) };
+    const source = from?.value;
+    const where = source ? { source } : { upload: await uploadFile(choose.elements.file.files[0], choose.querySelector("progress")) };
+    draft = { ...where, dataset, ...await callApi("POST", "/api/v1/suggestions", { ...where, dataset }) };
     fail();
     show();
     open(tabs[0]);
@@ -197,7 +215,7 @@ choose.addEventListener("submit", (event) => {
 find("apply").addEventListener("click", () => whileBusy(find("apply"), async () => {
   const text = find("policy").value;
   try {
-    Object.assign(draft, await callApi("POST", "/api/v1/policies", { upload: draft.upload, policy: text }));
+    Object.assign(draft, await callApi("POST", "/api/v1/policies", { ...table(), policy: text }));
     fail();
     show();
     showMessage("The columns and levels follow the text.");
@@ -210,7 +228,7 @@ let trial;
 find("try").addEventListener("click", () => whileBusy(find("try"), async () => {
   const said = find("tried");
   try {
-    const started = await callApi("POST", "/api/v1/trials", { upload: draft.upload, policy: draft.policy });
+    const started = await callApi("POST", "/api/v1/trials", { ...table(), policy: draft.policy });
     trial = started.job;
     find("stop").hidden = false;
     const done = await waitForJob(trial, (job) => { said.textContent = job.stage; });
@@ -238,7 +256,7 @@ find("keep").addEventListener("submit", (event) => {
   whileBusy(form.querySelector("button"), async () => {
     if (find("policy").value !== draft.policy) throw new Error("Apply the text of the policy first, or undo your changes in it.");
     const [traced, replace] = [form.elements.traced.checked, form.elements.replace.checked];
-    const { job } = await callApi("POST", "/api/v1/datasets", { policy: draft.policy, upload: draft.upload, traced, replace });
+    const { job } = await callApi("POST", "/api/v1/datasets", { policy: draft.policy, ...table(), traced, replace });
     location.assign(`/console/jobs/${job}`);
   });
 });

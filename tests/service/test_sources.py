@@ -1,0 +1,113 @@
+"""Named sources: tables in a database, which owners choose by name; their URLs and passwords stay on the server."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import expect
+from tests import chromium, wards
+from tests.acceptance.test_databases import put
+from tests.browser.test_console import check_page, opened, sign_in
+from tests.postgres import Server
+from tests.serving import Service, serving, sqlite_vault
+
+from sfumato.errors import ServiceError
+from sfumato.service.settings import Settings
+from sfumato.service.sources import read_sources
+
+SECRET = "a-password-of-the-database"  # noqa: S105 - the server of the tests trusts its users
+
+
+@pytest.fixture
+def service(tmp_path: Path, postgres: Server) -> Iterator[Service]:
+    url = put(f"{postgres.database()}?table=wards", wards.table(1500, seed=8))
+    secret = url.replace("://", f"://reader:{SECRET}@") if "@" not in url else url.replace("@", f":{SECRET}@", 1)
+    file = tmp_path / "sources.toml"
+    file.write_text(f'hr-wards = "{secret}"\nbroken = "postgresql://reader:{SECRET}@127.0.0.1:1/nowhere?table=t"\n')
+    file.chmod(0o600)
+    (tmp_path / "vault").mkdir()
+    with serving(sqlite_vault(tmp_path / "vault"), tmp_path / "vault", "--sources", str(file)) as found:
+        found.tokens["owner"] = found.vault.token(scopes=["read", "write"])["token"]
+        yield found
+
+
+def _finished(client: Any, job: str) -> dict[str, Any]:
+    for _ in range(300):
+        found: dict[str, Any] = client.get(f"/api/v1/jobs/{job}").json()
+        if found["state"] in ("done", "failed"):
+            return found
+        time.sleep(0.2)
+    raise TimeoutError(job)
+
+
+def test_a_table_is_added_by_the_name_of_its_source(service: Service) -> None:
+    said: list[str] = []
+    with service.client("owner") as client:
+        drafted = client.post("/api/v1/suggestions", json={"source": "hr-wards", "dataset": "hr"})
+        assert drafted.status_code == 200
+        policy = drafted.json()["policy"]
+        job = client.post("/api/v1/datasets", json={"policy": policy, "source": "hr-wards"}).json()["job"]
+        done = _finished(client, job)
+        assert done["state"] == "done"
+        broken = client.post("/api/v1/suggestions", json={"source": "broken", "dataset": "hr"})
+        assert broken.status_code >= 400
+        unknown = client.post("/api/v1/suggestions", json={"source": "hr-words", "dataset": "hr"})
+        assert unknown.status_code == 422
+        assert "hr-wards" in unknown.json()["detail"]
+        both = client.post("/api/v1/suggestions", json={"source": "hr-wards", "path": "x", "dataset": "hr"})
+        assert "exactly one of them" in both.json()["detail"]
+        said += [one.text for one in (drafted, broken, unknown, both, client.get("/api/v1/datasets"))] + [str(done)]
+    assert service.vault.dataset("hr").rows == 1500
+    said += [service.log.read_text(), *(str(entry) for entry in service.vault.log())]
+    assert not [text for text in said if SECRET in text or "postgresql://" in text]
+
+
+def test_an_owner_chooses_a_source_in_the_browser(service: Service) -> None:
+    with chromium.running() as browser:
+        page = opened(browser, service)
+        sign_in(page)
+        page.goto("/console/datasets/new")
+        page.get_by_label("Where the table is").select_option("hr-wards")
+        expect(page.get_by_label("File (CSV")).to_be_hidden()
+        expect(page.get_by_label("Dataset name")).to_have_value("hr-wards")
+        check_page(page, "new-source", "desktop", "light")
+        page.get_by_role("button", name="Read it and draft a policy").click()
+        expect(page.get_by_role("tab", name="Columns")).to_be_focused(timeout=30_000)
+        expect(page.locator("#columns")).to_contain_text("income")
+        assert SECRET not in page.content()
+        page.get_by_role("button", name="Add to the vault").click()
+        page.wait_for_url("**/console/jobs/*")
+        expect(page.get_by_text("1,500 records").or_(page.get_by_text("done")).first).to_be_visible(timeout=60_000)
+        page.context.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "mode", "reason"),
+    [
+        ("hr = 3", 0o600, "must have lines such as hr ="),
+        ('hr = "table.csv"', 0o600, "must have lines such as"),
+        ('"h r" = "sqlite:///x.db?table=t"', 0o600, "name"),
+        ("hr =", 0o600, "must be a file in TOML"),
+        ('hr = "postgresql://a:b@h/d?table=t"', 0o644, "chmod 600"),
+        ('hr = "postgresql://h/d?table=t&password=b"', 0o640, "chmod 600"),
+    ],
+)
+def test_sources_that_cannot_be_used_are_refused(tmp_path: Path, text: str, mode: int, reason: str) -> None:
+    file = tmp_path / "sources.toml"
+    file.write_text(text)
+    file.chmod(mode)
+    with pytest.raises(ServiceError, match=reason):
+        read_sources(file)
+
+
+def test_passwords_of_sources_are_in_no_repr(tmp_path: Path) -> None:
+    file = tmp_path / "sources.toml"
+    file.write_text(f'open = "sqlite:///x.db?table=t"\nhr = "postgresql://a:{SECRET}@h/d?table=t"\n')
+    file.chmod(0o600)
+    settings = Settings(sources=read_sources(file))
+    assert list(settings.sources) == ["open", "hr"]
+    assert SECRET not in repr(settings)
