@@ -299,7 +299,11 @@ def test_another_site_may_embed_the_survey(browser: Browser, service: Service, t
         )
 
     for of, file in (("", "mine.html"), ("sha384-" + "A" * 64, "tampered.html")):
-        body = f'<title>Mine</title>{tags(of)}<sfumato-survey server="{service.url}" survey="commute"></sfumato-survey>'
+        sheet = f'{service.url}/survey/sfumato-form.css" integrity="{integrity("sfumato-form.css")}'
+        look = f'<link rel="stylesheet" href="{sheet}" crossorigin>'
+        theme = "<style>sfumato-survey { --sfumato-accent: rgb(122, 31, 92) }</style>"
+        form = f'<sfumato-survey server="{service.url}" survey="commute"></sfumato-survey>'
+        body = f"<title>Mine</title>{look}{theme}{tags(of)}{form}"
         (tmp_path / file).write_text(body)
     with another_site(tmp_path) as url:
         context = browser.new_context(base_url=url)
@@ -308,6 +312,8 @@ def test_another_site_may_embed_the_survey(browser: Browser, service: Service, t
         page.wait_for_timeout(1000)
         assert page.locator("sfumato-survey form").count() == 0
         page.goto("/mine.html")
+        preview = page.get_by_role("button", name="Show me")
+        expect(preview).to_have_css("background-color", "rgb(122, 31, 92)")  # the page's own theme
         answer_commute(page)
         page.get_by_role("button", name="Send this").click()
         expect(page.get_by_text("Thank you")).to_be_visible()

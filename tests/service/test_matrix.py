@@ -231,6 +231,13 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         _NO_BODY,
         _owner(422, 422),
     ),
+    (
+        "POST",
+        "/api/v1/surveys/{survey}/weighted",
+        "/api/v1/surveys/commute/weighted",
+        {"json": {"question": "none", "shares": {"yes": 1}}},
+        _owner(422, 422),
+    ),
     ("GET", "/api/v1/surveys/{survey}/methods", "/api/v1/surveys/commute/methods", _NO_BODY, _owner(200, 200)),
     ("GET", "/api/v1/surveys/{survey}/rows", "/api/v1/surveys/commute/rows", _NO_BODY, _owner(200, 200)),
     (

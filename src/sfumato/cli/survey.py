@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ from sfumato.errors import SurveyError
 
 if TYPE_CHECKING:
     from sfumato.survey import Survey
+    from sfumato.survey.frequencies import AnswerShare
 
 _ADVICE = (
     "\n\nFor the same accuracy of classifiers, guided mode discloses more than randomised mode; it sends the answer to "
@@ -148,10 +149,7 @@ def status(name: str, location: str, key_path: Path | None, as_json: bool) -> No
         ]
     lines += [f"Fingerprint {found.fingerprint}: everybody who is asked in the same way sees the same one."]
     lines = [lines[0], *(f"ALARM {text}." for text in found.alarms), *lines[1:], ""]
-    width = max([len(f"{one.item}: {one.answer}") for one in found.shares], default=0)
-    for one in found.shares:
-        interval = f"({one.share.low:.1%} to {one.share.high:.1%})"
-        lines.append(f"{f'{one.item}: {one.answer}':<{width}}  {one.share.estimate:7.1%}  {interval}")
+    lines += share_lines(found.shares)
     print_result(found.as_dict(), as_json, "\n".join(lines), f"sfumato survey model {name}")
 
 
@@ -186,6 +184,32 @@ def cross(name: str, first: str, second: str, location: str, key_path: Path | No
         f"{f'{a}, {b}':<{width}}  {one.estimate:7.1%}  ({one.low:.1%} to {one.high:.1%})" for a, b, one in found.cells
     ]
     print_result(found.as_dict(), as_json, "\n".join(lines), f"sfumato survey methods {name}")
+
+
+@survey.command()
+@click.argument("name")
+@click.argument("question")
+@click.option("--share", "shares", multiple=True, required=True, metavar="ANSWER=SHARE", help="Of the population.")
+@vault_options
+@as_json_option
+def weigh(
+    name: str, question: str, shares: tuple[str, ...], location: str, key_path: Path | None, as_json: bool
+) -> None:
+    """Show the shares of all answers to the survey NAME, if the answers to QUESTION had those of the population.
+
+    Give the share of each answer: --share yes=0.4 --share no=0.6.
+    """
+    population = {}
+    for one in shares:
+        label, _, share = one.rpartition("=")
+        try:
+            population[label] = float(share)
+        except ValueError:
+            raise click.UsageError(f"--share takes an answer and its share, as in yes=0.4, got {one!r}.") from None
+    found = open_surveys(location, key_path).weighted(name, question, population)
+    lines = [f"Weighted by {question}, with 95 % confidence intervals:", *share_lines(found)]
+    data = {"survey": name, "question": question, "shares": [one.as_dict() for one in found]}
+    print_result(data, as_json, "\n".join(lines), f"sfumato survey cross {name} {question} ANOTHER")
 
 
 @survey.command()
@@ -327,6 +351,16 @@ def simulate(url: str, name: str, people: int, path: Path | None, seed: int, as_
         f"{found.refused:,} refused the guidance."
     )
     print_result(asdict(found), as_json, text, f"sfumato survey status {name}")
+
+
+def share_lines(shares: Sequence[AnswerShare]) -> list[str]:
+    """Shares with their intervals, a line for each."""
+    width = max([len(f"{one.item}: {one.answer}") for one in shares], default=0)
+    return [
+        f"{f'{one.item}: {one.answer}':<{width}}  {one.share.estimate:7.1%}  "
+        f"({one.share.low:.1%} to {one.share.high:.1%})"
+        for one in shares
+    ]
 
 
 def _text_of(definition: Path) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow.csv
@@ -11,7 +11,7 @@ import pyarrow.csv
 from sfumato.client.connection import Connection
 from sfumato.ledger.chain import Entry
 from sfumato.survey.definition import Survey
-from sfumato.survey.frequencies import CrossTable
+from sfumato.survey.frequencies import AnswerShare, CrossTable
 from sfumato.survey.results import ModelQuality, Status
 from sfumato.survey.surveys import SurveySummary
 
@@ -67,6 +67,12 @@ class RemoteSurveys:
         """The shares of respondents with each pair of answers to two questions."""
         found = self._connection.request("GET", f"/surveys/{name}/cross", params={"first": first, "second": second})
         return CrossTable.parse(found)
+
+    def weighted(self, name: str, question: str, population: Mapping[str, float]) -> list[AnswerShare]:
+        """The shares of all other answers, if the answers to a question had these shares, as in the population."""
+        body = {"question": question, "shares": dict(population)}
+        found = self._connection.request("POST", f"/surveys/{name}/weighted", json=body)
+        return [AnswerShare.parse(one) for one in found]
 
     def methods(self, name: str) -> str:
         """A paragraph about the method of a survey, for a report."""

@@ -15,6 +15,7 @@ from sfumato.kernels import Floats
 from sfumato.kernels.intervals import Interval, deviations, wilson
 from sfumato.survey.definition import Survey
 from sfumato.survey.perturbation import Integers
+from sfumato.survey.questions import Item
 
 CONFIDENCE = 0.95
 NORMAL = deviations(CONFIDENCE)
@@ -57,6 +58,14 @@ def unbiased_indicators(codes: Integers, retention: Floats, size: int) -> Floats
     reported = codes[:, None] == np.arange(size)
     inverted: Floats = (reported - ((1 - retention) / size)[:, None]) / retention[:, None]
     return inverted
+
+
+def indicators(survey: Survey, levels: Integers, rows: Integers, item: Item, codes: Sequence[int]) -> Floats:
+    """For each row an unbiased estimate of whether the true answer to an item has one of some codes."""
+    index = survey.items.index(item)
+    retention = np.array(survey.retention)[levels, index]
+    found: Floats = (np.isin(rows[:, index], list(codes)) - (1 - retention) * len(codes) / item.size) / retention
+    return found
 
 
 @dataclass(frozen=True)
@@ -149,15 +158,10 @@ def cross_table(survey: Survey, levels: Integers, rows: Integers, first: str, se
         raise SurveyError("a cross table is of two different questions of a randomised survey; choose others")
     if len(rows) < _FEWEST:
         raise SurveyError(f"a cross table needs at least {_FEWEST} answers, and there are {len(rows)}; wait for more")
-    one, other = ((names.index(name), survey.items[names.index(name)]) for name in (first, second))
-    retention = np.array(survey.retention)[levels]
+    one, other = (survey.items[names.index(name)] for name in (first, second))
     cells = []
-    for (a, codes_a), (b, codes_b) in product(one[1].outcomes, other[1].outcomes):
-        parts = [
-            (np.isin(rows[:, i], codes) - (1 - retention[:, i]) * len(codes) / item.size) / retention[:, i]
-            for (i, item), codes in ((one, codes_a), (other, codes_b))
-        ]
-        products = parts[0] * parts[1]
+    for (a, codes_a), (b, codes_b) in product(one.outcomes, other.outcomes):
+        products = indicators(survey, levels, rows, one, codes_a) * indicators(survey, levels, rows, other, codes_b)
         error = float(products.std(ddof=1) / np.sqrt(len(products)))
         cells.append((a, b, Estimate(float(products.mean()), error).interval))
     return CrossTable(first, second, len(rows), tuple(cells))

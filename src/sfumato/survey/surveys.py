@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -13,9 +13,10 @@ from sfumato.survey import results
 from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
-from sfumato.survey.frequencies import CrossTable, cross_table
+from sfumato.survey.frequencies import AnswerShare, CrossTable, cross_table
 from sfumato.survey.methods_paragraph import methods_paragraph
 from sfumato.survey.results import Status
+from sfumato.survey.weights import weighted_shares
 from sfumato.vault import Vault, grants
 from sfumato.vault.names import validated_name
 from sfumato.vault.store import SCOPES
@@ -173,6 +174,12 @@ class Surveys:
         survey = self.get(name).survey
         levels, _, rows = self.collector.received(name, len(survey.sizes))
         return cross_table(survey, levels, rows, first, second)
+
+    def weighted(self, name: str, question: str, population: Mapping[str, float]) -> list[AnswerShare]:
+        """The shares of all other answers, if the answers to a question had these shares, as in the population."""
+        survey = self.get(name).survey
+        levels, _, rows = self.collector.received(name, len(survey.sizes))
+        return weighted_shares(survey, levels, rows, question, population)
 
     def methods(self, name: str) -> str:
         """A paragraph about the method of a survey, for a report."""

@@ -116,6 +116,13 @@ class Definition(BaseModel):
     state: str
 
 
+class Population(schemas.Body):
+    """What is known of the population: the share of each answer to a question."""
+
+    question: Annotated[str, Field(max_length=100)]
+    shares: Annotated[dict[str, Annotated[float, Field(ge=0, le=1)]], Field(max_length=64)]
+
+
 class Paragraph(BaseModel):
     """A paragraph for a report."""
 
@@ -221,6 +228,13 @@ def get_definition(request: Request, survey: schemas.Name, caller: Reader) -> De
 def get_cross_table(request: Request, survey: schemas.Name, first: str, second: str, caller: Reader) -> Cross:  # noqa: ARG001
     """Get the shares of respondents with each pair of answers to two questions."""
     return Cross(**context_of(request).surveys.cross_table(survey, first, second).as_dict())
+
+
+@router.post("/{survey}/weighted")
+def get_weighted_shares(request: Request, survey: schemas.Name, body: Population, caller: Reader) -> list[Share]:  # noqa: ARG001
+    """Get the shares of all other answers, if the answers to one question had the shares of the population."""
+    found = context_of(request).surveys.weighted(survey, body.question, body.shares)
+    return [Share(**one.as_dict()) for one in found]
 
 
 @router.get("/{survey}/methods")
