@@ -9,6 +9,7 @@ import statistics
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import numba
 import numpy as np
@@ -25,8 +26,8 @@ from sfumato.tables.formats import BATCH
 KEY, COLUMNS = sf.Key.from_bytes(bytes(range(32))), 8
 
 
-@numba.njit(nogil=True)
-def _encrypted(keys: np.ndarray, lanes: int, blocks: np.ndarray, rows: int, out: np.ndarray) -> None:
+@numba.njit(nogil=True)  # type: ignore[untyped-decorator]
+def _encrypted(keys: Any, lanes: int, blocks: Any, rows: int, out: Any) -> None:
     """All lanes of some blocks, a part at a time that stays in the fastest cache, as the loop does it."""
     for start in range(0, blocks.shape[0] - 2 * rows + 1, 2 * rows):
         for lane in range(lanes):
@@ -51,7 +52,8 @@ def stages() -> Iterator[Line]:
 
 def _work(scheme: sf.TableScheme, table: pa.Table, level: str | float) -> dict[str, Callable[[], object]]:
     """What is done for one batch, each stage with those before."""
-    (fitted,), [batch] = scheme.schemes, table.to_batches()
+    [batch] = table.to_batches()
+    fitted: Any = scheme.schemes[0]
     cells, point = fitted._cells(batch), fitted._locate(scheme.policy.ladder.level(level)).node
     lanes = COLUMNS * len({node.slot[0] for node in ancestry([point])})
     noise = BrownianNoise(KEY, fitted._streams, (point,))

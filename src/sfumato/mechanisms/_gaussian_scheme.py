@@ -18,7 +18,7 @@ from sfumato.keys.path import PathTree, Point
 from sfumato.keys.stream import Stream
 from sfumato.levels import Level
 from sfumato.mechanisms import Scheme, path_name
-from sfumato.mechanisms._brownian_noise import Addresses, BrownianNoise, Lattice, walk
+from sfumato.mechanisms._brownian_noise import Addresses, BrownianNoise, Lattice
 from sfumato.mechanisms._compiled import Labels
 from sfumato.mechanisms._published_statistics import coarse
 from sfumato.mechanisms._single_records import SingleNoise
@@ -182,7 +182,7 @@ class GaussianScheme(Scheme):
         bounds = [spec.bounds(kind) for spec, kind in zip(self._specs, kinds, strict=True)]
         shown = [field.type for field in self.fields(schema)]
         steps, streams = self.step.tolist(), [Stream(secret.derive(*labels)) for labels in self._streams]
-        return SingleNoise(Stream(secret), streams, point, self._factor_in_steps, steps, bounds, shown, walk)
+        return SingleNoise(Stream(secret), streams, point, self._factor_in_steps, steps, bounds, shown)
 
     @property
     def _streams(self) -> tuple[Labels, ...]:

@@ -1,7 +1,6 @@
 """Perturbation of one record at a time, for streams: the bits of a batch, without the arrays of one.
 
 A call takes microseconds, since the keys of all lanes are ready, and a record needs a few blocks of random bits only.
-The rare draw that needs more than its first block is left to the code for arrays.
 """
 
 from __future__ import annotations
@@ -11,15 +10,15 @@ from collections.abc import Callable, Sequence
 from struct import Struct
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
 from sfumato.kernels import NULL, Floats
 from sfumato.kernels.lattice import LARGEST
-from sfumato.kernels.ziggurat import INSIDE, WIDTH
+from sfumato.kernels.ziggurat import EDGE, HEIGHT, INSIDE, TO_UNIT, WIDTH
 from sfumato.keys.path import Node, Point, ancestry
 from sfumato.keys.stream import Lane, Stream
+from sfumato.mechanisms._brownian_noise import late_lane
 
 Block = Callable[[bytes], bytes]
 
@@ -30,6 +29,7 @@ _NULL = int(NULL)
 
 _INSIDE: list[int] = INSIDE.tolist()
 _WIDTH: list[float] = WIDTH.tolist()
+_HEIGHT: list[float] = HEIGHT.tolist()
 
 Values = Sequence[Any]
 """The values of a record, in the order of a scheme's columns; none where missing."""
@@ -62,12 +62,11 @@ class SingleNoise:
         steps: Sequence[float],
         bounds: Sequence[tuple[float, float]],
         kinds: Sequence[pa.DataType],
-        walk: Callable[..., Any],
     ) -> None:
         nodes = ancestry([point.node])
         lanes = list(dict.fromkeys(node.slot[0] for node in nodes))
         self._absorb = records.lane("record").block
-        self._streams, self._nodes, self._walk = streams, nodes, walk
+        self._streams, self._nodes = streams, nodes
         self._blocks = [[stream.lane(lane).block for lane in lanes] for stream in streams]
         self._program = [_instruction(node, nodes, lanes) for node in nodes]
         self._origin = [0.0] * (len(nodes) + 1)  # the last one stays, and is where the path begins
@@ -125,16 +124,37 @@ class SingleNoise:
         for lane, shift, left, right, near, weight, size in self._program:
             draw = bits[lane] >> shift & _DRAW
             side, position = draw & 511, draw >> 9
-            if position >= _INSIDE[side]:
-                return self._carefully(column, address)
-            found[at] = near * found[left] + weight * found[right] + size * (position * _WIDTH[side])
+            inside = position < _INSIDE[side]
+            value = position * _WIDTH[side] if inside else self._late(column, self._nodes[at], draw, address)
+            found[at] = near * found[left] + weight * found[right] + size * value
             at += 1
         return found[at - 1]
 
-    def _carefully(self, column: int, address: bytes) -> float:
-        """The same where a draw needs more bits."""
-        path = self._walk(self._streams[column], np.frombuffer(address, np.uint64), self._nodes)
-        return float(path[self._nodes[-1].slot][0])
+    def _late(self, column: int, node: Node, draw: int, block: bytes) -> float:
+        """The normal of a draw that needs more bits than its own."""
+        lane, value = self._streams[column].lane(late_lane(node.slot)), None
+        while value is None:
+            block = lane.block(block)
+            value, draw = _settled(draw, *_PAIR.unpack(block))
+        return value
+
+
+def _settled(draw: int, low: int, high: int) -> tuple[float | None, int]:
+    """The value of a draw by a further block, as `kernels.ziggurat` settles it; if it has none, the next draw."""
+    layer, position = draw & 255, draw >> 9
+    value = position * _WIDTH[layer]
+    first = ((low >> 11) + 0.5) * TO_UNIT
+    if position < _INSIDE[layer]:
+        accepted = True
+    elif layer == 0:  # the tail
+        beyond = -math.log(first) / EDGE
+        value = EDGE + beyond
+        accepted = -2.0 * math.log(((high >> 11) + 0.5) * TO_UNIT) > beyond * beyond
+    else:  # the wedge
+        height, inner = _HEIGHT[layer], _HEIGHT[layer + 1]
+        accepted = height + first * (inner - height) < math.exp(-0.5 * value * value)
+        draw = draw if accepted else high >> 22
+    return (None if not accepted else -value if draw & 256 else value), draw
 
 
 def _instruction(

@@ -86,16 +86,16 @@ def test_single_records_are_not_perturbed_by_the_code_for_batches(monkeypatch: p
     for record in table.slice(0, 1000).to_pylist():
         stream.record(record)
     assert len(calls) < 5
-    careful: list[Any] = []
+    late: list[Any] = []
 
-    def carefully(_: Any, *args: Any) -> float:
-        careful.append(args)
+    def counted(_: Any, *args: Any) -> float:
+        late.append(args)
         return 0.0
 
-    monkeypatch.setattr(_single_records.SingleNoise, "_carefully", carefully)
+    monkeypatch.setattr(_single_records.SingleNoise, "_late", counted)
     for record in table.slice(0, 1000).to_pylist():
         stream.record(record)
-    assert 5 < len(careful) < 60  # 0.7 % of 3,000 draws
+    assert 20 < len(late) < 160  # 1.5 % of 3,000 draws at one node or two: the test above has settled late draws
 
 
 @pytest.mark.parametrize("size", [65_536, 1000])
