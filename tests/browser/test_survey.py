@@ -73,6 +73,11 @@ def test_a_respondent_finds_the_receipt_among_all(context: BrowserContext, servi
     page = page_of(context, name)
     answer_commute(page)
     page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("Open this page again then.")).to_be_visible()
+    with service.client() as client:  # a new receipt would tell when somebody answered
+        assert client.get(f"/api/v1/respond/{name}/receipts").status_code == 409
+    surveys.close(name)
+    page.reload()
     page.get_by_role("button", name="Check that my answer was counted").click()
     expect(page.get_by_text("Your receipt is among the 31 that were counted.")).to_be_visible()
     [asked] = [one for one in connection.requests if "receipts" in one.url]
@@ -87,6 +92,21 @@ def test_a_respondent_finds_the_receipt_among_all(context: BrowserContext, servi
     page.reload()
     page.get_by_role("button", name="Check that my answer was counted").click()
     expect(page.get_by_text("Your receipt is NOT among the 30 that were counted.")).to_be_visible()
+
+
+def test_no_question_is_taken_for_a_choice_of_the_form(context: BrowserContext, service: Service) -> None:
+    """Questions may have the names of the form's own fields: no answer sets the level."""
+    surveys, name = Surveys(service.vault), f"named-{secrets.token_hex(4)}"
+    kinds = "".join(f'[questions.{one}]\noptions = ["2", "3"]\n' for one in ("trust", "clear", "automatic", "agree"))
+    surveys.new(name, f'title = "t"\nconsent = "c"\ndeadline = "2030-01-01"\n{kinds}')
+    surveys.open(name)
+    page = page_of(context, name)
+    for one in ("trust", "clear", "automatic", "agree"):
+        page.get_by_role("group", name=one, exact=True).get_by_label("2").check()
+    page.get_by_label("I agree").check()
+    page.get_by_label("More privacy to the left").fill("0")
+    page.get_by_role("button", name="Show me").click()
+    assert json.loads(page.locator("pre").inner_text())["level"] == 0
 
 
 def test_guided_answers_follow_checked_guidance(context: BrowserContext, service: Service) -> None:

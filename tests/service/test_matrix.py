@@ -252,7 +252,13 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
     ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/nowhere", _NO_BODY, dict.fromkeys(ROLES, 404)),
     ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/new", _NO_BODY, dict.fromkeys(ROLES, 404)),
     ("GET", "/api/v1/respond/{survey}/guidance", "/api/v1/respond/commute/guidance", _NO_BODY, _PUBLIC),
-    ("GET", "/api/v1/respond/{survey}/receipts", "/api/v1/respond/commute/receipts", _NO_BODY, _PUBLIC),
+    (
+        "GET",
+        "/api/v1/respond/{survey}/receipts",
+        "/api/v1/respond/commute/receipts",
+        _NO_BODY,
+        dict.fromkeys(ROLES, 409),  # while the survey is open
+    ),
     (
         "POST",
         "/api/v1/respond/{survey}/answers",

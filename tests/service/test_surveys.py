@@ -347,6 +347,41 @@ def test_other_sites_may_embed_the_survey_and_nothing_else(survey_service: Servi
         assert client.get(f"/answer/{draft}").status_code == 404
 
 
+@pytest.mark.parametrize(
+    ("accepted", "query", "language"),
+    [
+        ("fr-FR,fr;q=0.9,de;q=0.5", "", "fr"),
+        ("de;q=0.1, fr;q=0.9", "", "fr"),
+        ("pt-br", "", "pt-BR"),
+        ("en", "?lang=FR", "fr"),
+        ("sw, de;q=0.3", "", "de"),
+        ("sw;q=x", "", "en"),
+    ],
+)
+def test_the_page_is_in_the_language_that_a_browser_prefers(
+    survey_service: Service, accepted: str, query: str, language: str
+) -> None:
+    """The author's own language is one of them, and each has a link."""
+    name, surveys = f"langs-{secrets.token_hex(4)}", Surveys(survey_service.vault)
+    text = 'title = "t"\nconsent = "c"\ndeadline = "2030-01-01"\nlanguage = "fr"\n[questions.q]\noptions = ["a", "b"]\n'
+    surveys.new(name, text + '[translations.pt-BR]\ntitle = "T"\n')
+    surveys.open(name)
+    with survey_service.client() as client:
+        page = client.get(f"/answer/{name}{query}", headers={"Accept-Language": accepted}).text
+    assert f'<html lang="{language}"' in page
+    assert all(f'?lang={one}"' in page for one in ("en", "de", "ar", "fr", "pt-BR"))
+
+
+def test_invited_people_have_no_receipts(survey_service: Service) -> None:
+    """Who sent an invitation knows its ticket, and would find the receipt of it."""
+    name = opened(survey_service, invited=True)
+    Surveys(survey_service.vault).close(name)
+    with survey_service.client() as client:
+        refused = client.get(f"/api/v1/respond/{name}/receipts")
+    assert refused.status_code == 409
+    assert "they would tell who answered" in refused.json()["detail"]
+
+
 def test_random_answers_fit_their_survey(rng: np.random.Generator) -> None:
     from sfumato.survey.example import EXAMPLE
 

@@ -35,7 +35,7 @@ test("answers get the same codes, and a survey the same hash", async () => {
   const definition = JSON.parse(survey.published);
   survey.answers.forEach((answers, i) => assert.deepEqual(module.encode(definition, answers), survey.codes[i]));
   const [whole] = survey.answers;
-  const gaps = [{ n: NaN }, { c: null }, { s: "middle" }, { d: "" }, { d: "2000-02-30" }, { d: "1.1.2000" }, { r: ["p", "q"] }, { r: ["p", "q", "q"] }];
+  const gaps = [{ n: NaN }, { c: null }, { s: "middle" }, { d: "" }, { d: "2000-02-30" }, { d: "1.1.2000" }, { r: ["p", "q"] }, { r: ["p", "q", "q"] }, { r: "p" }, { r: [["p", "q"], "ü"] }, { r: ["p > q", "ü"] }];
   for (const gap of gaps) assert.equal(module.encode(definition, { ...whole, ...gap }), null, JSON.stringify(gap));
 });
 

@@ -17,23 +17,35 @@ from sfumato.errors import CustodyError
 BYTES = 32
 _HEADER = "sfumato-key-1 "
 
-_MOST_DERIVED = 256
+_MOST_DERIVED, _MOST_PREPARED = 256, 16
 """What a key remembers of what is made of it: single records would take longer to derive than to copy."""
 
 T = TypeVar("T")
 
 
+def _remembered(known: dict[Any, Any], most: int, purpose: Hashable, make: Callable[[], T]) -> T:
+    """What is known for a purpose, or made now; of too many, all are forgotten."""
+    found: T | None = known.get(purpose)
+    if found is None:
+        found = make()
+        if len(known) >= most:
+            known.clear()
+        known[purpose] = found
+    return found
+
+
 class Key:
     """A 256-bit secret key, which neither `repr` nor any error message ever shows."""
 
-    __slots__ = ("_derived", "_secret")
+    __slots__ = ("_derived", "_prepared", "_secret")
 
     def __init__(self, secret: bytes) -> None:
         if not isinstance(secret, bytes) or len(secret) != BYTES:
             got = f"{len(secret)} bytes" if isinstance(secret, bytes) else type(secret).__name__
             raise CustodyError(f"a key must be exactly {BYTES} bytes, got {got}; make one with `sfumato key new`")
         self._secret = secret
-        self._derived: dict[Hashable, Any] = {}
+        self._derived: dict[str | bytes, Any] = {}
+        self._prepared: dict[Hashable, Any] = {}
 
     @classmethod
     def generate(cls) -> Key:
@@ -103,24 +115,20 @@ class Key:
             len(label).to_bytes(4, "big") + label
             for label in (label.encode() if isinstance(label, str) else label for label in labels)
         )
-        return self.remembered(info, lambda: Key(self._hkdf(info)))
+        return _remembered(self._derived, _MOST_DERIVED, info, lambda: Key(self._hkdf(info)))
 
     def of_dataset(self, name: str) -> DatasetKey:
         """The key of a dataset, derived from this master key."""
-        return self.remembered(name, lambda: DatasetKey(self.derive("dataset", name).expose()))
+        return _remembered(
+            self._derived, _MOST_DERIVED, name, lambda: DatasetKey(self.derive("dataset", name).expose())
+        )
 
     def _hkdf(self, info: bytes) -> bytes:
         return HKDF(algorithm=SHA256(), length=BYTES, salt=b"sfumato-1", info=info).derive(self._secret)
 
-    def remembered(self, purpose: Hashable, make: Callable[[], T]) -> T:
+    def prepared(self, purpose: Hashable, make: Callable[[], T]) -> T:
         """What was made from this key for a purpose; it lives no longer than the key."""
-        found: T | None = self._derived.get(purpose)
-        if found is None:
-            found = make()
-            if len(self._derived) >= _MOST_DERIVED:
-                self._derived.clear()
-            self._derived[purpose] = found
-        return found
+        return _remembered(self._prepared, _MOST_PREPARED, purpose, make)
 
     def expose(self) -> bytes:
         """The 32 secret bytes, for use by a cipher; never print, log or store them."""

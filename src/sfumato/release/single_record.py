@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -31,6 +32,7 @@ class SingleRecord:
         names: Sequence[str],
     ) -> None:
         self._types, self._parts, self._names = types_of, parts, names
+        self._read = {name for columns, _ in parts for name in columns} | set(names)
 
     @classmethod
     def of(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> SingleRecord | None:
@@ -48,8 +50,8 @@ class SingleRecord:
     def remembered(cls, layout: TableLayout, source: pa.Schema, level: Level, key: Key) -> SingleRecord | None:
         """The same, which the key remembers for each thread, as long as it lives itself."""
         purpose = ("single record", threading.get_ident(), id(layout), level.fidelity, source.serialize().to_pybytes())
-        owner, found = key.remembered(purpose, lambda: (layout, cls.of(layout, source, level, key)))
-        if owner is not layout:  # another one that was at the same address in memory
+        owner, found = key.prepared(purpose, lambda: (weakref.ref(layout), cls.of(layout, source, level, key)))
+        if owner() is not layout:  # another one that was at the same address in memory
             return cls.of(layout, source, level, key)
         return found
 
@@ -73,8 +75,12 @@ class SingleRecord:
 
     def of_batch(self, record: int, batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
         """The copy of a batch of one row, as a batch of this schema."""
-        copy = self(record, {name: batch.column(name)[0].as_py() for name in batch.schema.names})
-        return pa.RecordBatch.from_arrays([pa.array([copy[one.name]], one.type) for one in schema], schema=schema)
+        copy = self(record, {name: batch.column(name)[0].as_py() for name in self._read})
+        try:
+            arrays = [pa.array([copy[one.name]], one.type) for one in schema]
+        except (OverflowError, pa.ArrowException):
+            raise Unusual from None  # which the code for batches refuses
+        return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
 def _types_of(layout: TableLayout, source: pa.Schema) -> list[ColumnType] | None:

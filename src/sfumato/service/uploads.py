@@ -15,6 +15,7 @@ from sfumato.keys.encrypted_file import Spill
 from sfumato.service.api.schemas import TableSource
 from sfumato.service.concatenation import ConcatenatedFile
 from sfumato.service.settings import Settings
+from sfumato.service.sources import reading_source
 from sfumato.tables.readers import TableFile, format_of
 from sfumato.vault.encrypted_store import EncryptedStore
 
@@ -70,7 +71,8 @@ def open_table(store: EncryptedStore, settings: Settings, given: TableSource) ->
     if source is not None:
         if source not in settings.sources:
             raise SourceError(f"a source must be one of --sources; {nearest(source, list(settings.sources))}")
-        yield settings.sources[source]
+        with reading_source(source, settings.sources[source]) as url:
+            yield url
         return
     parts = _parts(store, str(upload))
     if [_number(name) for name in parts] != list(range(1, len(parts) + 1)) or not parts:

@@ -72,6 +72,10 @@ class Survey:
             require(0 < epsilon <= _MAX_READABLE_EPSILON, requirement, epsilon)
         self._check_class()
         _ = self.ends
+        try:
+            json.dumps(self.as_dict(), ensure_ascii=False).encode()
+        except UnicodeEncodeError:
+            raise SurveyError("a survey must be text that can be stored, and has half of a surrogate pair") from None
 
     def _check_class(self) -> None:
         names = [question.name for question in self.questions]
@@ -87,7 +91,9 @@ class Survey:
             require(self.width <= _MAX_GUIDED_WIDTH, requirement, self.width)
 
     def check_protection(self) -> Survey:
-        """This survey, unless a level hardly perturbs; such a survey of an earlier version can still be read."""
+        """This survey, unless a level hardly perturbs, or two items have one name, as those of earlier versions may."""
+        names = [item.name for item in self.items]
+        require(len(set(names)) == len(names), "each question and option must have a name of its own in results", names)
         for name, epsilon in self.levels:
             if epsilon > _MAX_EPSILON:
                 truth = 1 / (1 + math.exp(-epsilon))
@@ -120,6 +126,9 @@ class Survey:
         tables = (("questions", questions), ("levels", levels), ("guided", guided), ("translations", translations))
         for name, table in tables:
             require(isinstance(table, Mapping), f"{name} must be a table", type(table).__name__)
+        for name, epsilon in levels.items():
+            is_number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
+            require(is_number, f"the epsilon of level {name} must be a number", epsilon)
         try:
             asked = tuple(Question.parse(name, one) for name, one in questions.items())
             return cls(

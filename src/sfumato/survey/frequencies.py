@@ -161,10 +161,36 @@ def cross_table(survey: Survey, levels: Integers, rows: Integers, first: str, se
     one, other = (survey.items[names.index(name)] for name in (first, second))
     cells = []
     for (a, codes_a), (b, codes_b) in product(one.outcomes, other.outcomes):
-        products = indicators(survey, levels, rows, one, codes_a) * indicators(survey, levels, rows, other, codes_b)
-        error = float(products.std(ddof=1) / np.sqrt(len(products)))
-        cells.append((a, b, Estimate(float(products.mean()), error).interval))
+        cells.append((a, b, _joint_share(survey, levels, rows, (one, codes_a), (other, codes_b)).interval))
     return CrossTable(first, second, len(rows), tuple(cells))
+
+
+def _joint_share(
+    survey: Survey, levels: Integers, rows: Integers, first: tuple[Item, list[int]], second: tuple[Item, list[int]]
+) -> Estimate:
+    """The share of respondents with both of two outcomes.
+
+    As in `estimate_share`, four rows at each level shrink what was reported, one for each pair of reports: without
+    them, a pair that nobody reported yet would seem to be known exactly.
+    """
+    retention, total, variance = np.array(survey.retention)[levels], 0.0, 0.0
+    indices = [survey.items.index(item) for item, _ in (first, second)]
+    reports = [np.isin(rows[:, i], codes) for i, (_, codes) in zip(indices, (first, second), strict=True)]
+    products = indicators(survey, levels, rows, *first) * indicators(survey, levels, rows, *second)
+    total = float(products.mean())
+    for level in np.unique(levels):
+        members = levels == level
+        kept = [retention[members][0, i] for i in indices]
+        counts = np.bincount(2 * reports[0][members] + reports[1][members], minlength=4) + 1.0
+        one, other = (
+            (np.array([0.0, 1.0]) - (1 - p) * len(codes) / item.size) / p
+            for p, (item, codes) in zip(kept, (first, second), strict=True)
+        )
+        outcomes = np.outer(one, other).ravel()
+        share = counts / counts.sum()
+        spread = float(share @ outcomes**2 - (share @ outcomes) ** 2)
+        variance += float(members.sum()) * (spread + (float(products[members].mean()) - total) ** 2)
+    return Estimate(total, float(np.sqrt(variance)) / len(levels))
 
 
 def unperturbed_frequencies(

@@ -5,8 +5,10 @@ from __future__ import annotations
 import bisect
 import datetime as dt
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from itertools import pairwise, permutations
 from typing import Any
 
@@ -108,10 +110,8 @@ class Question:
             )
         if len(set(self.options)) < len(self.options) or not all(0 < len(one) <= 200 for one in self.options):
             raise SurveyError(f"question {self.name}: its options must be distinct texts of 1 to 200 characters")
-        if self.kind == "ranking" and any(_BEFORE in option for option in self.options):
-            raise SurveyError(
-                f"question {self.name}: options that are ranked must not contain {_BEFORE!r}; rename them"
-            )
+        if self.kind == "ranking" and any(_BEFORE.strip() in option for option in self.options):
+            raise SurveyError(f"question {self.name}: options that are ranked must not contain '>'; rename them")
 
     @classmethod
     def parse(cls, name: str, options: Any) -> Question:
@@ -131,7 +131,7 @@ class Question:
             text=str(options.get("text", name)),
             kind=kind,
             options=tuple(map(str, options.get("options", ()))),
-            cuts=tuple(str(cut) if kind == "date" else float(cut) for cut in options.get("cuts", ())),
+            cuts=tuple(_cut(name, kind, cut) for cut in options.get("cuts", ())),
             unit=str(options.get("unit", "")),
         )
 
@@ -149,7 +149,7 @@ class Question:
             return (f"before {self.cuts[0]}", *between, f"from {self.cuts[-1]}")
         if self.kind != "number":
             return self.options
-        ends = [f"{cut:g}" for cut in self.cuts]
+        ends = [_digits(float(cut)) for cut in self.cuts]
         between = [f"{low} to {high}" for low, high in pairwise(ends)]
         unit = f" {self.unit}" if self.unit else ""
         return tuple(f"{bin_}{unit}" for bin_ in (f"below {ends[0]}", *between, f"{ends[-1]} or more"))
@@ -188,7 +188,7 @@ class Question:
     def _encode_options(self, answer: Any) -> list[int]:
         chosen = list(answer) if isinstance(answer, list | tuple) else [answer]
         if self.kind == "ranking":
-            if sorted(map(str, chosen)) != sorted(self.options):
+            if not all(isinstance(one, str) for one in chosen) or sorted(chosen) != sorted(self.options):
                 raise SurveyError(f"question {self.name} must be answered with all its options, the best one first")
             return [list(permutations(self.options)).index(tuple(chosen))]
         is_single = self.kind != "multiple"
@@ -205,3 +205,22 @@ def _is_day(text: Any) -> bool:
         return isinstance(text, str) and dt.date.fromisoformat(text).isoformat() == text
     except ValueError:
         return False
+
+
+def _cut(name: str, kind: str, given: Any) -> float | str:
+    """An end of an interval, from a definition."""
+    if kind == "date":
+        return str(given)
+    if isinstance(given, bool) or not isinstance(given, int | float):
+        raise SurveyError(f"question {name}: its cuts must be numbers, got {given!r}")
+    return float(given)
+
+
+def _digits(number: float) -> str:
+    """A number as browsers write it, so that their labels are the same."""
+    if number.is_integer() and abs(number) < 1e21:
+        return str(int(number))
+    text = repr(number)
+    if 1e-6 <= abs(number) < 1e-4:
+        return format(Decimal(text), "f")
+    return re.sub(r"e([+-])0*", r"e\1", text)

@@ -13,6 +13,8 @@ from sfumato.survey.questions import Question
 
 _TAG = re.compile(r"[a-z]{2,3}(-[A-Za-z0-9]{2,8})*")
 
+_LONGEST_OPTION = 200
+
 
 def checked_language(tag: str) -> str:
     """The tag of a language, such as `en` or `pt-BR`."""
@@ -43,7 +45,9 @@ class Translation:
         tables, by_name = options.get("questions", {}), {question.name: question for question in asked}
         require(isinstance(tables, Mapping), "translated questions must be a table", type(tables).__name__)
         questions = tuple(_question(language, name, table, by_name) for name, table in tables.items())
-        return cls(language, str(options.get("title", "")), str(options.get("consent", "")), questions)
+        where = f"translations.{language}"
+        title, consent = _text(options, "title", 200, where), _text(options, "consent", 10_000, where)
+        return cls(language, title, consent, questions)
 
     def as_dict(self) -> dict[str, Any]:
         """The translation as a table that `parse` reads."""
@@ -62,8 +66,20 @@ def _question(
     if name not in by_name:
         raise SurveyError(f"{where} translates no question; {nearest(name, list(by_name))}")
     require(isinstance(table, Mapping) and set(table) <= {"text", "options"}, f"{where} has text and options", table)
-    options = tuple(map(str, table.get("options", ())))
+    given = table.get("options", [])
+    is_list = isinstance(given, list | tuple)
+    texts = is_list and all(isinstance(one, str) and 0 < len(one) <= _LONGEST_OPTION for one in given)
+    require(texts, f"{where}.options must be a list of texts of 1 to {_LONGEST_OPTION} characters", given)
+    options = tuple(given)
     if options and (len(options) != len(by_name[name].options) or len(set(options)) < len(options)):
         count = len(by_name[name].options)
         raise SurveyError(f"{where} must have all {count} options, in their order and distinct, got {len(options)}")
-    return name, str(table.get("text", "")), options
+    return name, _text(table, "text", 1000, where), options
+
+
+def _text(table: Mapping[str, Any], name: str, most: int, where: str) -> str:
+    """A text that may be missing."""
+    text = table.get(name, "")
+    is_text = isinstance(text, str) and len(text) <= most
+    require(is_text, f"{where}.{name} must be text of up to {most} characters", text)
+    return str(text)

@@ -18,6 +18,8 @@ from sfumato.survey.frequencies import AnswerShare, Estimate, indicators
 from sfumato.survey.guidance_settings import require
 from sfumato.survey.perturbation import Integers
 
+_FEWEST = 100
+"""Answers that are weighted: the interval takes means to be normally distributed."""
 _FEWEST_DEVIATIONS = 4.0
 """A group must be so many standard errors from being empty: else the ratio may be anything."""
 
@@ -35,11 +37,13 @@ def weighted_shares(
         population: the share of each of its answers in the population.
 
     """
-    groups, weights = _groups(survey, levels, rows, question, population)
+    groups, weights, labels = _groups(survey, levels, rows, question, population)
+    if len(rows) < _FEWEST:
+        raise SurveyError(f"weighted shares need at least {_FEWEST} answers, and there are {len(rows)}; wait for more")
     sizes = groups.mean(axis=1)
     errors = groups.std(axis=1, ddof=1) / np.sqrt(groups.shape[1])
-    for label, size, error in zip(population, sizes, errors, strict=True):
-        if size < _FEWEST_DEVIATIONS * error:
+    for label, size, error in zip(labels, sizes, errors, strict=True):
+        if not size >= _FEWEST_DEVIATIONS * error:
             raise SurveyError(
                 f"each group must be surely there, and the share of {label!r} is {size:.1%} with a standard error of "
                 f"{error:.1%}; wait for more answers, or weight by a question with fewer answers"
@@ -59,8 +63,8 @@ def weighted_shares(
 
 def _groups(
     survey: Survey, levels: Integers, rows: Integers, question: str, population: Mapping[str, float]
-) -> tuple[Floats, Floats]:
-    """The indicators of each group, `(group, row)`, and the groups' shares in the population."""
+) -> tuple[Floats, Floats, tuple[str, ...]]:
+    """The indicators of each group, `(group, row)`, the groups' shares in the population, and their names."""
     require(survey.mode == "randomised", "the survey that is weighted must be randomised", survey.mode)
     singles = {item.question: item for item in survey.items if not item.option and not item.ranked}
     if question not in singles:
@@ -76,4 +80,4 @@ def _groups(
             f"{', '.join(f'{label} {share:g}' for label, share in population.items())}"
         )
     groups = np.stack([indicators(survey, levels, rows, item, [code]) for code in range(item.size)])
-    return groups, weights
+    return groups, weights, item.labels

@@ -214,6 +214,7 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
     ),
     "audited": _audited,
     "traced": _traced,
+    "measured": lambda entry: f"Attacked copies of a sample of original records of {entry.dataset}{_from(entry)}.",
     "previewed": lambda entry: f"Looked at {_previewed(entry)} of {entry.dataset} and at their copies{_from(entry)}.",
     "exported": lambda entry: f"Exported the answers to {entry.dataset}{_from(entry)}.",
     "used": lambda entry: f"Used the service{_from(entry)}.",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime as dt
+import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -240,3 +243,31 @@ def test_what_is_remembered_of_one_layout_is_not_used_for_another() -> None:
             [row] = viewed.release(table.slice(7, 1), name, KEY).to_pylist()
             assert row == _by_id(viewed.release(table, name, KEY))[-693]
             assert list(row) == ["id", "a"]
+
+
+def test_a_row_that_is_refused_in_a_table_is_refused_alone() -> None:
+    """Its noise does not fit the type: a sentence that names the column, and no failed conversion."""
+    values = np.random.default_rng(1).integers(-(2**62), 2**62, 100)
+    table = pa.table({"id": np.arange(100), "a": values})
+    policy = 'dataset = "t"\n[levels]\na = 0.001\n[columns]\nid = "id"\na = { role = "gaussian", integer = true }\n'
+    scheme, refused = sf.Policy.loads(policy).fit(table), 0
+    for i in range(20):
+        with contextlib.suppress(SourceError):
+            scheme.release(table.slice(i, 1), "a", KEY)
+            refused -= 1
+        refused += 1
+    assert refused > 10
+    with pytest.raises(SourceError, match="column 'a' with its noise must fit"):
+        scheme.release(table, "a", KEY)
+
+
+def test_a_key_does_not_keep_schemes() -> None:
+    table, key = _table(), sf.Key.generate()
+    alive = []
+    for _ in range(3):
+        scheme = sf.Policy.loads(POLICY).fit(table)
+        scheme.release(table.slice(0, 1), "high", key)
+        alive.append(weakref.ref(scheme))
+        del scheme
+    gc.collect()
+    assert [one() for one in alive] == [None, None, None]

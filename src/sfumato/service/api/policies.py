@@ -78,9 +78,9 @@ def try_levels(request: Request, dataset: schemas.Name, caller: Writer) -> dict[
     context = context_of(request)
     vault = caller.acting(context.vault)
     policy = Policy.loads(vault.dataset(dataset).scheme.policy.dumps())
-    vault.record_access("previewed", {"originals": False}, dataset=dataset)
 
     def rows() -> pa.Table:
+        vault.record_access("measured", {}, dataset=dataset)
         with vault.dataset(dataset).source() as source:
             return drawn(policy, source)
 

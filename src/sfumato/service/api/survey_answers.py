@@ -113,9 +113,17 @@ async def get_guidance(request: Request, survey: schemas.Name) -> CurrentGuidanc
 
 @router.get("/{survey}/receipts")
 async def get_receipts(request: Request, survey: schemas.Name) -> Receipts:
-    """Get the receipts of all answers that count, so that a device can look for its own without saying which it is."""
+    """Get the receipts of all answers that count, so that a device can look for its own without saying which it is.
+
+    They are published when the survey has closed: before, a new one would tell when somebody answered. Those of invited
+    people are not, since whoever sent an invitation could look for its receipt.
+    """
     context = context_of(request)
     known = await _published(context, survey)
+    if known.invited:
+        raise HTTPProblem(409, "A survey for invited people publishes no receipts: they would tell who answered.")
+    if context.surveys.state(known) != "closed":
+        raise HTTPProblem(409, "The receipts are published when the survey has closed; ask again then.")
     return Receipts(receipts=await asyncio.to_thread(context.surveys.collector.receipts, known.name))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
 import json
 from functools import cache
@@ -48,15 +49,30 @@ LANGUAGES = {"en": "English", "de": "Deutsch", "ar": "العربية"}
 """The languages in which the form speaks: the catalogues of `sfumato-messages.js`."""
 
 
-def _language(request: Request, wanted: str, known: Survey) -> str:
-    """The language of a page: the one asked for, else the first of the browser's that there are texts in."""
-    offered = [*LANGUAGES, *(one.language for one in known.translations)]
-    accepted = [part.split(";")[0].strip() for part in request.headers.get("accept-language", "").split(",")]
-    for tag in [wanted, *accepted]:
-        for one in (tag, tag.split("-")[0]):
+def _languages(survey: Survey) -> dict[str, str]:
+    """The languages in which a page can be shown: those of the form, of translations and of the author."""
+    tags = [*([survey.language] if survey.language else []), *(one.language for one in survey.translations)]
+    return LANGUAGES | {tag: tag for tag in tags if tag not in LANGUAGES}
+
+
+def _language(request: Request, wanted: str, survey: Survey) -> str:
+    """The language of a page: the one asked for, else the browser's most preferred one that there are texts in."""
+    offered = {tag.lower(): tag for tag in _languages(survey)}
+    for tag in [wanted, *_accepted(request.headers.get("accept-language", ""))]:
+        for one in (tag.lower(), tag.lower().split("-")[0]):
             if one in offered:
-                return one
+                return offered[one]
     return "en"
+
+
+def _accepted(header: str) -> list[str]:
+    """The tags of a header Accept-Language, the most preferred first (RFC 9110, 12.5.4)."""
+    found = []
+    for part in header.split(","):
+        tag, _, weight = part.partition(";q=")
+        with contextlib.suppress(ValueError):
+            found.append((-float(weight or 1), tag.strip()))
+    return [tag for _, tag in sorted(found, key=lambda one: one[0])]
 
 
 @router.get("/answer/{survey}")
@@ -78,8 +94,7 @@ def answer_page(request: Request, survey: schemas.Name, lang: Annotated[str, Que
         integrity=integrity,
         modules=MODULES,
         lang=chosen,
-        languages=LANGUAGES
-        | {one.language: one.language for one in known.survey.translations if one.language not in LANGUAGES},
+        languages=_languages(known.survey),
         title=translated.get(chosen, known.survey.title),
     )
 

@@ -24,7 +24,7 @@ const checkbox = (name, text, properties = {}) => make("label", { className: "ch
 
 export class Form extends HTMLElement {
   async connectedCallback() {
-    this.read(this.getAttribute("lang") || document.documentElement.lang || navigator.language);
+    this.read(this.tag || this.getAttribute("lang") || document.documentElement.lang || navigator.language);
     this.respondent = this.connect();
     this.message = make("p", { role: "status" });
     try {
@@ -102,7 +102,7 @@ export class Form extends HTMLElement {
   questions() {
     const { definition, state } = this.respondent;
     if (state !== "open" || this.respondent.isOver()) return [this.title(this.t("This survey is closed")), make("p", {}, this.t("It takes no more answers."))];
-    const form = make("form", { noValidate: true }, definition.questions.map((one) => this.question(one)), this.privacy());
+    const form = make("form", { noValidate: true }, definition.questions.map((one, i) => this.question(one, fieldOf(i))), this.privacy());
     form.onsubmit = (event) => event.preventDefault();
     const agree = make("input", { type: "checkbox", name: "agree" });
     const preview = this.button(this.t("Show me what will be sent"), async () => {
@@ -127,17 +127,17 @@ export class Form extends HTMLElement {
     return this.texts.questions[this.respondent.definition.class].text;
   }
 
-  question({ name, kind, options, unit }) {
+  question({ name, kind, options, unit }, field) {
     const { mode, class: target } = this.respondent.definition, { text, options: shown } = this.texts.questions[name];
     const note = mode === "guided" && name === target ? make("p", {}, make("strong", {}, this.t("This answer is sent unchanged.")), ` ${this.t("Only your other answers are randomly changed.")}`) : [];
     if (kind === "number" || kind === "date") {
-      const field = kind === "date" ? make("input", { type: "date", name }) : make("input", { type: "number", step: "any", name, inputMode: "decimal" });
-      return make("label", {}, this.said(text), unit ? ` (${unit})` : "", note, field);
+      const input = kind === "date" ? make("input", { type: "date", name: field }) : make("input", { type: "number", step: "any", name: field, inputMode: "decimal" });
+      return make("label", {}, this.said(text), unit ? ` (${unit})` : "", note, input);
     }
     const type = kind === "multiple" ? "checkbox" : "radio";
     const ranks = ["", ...options.keys()].map((rank) => make("option", { value: rank }, rank === "" ? "" : String(rank + 1)));
-    const choose = (value, i) => make("label", { className: "check" }, make("input", { type, name, value }), " ", this.said(shown[i]));
-    const rank = (value, i) => make("label", { className: "check" }, make("select", { name }, ranks.map((one) => one.cloneNode(true))), " ", this.said(shown[i]));
+    const choose = (value, i) => make("label", { className: "check" }, make("input", { type, name: field, value }), " ", this.said(shown[i]));
+    const rank = (value, i) => make("label", { className: "check" }, make("select", { name: field }, ranks.map((one) => one.cloneNode(true))), " ", this.said(shown[i]));
     const hint = kind === "ranking" ? make("p", { className: "pale" }, this.t("Give each option a rank of its own, 1 for the first.")) : [];
     return make("fieldset", { className: kind }, make("legend", {}, this.said(text)), note, hint, options.map(kind === "ranking" ? rank : choose));
   }
@@ -145,8 +145,8 @@ export class Form extends HTMLElement {
   answers(form) {
     const data = new FormData(form);
     const number = (text) => (text ? Number(text) : NaN);
-    const one = ({ name, kind, options }) => ({ number: () => number(data.get(name)), multiple: () => data.getAll(name), ranking: () => ordered(options, data.getAll(name)) }[kind] ?? (() => data.get(name)))();
-    return Object.fromEntries(this.respondent.definition.questions.map((question) => [question.name, one(question)]));
+    const one = ({ kind, options }, field) => ({ number: () => number(data.get(field)), multiple: () => data.getAll(field), ranking: () => ordered(options, data.getAll(field)) }[kind] ?? (() => data.get(field)))();
+    return Object.fromEntries(this.respondent.definition.questions.map((question, i) => [question.name, one(question, fieldOf(i))]));
   }
 
   /** The slider for the privacy level, with an explanation, and the further choices of a guided survey. */
@@ -225,9 +225,19 @@ export class Form extends HTMLElement {
 
   /** The answers to an item in the respondent's language. */
   labels({ question, option, labels }) {
-    const { kind, cuts, unit } = this.respondent.definition.questions.find(({ name }) => name === question);
-    if (option || cuts?.length) return labels.map((one) => this.t(one));
-    return labelsOf({ kind, options: this.texts.questions[question].options, cuts, unit });
+    const asked = this.respondent.definition.questions.find(({ name }) => name === question);
+    if (option) return labels.map((one) => this.t(one));
+    return asked.cuts?.length ? this.intervals(asked) : labelsOf({ ...asked, options: this.texts.questions[question].options });
+  }
+
+  /** The intervals of a number or a day in the respondent's language. */
+  intervals({ kind, cuts, unit }) {
+    const pairs = cuts.slice(1).map((high, i) => [cuts[i], high]), last = cuts.at(-1);
+    if (kind === "date")
+      return [this.t("before {day}", { day: cuts[0] }), ...pairs.map(([low, high]) => this.t("from {low}, before {high}", { low, high })), this.t("from {day}", { day: last })];
+    const shown = (number) => (unit ? `${number} ${unit}` : `${number}`);
+    const more = unit ? this.t("{end} or more {unit}", { end: last, unit }) : this.t("{end} or more", { end: last });
+    return [this.t("below {end}", { end: shown(cuts[0]) }), ...pairs.map(([least, most]) => this.t("{least} to {most}", { least, most: shown(most) })), more];
   }
 
   async restart() {
@@ -270,16 +280,20 @@ export class Form extends HTMLElement {
 
   /** The receipt, and a look for it in the list that the survey publishes. */
   receipt(receipt) {
+    const said = this.t("Your receipt is {receipt}. When it has closed, the survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.", { receipt });
+    if (this.respondent.state !== "closed" && !this.respondent.isOver()) return [make("p", { className: "pale" }, `${said} ${this.t("Open this page again then.")}`)];
     const check = this.button(this.t("Check that my answer was counted"), async () => {
       const { found, count } = await this.respondent.checkReceipt(receipt);
       const text = found ? "Your receipt is among the {count} that were counted." : "Your receipt is NOT among the {count} that were counted. Ask those who run the survey, and show them your receipt.";
       this.message.textContent = this.t(text, { count });
       this.message.className = found ? "" : "alarm";
     }, "plain");
-    const said = this.t("Your receipt is {receipt}. The survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.", { receipt });
     return [make("p", { className: "pale" }, said), make("p", {}, check)];
   }
 }
+
+/** The name of the field of a question, which no other field of the form has. */
+const fieldOf = (index) => `question-${index}`;
 
 const sentence = (text) => `${text.charAt(0).toUpperCase()}${text.slice(1)}.`;
 

@@ -62,9 +62,10 @@ const DE = {
   "Only the randomly changed version and, unchanged, your answer to “{question}” left this device.": "Nur die zufällig veränderte Fassung und, unverändert, Ihre Antwort auf „{question}“ haben dieses Gerät verlassen.",
   "Your answers were deleted here, and no other version will be sent.": "Ihre Antworten wurden hier gelöscht, und keine andere Fassung wird gesendet.",
   "Check that my answer was counted": "Prüfen, ob meine Antwort gezählt wurde",
-  "Your receipt is {receipt}. The survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.": "Ihre Quittung ist {receipt}. Die Umfrage veröffentlicht die Quittungen aller Antworten, die sie gezählt hat; sie sagen nichts über die Antworten, und Ihr Browser liest alle, sodass niemand erfährt, welche die Ihre ist.",
+  "Your receipt is {receipt}. When it has closed, the survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.": "Ihre Quittung ist {receipt}. Wenn die Umfrage beendet ist, veröffentlicht sie die Quittungen aller Antworten, die sie gezählt hat; sie sagen nichts über die Antworten, und Ihr Browser liest alle, sodass niemand erfährt, welche die Ihre ist.",
   "Your receipt is among the {count} that were counted.": "Ihre Quittung ist unter den {count}, die gezählt wurden.",
   "Your receipt is NOT among the {count} that were counted. Ask those who run the survey, and show them your receipt.": "Ihre Quittung ist NICHT unter den {count}, die gezählt wurden. Fragen Sie die Betreiber der Umfrage und zeigen Sie Ihre Quittung.",
+  "Open this page again then.": "Öffnen Sie diese Seite dann wieder.",
   "The receipts cannot be read now.": "Die Quittungen können gerade nicht gelesen werden.",
   "This was a preview": "Das war eine Vorschau", "Nothing was sent, and nothing was stored.": "Nichts wurde gesendet, und nichts wurde gespeichert.",
   "The survey is not ready yet: it still needs its first answers.": "Die Umfrage ist noch nicht so weit: Ihr fehlen noch die ersten Antworten.",
@@ -137,9 +138,10 @@ const AR = {
   "Only the randomly changed version and, unchanged, your answer to “{question}” left this device.": "غادرت هذا الجهاز النسخة المغيّرة عشوائيًا فقط، ومعها دون تغيير إجابتك عن «{question}».",
   "Your answers were deleted here, and no other version will be sent.": "حُذفت إجاباتك هنا، ولن تُرسل نسخة أخرى.",
   "Check that my answer was counted": "تحقق من أن إجابتي حُسبت",
-  "Your receipt is {receipt}. The survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.": "إيصالك هو {receipt}. ينشر الاستبيان إيصالات كل الإجابات التي حسبها؛ وهي لا تقول شيئًا عن الإجابات، ويقرأها متصفحك كلها، فلا يعرف أحد أيها لك.",
+  "Your receipt is {receipt}. When it has closed, the survey publishes the receipts of all answers that it counted; they tell nothing about the answers, and your browser reads all of them, so that nobody learns which is yours.": "إيصالك هو {receipt}. عند إغلاقه ينشر الاستبيان إيصالات كل الإجابات التي حسبها؛ وهي لا تقول شيئًا عن الإجابات، ويقرأها متصفحك كلها، فلا يعرف أحد أيها لك.",
   "Your receipt is among the {count} that were counted.": "إيصالك من بين {count} إيصالات حُسبت.",
   "Your receipt is NOT among the {count} that were counted. Ask those who run the survey, and show them your receipt.": "إيصالك ليس من بين {count} إيصالات حُسبت. اسأل القائمين على الاستبيان وأرهم إيصالك.",
+  "Open this page again then.": "افتح هذه الصفحة حينها مرة أخرى.",
   "The receipts cannot be read now.": "تتعذّر قراءة الإيصالات الآن.",
   "This was a preview": "كانت هذه معاينة", "Nothing was sent, and nothing was stored.": "لم يُرسل شيء ولم يُحفظ شيء.",
   "The survey is not ready yet: it still needs its first answers.": "الاستبيان غير جاهز بعد: ما زال يحتاج إلى إجاباته الأولى.",
@@ -160,24 +162,28 @@ export const CATALOGUES = { en: {}, de: DE, ar: AR };
 const RIGHT_TO_LEFT = ["ar", "fa", "he", "ur"];
 
 /** The catalogue for a tag such as `de-AT`: English where there is none. */
-export const languageOf = (tag) => (tag in CATALOGUES ? tag : tag.split("-")[0] in CATALOGUES ? tag.split("-")[0] : "en");
+export const languageOf = (tag) => [tag.toLowerCase(), tag.toLowerCase().split("-")[0]].find((one) => Object.hasOwn(CATALOGUES, one)) ?? "en";
 
 /** The direction in which a language is written. */
 export const directionOf = (tag) => (RIGHT_TO_LEFT.includes(tag.split("-")[0]) ? "rtl" : "ltr");
+
+const LEAST_FORM = 20; // letters of a key besides its gaps: shorter ones would be found in other texts
 
 const fill = (template, values) => template.replace(/\{(\w+)\}/g, (gap, name) => values[name] ?? gap);
 
 /** Translates texts into a language; a text with gaps is given its values, one without may be of the form of a key. */
 export function translator(tag) {
   const catalogue = CATALOGUES[languageOf(tag)];
-  const forms = Object.keys(catalogue).filter((key) => key.includes("{")).map((key) => {
+  const isForm = (key) => key.includes("{") && key.replace(/\{\w+\}/g, "").length >= LEAST_FORM;
+  const forms = Object.keys(catalogue).filter(isForm).map((key) => {
     const names = Array.from(key.matchAll(/\{(\w+)\}/g), ([, name]) => name);
     const parts = key.split(/\{\w+\}/).map((part) => part.replace(/[.*+?^${}()|[\]\\]/g, "\\$&"));
     return { key, names, form: new RegExp(`^${parts.join("([^]+?)")}$`) };
   });
   return function translate(text, values) {
-    if (values) return fill(catalogue[text] ?? text, values);
-    if (text in catalogue) return catalogue[text];
+    const known = Object.hasOwn(catalogue, text) ? catalogue[text] : undefined;
+    if (values) return fill(known ?? text, values);
+    if (known) return known;
     for (const { key, names, form } of forms) {
       const found = form.exec(text);
       if (found) return fill(catalogue[key], Object.fromEntries(names.map((name, i) => [name, translate(found[i + 1])])));

@@ -99,7 +99,7 @@ export function encodeAnswer(question, answer) {
   if (question.kind === "number")
     return [Number.isFinite(answer) ? question.cuts.filter((cut) => cut <= answer).length : -1];
   if (question.kind === "date") return [isDay(answer) ? question.cuts.filter((cut) => cut <= answer).length : -1];
-  if (question.kind === "ranking") return [labelsOf(question).indexOf((answer ?? []).join(" > "))];
+  if (question.kind === "ranking") return [rankings(question.options).findIndex((order) => Array.isArray(answer) && answer.length === order.length && order.every((one, i) => one === answer[i]))];
   if (question.kind === "multiple") return question.options.map((one) => Number((answer ?? []).includes(one)));
   return [question.options.indexOf(answer)];
 }

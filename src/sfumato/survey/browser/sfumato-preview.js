@@ -43,7 +43,7 @@ class Preview extends Form {
   /** Shows a definition as devices receive it. */
   async preview(published, tag) {
     this.published = published;
-    this.setAttribute("lang", tag);
+    this.tag = tag;
     await super.connectedCallback();
   }
 

@@ -285,7 +285,8 @@ export class Respondent {
     const { content, clear } = tried, { status } = response;
     const reply = (await response.json().catch(() => null)) ?? {};
     if (response.ok && typeof reply.counted === "boolean") {
-      const receipt = await this.receiptOf(this.invitation ?? content.ticket);
+      // Whoever sent an invitation knows its ticket, and would find the receipt too.
+      const receipt = this.invitation ? undefined : await this.receiptOf(content.ticket);
       await this.storage.put("sent", null, { clear, receipt });
       return { state: "sent", clear, counted: reply.counted, receipt };
     }
@@ -312,7 +313,7 @@ export class Respondent {
 
   /** Looks for a receipt among those of all answers that count. All are asked for, so that nobody learns which. */
   async checkReceipt(receipt) {
-    const response = await this.request("/receipts");
+    const response = await this.request("/receipts").catch(() => ({ ok: false }));
     if (!response.ok) throw new Refused("the receipts cannot be read now");
     const { receipts } = await response.json();
     return { found: receipts.includes(receipt), count: receipts.length };

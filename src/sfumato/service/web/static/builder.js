@@ -12,8 +12,10 @@ const binned = ["number", "date"];
 const KEPT = `sfumato-survey ${find("survey").value || "new"}${location.search}`;
 const PAUSE = 350; // milliseconds without a change before the definition is checked
 
-let survey = JSON.parse(sessionStorage.getItem(KEPT) ?? find("document").textContent);
+const kept = sessionStorage.getItem(KEPT);
+let survey = JSON.parse(kept ?? find("document").textContent);
 let checked; // what the service made of it last
+let edited = false; // whether the text was changed since the service took it
 let timer;
 
 function keep() {
@@ -42,6 +44,7 @@ async function check(text) {
     fail();
     if (typeof text === "string") {
       survey = found.document;
+      edited = false;
       draw();
     } else find("definition").value = found.definition;
     drawPlan(found.plan);
@@ -86,23 +89,28 @@ function lines(question) {
   field.value = (question[key] ?? []).join("\n");
   field.addEventListener("input", () => {
     const found = field.value.split("\n").map((line) => line.trim()).filter(Boolean);
-    question[key] = question.kind === "number" ? found.map(Number) : found;
+    question[key] = question.kind === "number" ? found.map((text) => (Number.isNaN(Number(text)) ? text : Number(text))) : found;
     keep();
   });
   return labelled(said[question.kind] ?? "Options (one a line)", field);
 }
 
+const before = new WeakMap(); // what each question had as another kind, should its author change back
+
 function changeKind(question, kind) {
-  const [was, is] = [question.kind, kind].map((one) => binned.includes(one));
+  const had = before.get(question) ?? {}, of = (one) => (binned.includes(one) ? one : "options");
+  had[of(question.kind)] = question.cuts ?? question.options;
+  before.set(question, had);
   question.kind = kind;
-  if (was !== is || is) {
-    delete question.options;
-    delete question.cuts;
-    if (is) question.cuts = kind === "date" ? ["1960-01-01", "1980-01-01", "2000-01-01"] : [10, 20, 50];
-    else question.options = ["yes", "no"];
-  }
+  delete question.options;
+  delete question.cuts;
+  if (kind === "date") question.cuts = had.date ?? ["1960-01-01", "1980-01-01", "2000-01-01"];
+  else if (kind === "number") question.cuts = had.number ?? [10, 20, 50];
+  else question.options = had.options ?? ["yes", "no"];
+  const index = survey.questions.indexOf(question);
   draw();
   keep();
+  find("questions").children[index].querySelector("select").focus();
 }
 
 function drawQuestion(question, index) {
@@ -113,7 +121,14 @@ function drawQuestion(question, index) {
   const act = (text, label, action, disabled) => {
     const button = element("button", { type: "button", class: "plain", "aria-label": `${label} ${question.name}` }, text);
     button.disabled = disabled;
-    button.addEventListener("click", () => { action(survey.questions); draw(); keep(); });
+    button.addEventListener("click", () => {
+      action(survey.questions);
+      draw();
+      keep();
+      const moved = Math.max(0, survey.questions.indexOf(question)), again = find("questions").children[moved];
+      [...again.querySelectorAll("button")].find((one) => one.textContent === text && !one.disabled)?.focus();
+      if (!again.contains(document.activeElement)) again.querySelector("input").focus();
+    });
     return button;
   };
   const last = survey.questions.length - 1;
@@ -124,7 +139,7 @@ function drawQuestion(question, index) {
     question.name = name;
     drawClasses();
   };
-  return element("li", { class: "card" },
+  return element("li", { class: "card", role: "group", "aria-label": `Question ${index + 1}` },
     element("div", { class: "row" },
       labelled("Question", input(question.text, (text) => (question.text = text), { maxlength: 1000 })),
       labelled("Kind of answer", chooser)),
@@ -194,6 +209,7 @@ for (const field of document.querySelectorAll("[data-part]"))
 for (const id of ["people", "points"]) find(id).addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, PAUSE); });
 find("shown-in").addEventListener("change", drawPreview);
 find("definition").addEventListener("input", () => {
+  edited = true;
   clearTimeout(timer);
   timer = setTimeout(() => check(find("definition").value).then(() => sessionStorage.setItem(KEPT, JSON.stringify(survey))), PAUSE);
 });
@@ -212,8 +228,7 @@ find("save").addEventListener("click", async () => {
   if (!find("survey").reportValidity()) return;
   clearTimeout(timer);
   try {
-    const isText = !find("text-view").hidden;
-    const { definition } = await callApi("POST", "/api/v1/surveys/check", isText ? { definition: find("definition").value } : { document: survey });
+    const { definition } = await callApi("POST", "/api/v1/surveys/check", edited ? { definition: find("definition").value } : { document: survey });
     const name = find("survey").value;
     await callApi("PUT", `/api/v1/surveys/${encodeURIComponent(name)}`, { definition, invited: find("invited").checked });
     sessionStorage.removeItem(KEPT);
@@ -226,6 +241,8 @@ find("save").addEventListener("click", async () => {
 
 const scopes = document.querySelector('meta[name="scopes"]')?.content.split(" ");
 find("save").disabled = Boolean(scopes && !scopes.includes("write"));
+find("restored").hidden = !kept;
+find("discard").addEventListener("click", () => { sessionStorage.removeItem(KEPT); location.reload(); });
 draw();
 show(tabs[0]); // hidden in the HTML: what is typed before this script has loaded would be lost
 check();

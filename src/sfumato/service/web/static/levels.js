@@ -112,8 +112,13 @@ function showTrial(found) {
   trial = found;
   if (!found) return;
   document.getElementById("map").hidden = false;
+  const measured = Object.entries(found.recovered);
+  if (!measured.length) {
+    tried.textContent = "No column of the sample could be attacked.";
+    return;
+  }
   const worst = Object.entries(found.levels).map(([level], i) => {
-    const [column, shares] = Object.entries(found.recovered).reduce((one, other) => (other[1][i] > one[1][i] ? other : one));
+    const [column, shares] = measured.reduce((one, other) => (other[1][i] > one[1][i] ? other : one));
     return `${level} ${percent(shares[i])} of ${column}`;
   });
   tried.textContent = `The best of five attacks on a sample recovers at most: ${worst.join(", ")}.`;

@@ -86,6 +86,10 @@ async function showCross(event) {
 
 document.getElementById("cross")?.addEventListener("submit", showCross);
 document.getElementById("methods")?.addEventListener("click", async () => {
-  const { text } = await callApi("GET", `/api/v1/surveys/${live.dataset.survey}/methods`);
-  Object.assign(document.getElementById("paragraph"), { textContent: text, hidden: false });
+  try {
+    const { text } = await callApi("GET", `/api/v1/surveys/${live.dataset.survey}/methods`);
+    Object.assign(document.getElementById("paragraph"), { textContent: text, hidden: false });
+  } catch (error) {
+    showMessage(error.message);
+  }
 });

@@ -18,6 +18,7 @@ export function strongest({ points }, fidelity) {
   const below = own.findLast((point) => point.fidelity <= fidelity) ?? own[0];
   const shares = [below.recovered, above.recovered].sort((one, other) => one - other).map(percent);
   const between = shares[0] === shares[1] ? shares[0] : `${shares[0]} to ${shares[1]}`;
+  const columns = [...new Set([below.column, above.column])].join(" or ");
   const attacks = [...new Set([below.attack, above.attack])].join(" or ");
-  return `The strongest attack on a sample recovers ${between} of ${above.column} (${attacks})`;
+  return `The strongest attack on a sample recovers ${between} of ${columns} (${attacks})`;
 }
