@@ -43,7 +43,7 @@ def _drafted(page: Page, path: Path, name: str) -> None:
     page.get_by_label("File").set_input_files(path)
     page.get_by_label("Dataset name").fill(name)
     page.get_by_role("button", name="Upload and draft").click()
-    expect(page.get_by_role("tab", name="Columns")).to_be_focused()
+    expect(page.get_by_role("tab", name="Columns")).to_be_focused(timeout=30_000)
 
 
 def _row(page: Page, column: str) -> Locator:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,14 +125,11 @@ def serve(
     findings = list(check(vault, settings, host, workers))
     failed = [one for one in findings if not one.good and one.needed]
     if only_check:
-        text = "\n".join(f"{_sign(one)} {one.text}" for one in findings)
-        data = {"ready": not failed, "findings": [one.__dict__ for one in findings]}
-        print_result(data, as_json, text, f"sfumato serve {name}" if not failed else "fix the findings with !")
+        _report(findings, f"sfumato serve {name}" if not failed else "fix the findings with !", as_json=as_json)
         raise click.exceptions.Exit(1 if failed else 0)
     if failed:
         raise ServiceError(f"the service cannot start: {failed[0].text}")
-    address = f"{'http' if settings.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}"
-    click.echo(f"Serving {name} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
+    _announce(name, f"{'http' if settings.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}")
     serve(vault.pooled, settings, host, port, workers)
 
 
@@ -145,6 +142,17 @@ def _tls_files(certificate: Path | None, key: Path | None, *, insecure: bool) ->
     if insecure:
         raise click.UsageError("--insecure is plain HTTP, and --tls-certificate is HTTPS; give one of them.")
     return certificate, key
+
+
+def _announce(name: str, address: str) -> None:
+    click.echo(f"Serving {name} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
+
+
+def _report(findings: Sequence[Finding], following: str, *, as_json: bool) -> None:
+    """What a check of the deployment found."""
+    text = "\n".join(f"{_sign(one)} {one.text}" for one in findings)
+    ready = all(one.good or not one.needed for one in findings)
+    print_result({"ready": ready, "findings": [one.__dict__ for one in findings]}, as_json, text, following)
 
 
 def _sign(finding: Finding) -> str:

@@ -116,7 +116,7 @@ async def get_receipts(request: Request, survey: schemas.Name) -> Receipts:
     """Get the receipts of all answers that count, so that a device can look for its own without saying which it is.
 
     They are published when the survey has closed: before, a new one would tell when somebody answered. Those of invited
-    people are not, since whoever sent an invitation could look for its receipt.
+    people are not, since the sender of an invitation could look for its receipt.
     """
     context = context_of(request)
     known = await _published(context, survey)

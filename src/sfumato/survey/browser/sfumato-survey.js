@@ -285,7 +285,7 @@ export class Respondent {
     const { content, clear } = tried, { status } = response;
     const reply = (await response.json().catch(() => null)) ?? {};
     if (response.ok && typeof reply.counted === "boolean") {
-      // Whoever sent an invitation knows its ticket, and would find the receipt too.
+      // The sender of an invitation knows its ticket, and would find the receipt too.
       const receipt = this.invitation ? undefined : await this.receiptOf(content.ticket);
       await this.storage.put("sent", null, { clear, receipt });
       return { state: "sent", clear, counted: reply.counted, receipt };

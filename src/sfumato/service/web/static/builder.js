@@ -139,7 +139,7 @@ function drawQuestion(question, index) {
     question.name = name;
     drawClasses();
   };
-  return element("li", { class: "card", role: "group", "aria-label": `Question ${index + 1}` },
+  const parts = element("div", { role: "group", "aria-label": `Question ${index + 1}` },
     element("div", { class: "row" },
       labelled("Question", input(question.text, (text) => (question.text = text), { maxlength: 1000 })),
       labelled("Kind of answer", chooser)),
@@ -149,6 +149,7 @@ function drawQuestion(question, index) {
       ...(question.kind === "number" ? [labelled("Unit", input(question.unit, (unit) => (question.unit = unit), { maxlength: 20 }))] : [])),
     element("p", { class: "buttons" }, act("Up", "Move up", move(-1), index === 0), act("Down", "Move down", move(1), index === last),
       act("Duplicate", "Duplicate", copy), act("Remove", "Remove", (all) => all.splice(index, 1), last === 0)));
+  return element("li", { class: "card" }, parts);
 }
 
 function unusedName(name) {
