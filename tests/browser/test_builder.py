@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 from tests.browser.answering import Connection
 from tests.browser.test_console import Scheme, check_page, opened, sign_in
 from tests.serving import Service, serving, sqlite_vault
@@ -77,6 +77,21 @@ def _add_a_ranking(page: Page) -> None:
     expect(page.locator("#plan tr").first).to_contain_text("±")
 
 
+def _text_to_be_corrected(page: Page, text: Locator) -> None:
+    """What is not valid yet is said, and not lost while somebody looks at something else."""
+    valid = text.input_value()
+    page.get_by_role("tab", name="As text").click()
+    text.fill(f"{valid}\nnot toml")
+    expect(page.locator("#fault")).to_contain_text("must be written in TOML")
+    page.get_by_role("tab", name="Questions").click()
+    page.get_by_label("People who answer").fill("500")
+    page.wait_for_timeout(800)
+    assert text.input_value().endswith("not toml")  # to be corrected, and not lost
+    page.get_by_role("tab", name="As text").click()
+    text.fill(valid)
+    expect(page.locator("#fault")).to_be_hidden()
+
+
 def _preview(page: Page, size: str, scheme: Scheme) -> None:
     """The form in a language from right to left, then answered; nothing leaves the page."""
     connection = Connection(page.context)
@@ -123,6 +138,7 @@ def test_a_survey_is_built_previewed_saved_changed_and_duplicated(
     text.fill(text.input_value().replace('title = "Trams"', 'title = "Trams and buses"'))
     page.get_by_role("tab", name="Questions").click()
     expect(page.get_by_label("Title")).to_have_value("Trams and buses")  # both views are of one document
+    _text_to_be_corrected(page, text)
     _preview(page, size, scheme)
     _press(page, "Save draft")
     page.wait_for_url("**/console/surveys/trams")

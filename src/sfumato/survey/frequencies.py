@@ -147,8 +147,7 @@ class CrossTable:
 def cross_table(survey: Survey, levels: Integers, rows: Integers, first: str, second: str) -> CrossTable:
     """The joint shares of two items: means of the products of their unbiased indicators.
 
-    Given the answers, the indicators are independent of each other, so that a product is unbiased too; the error is
-    that of a mean of as many products.
+    Given the answers, the indicators are independent of each other, so that a product is unbiased too.
     """
     names = [item.name for item in survey.items]
     for name in (first, second):
@@ -173,7 +172,7 @@ def _joint_share(
     As in `estimate_share`, four rows at each level shrink what was reported, one for each pair of reports: without
     them, a pair that nobody reported yet would seem to be known exactly.
     """
-    retention, total, variance = np.array(survey.retention)[levels], 0.0, 0.0
+    retention, variance = np.array(survey.retention)[levels], 0.0
     indices = [survey.items.index(item) for item, _ in (first, second)]
     reports = [np.isin(rows[:, i], codes) for i, (_, codes) in zip(indices, (first, second), strict=True)]
     products = indicators(survey, levels, rows, *first) * indicators(survey, levels, rows, *second)

@@ -101,7 +101,7 @@ def answer_page(request: Request, survey: schemas.Name, lang: Annotated[str, Que
 
 @router.get("/console/surveys")
 def surveys_page(request: Request, caller: Owner) -> Response:
-    """Page with all surveys, and a form for a new one."""
+    """Page with all surveys."""
     return render("surveys.html", caller, surveys=context_of(request).surveys.summaries())
 
 

@@ -19,6 +19,7 @@ let edited = false; // whether the text was changed since the service took it
 let timer;
 
 function keep() {
+  edited = false; // what was done last counts
   sessionStorage.setItem(KEPT, JSON.stringify(survey));
   find("kept").textContent = "Not saved yet; kept in this tab.";
   clearTimeout(timer);
@@ -207,7 +208,12 @@ tabs.forEach((tab, i) => {
 
 for (const field of document.querySelectorAll("[data-part]"))
   field.addEventListener("input", () => { survey[field.dataset.part] = field.value; keep(); });
-for (const id of ["people", "points"]) find(id).addEventListener("input", () => { clearTimeout(timer); timer = setTimeout(check, PAUSE); });
+for (const id of ["people", "points"]) {
+  find(id).addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(() => check(edited ? find("definition").value : undefined), PAUSE); // a text to be corrected stays
+  });
+}
 find("shown-in").addEventListener("change", drawPreview);
 find("definition").addEventListener("input", () => {
   edited = true;
