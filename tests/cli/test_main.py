@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 
 import click
@@ -284,3 +285,19 @@ def test_the_demonstration_shows_that_collusion_adds_no_information(tmp_path: Pa
     assert json.loads(result.stdout)["leaked_by"] == ["insurer"]
     assert sf.Vault.open(folder / "vault").verify().sound
     assert (folder / "picture.png").read_bytes()[:4] == b"\x89PNG"
+
+
+def test_no_warning_of_a_fit_reaches_the_terminal_whatever_another_thread_does_to_the_filters(workspace: Path) -> None:
+    """A thread that leaves its own `catch_warnings` sets the filters back, amid the fit of another thread."""
+    other, fit = warnings.catch_warnings(), warnings.catch_warnings()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert run("level", "0.5").exit_code == 0
+        other.__enter__()
+        fit.__enter__()
+        warnings.simplefilter("ignore")
+        other.__exit__(None, None, None)
+        warnings.warn_explicit("One of the clusters is empty.", UserWarning, "a.py", 1, module="scipy._lib._util")
+        with pytest.raises(UserWarning, match="of the table"):
+            warnings.warn_explicit("of the table", UserWarning, "a.py", 1, module="sfumato.tables")
+        fit.__exit__(None, None, None)

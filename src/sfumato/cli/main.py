@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import warnings
 from typing import cast
 
 import click
@@ -72,3 +73,6 @@ class _Sections(Group):
 @click.version_option(package_name="sfumato")
 def main() -> None:
     """Release one table at many trust levels; recipients who collude learn no more than the best level allows."""
+    # For the whole process: Python has one list of filters for all threads, and a thread that leaves its own sets back
+    # what it found, amid the fit of another.
+    warnings.filterwarnings("ignore", module=r"(scipy|sklearn)\.")

@@ -196,6 +196,7 @@ function show(chosen) {
 }
 
 tabs.forEach((tab, i) => {
+  tab.disabled = false; // a click before this script has loaded would be lost
   tab.addEventListener("click", () => show(tab));
   tab.addEventListener("keydown", ({ key }) => {
     const step = { ArrowRight: 1, ArrowLeft: -1 }[key];

@@ -198,6 +198,7 @@ showChoice();
 
 suggestName(); // for a file that was chosen before this script had loaded
 
+choose.querySelector("button").disabled = false;
 choose.addEventListener("submit", (event) => {
   event.preventDefault();
   whileBusy(choose.querySelector("button"), async () => {

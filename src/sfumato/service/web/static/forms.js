@@ -79,6 +79,7 @@ for (const form of document.querySelectorAll("form[data-method]")) {
 }
 
 for (const button of document.querySelectorAll("[data-copy]")) {
+  button.disabled = false;
   button.addEventListener("click", async () => {
     await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
     showMessage("Copied.");

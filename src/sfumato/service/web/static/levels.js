@@ -98,6 +98,7 @@ slider.addEventListener("input", () => {
 });
 originals.addEventListener("change", update);
 for (const button of document.querySelectorAll("[data-fidelity]")) {
+  button.disabled = false;
   button.addEventListener("click", () => {
     slider.value = button.dataset.fidelity;
     update();
@@ -107,6 +108,7 @@ for (const button of document.querySelectorAll("[data-fidelity]")) {
 
 const [tried, tryButton, stopButton] = ["tried", "try", "stop"].map((id) => document.getElementById(id));
 let trial, job;
+tryButton.disabled = false;
 
 function showTrial(found) {
   trial = found;

@@ -84,6 +84,7 @@ async function showCross(event) {
   }
 }
 
+for (const button of document.querySelectorAll("#cross button, #methods")) button.disabled = false;
 document.getElementById("cross")?.addEventListener("submit", showCross);
 document.getElementById("methods")?.addEventListener("click", async () => {
   try {

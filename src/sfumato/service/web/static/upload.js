@@ -30,9 +30,10 @@ export async function uploadFile(file, bar) {
 }
 
 for (const form of document.querySelectorAll("form[data-upload]")) {
+  const button = form.querySelector("button");
+  button.disabled = false;
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const button = form.querySelector("button");
     button.disabled = true;
     try {
       const upload = await uploadFile(form.elements.file.files[0], form.querySelector("progress"));
