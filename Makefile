@@ -6,7 +6,7 @@ BIN := $(VENV)/bin
 UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architecture/test_,architecture.py imports.py language.py)
 
 .PHONY: demo test unit sweep mutants bench bench-quick figures docs dist lock clean
-LOCKED := $(addprefix --extra ,client files pdf postgres remote serve)
+LOCKED := $(addprefix --extra ,client files openid pdf postgres remote serve)
 
 demo: $(VENV)/.plain
 	$(BIN)/sfumato demo

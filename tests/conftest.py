@@ -26,6 +26,12 @@ from sfumato.experiments._data import MissingData
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", default="1", help="the seed of all randomness in tests; `random` takes a fresh one")
+    parser.addoption(
+        "--browser",
+        default="chromium",
+        choices=["chromium", "firefox", "firefox-dark"],
+        help="what browser tests run in",
+    )
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -1,4 +1,4 @@
-"""Fixtures: a Chromium browser, and a running service with surveys."""
+"""Fixtures: a browser, and a running service with surveys."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext
-from tests import chromium
+from tests import browsers
 from tests.serving import Service, serving, sqlite_vault
 
 Array = Any
@@ -21,8 +21,8 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with chromium.running() as found:
+def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
+    with browsers.running(pytestconfig.getoption("--browser")) as found:
         yield found
 
 

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
-from tests import wards
+from tests import browsers, wards
 from tests.conftest import Site
 from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
 
@@ -48,7 +48,7 @@ def opened(browser: Browser, service: Service, size: str = "desktop", scheme: Sc
         viewport=SIZES[size],
         color_scheme=scheme,
         accept_downloads=True,
-        is_mobile=size == "phone",
+        **browsers.mobile(browser, size),
     )
     page = context.new_page()
     page.on("pageerror", lambda error: pytest.fail(f"script error: {error}"))
@@ -227,7 +227,7 @@ def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, siz
 def check_page(page: Page, name: str, size: str, scheme: Scheme) -> None:
     """No serious accessibility violation, no horizontal scrolling, and a screenshot."""
     ARTEFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
+    page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True, caret="initial")  # adds no style
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"], name
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == [], (

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, BrowserContext, Route, expect
-from tests import chromium
+from tests import browsers
 from tests.browser.answering import (
     GUIDED,
     KNOWN_BITS,
@@ -138,7 +138,7 @@ def test_guided_answers_follow_checked_guidance(context: BrowserContext, service
 
 def test_answers_wait_encrypted_while_the_browser_is_closed(browser: Browser, service: Service, tmp_path: Path) -> None:
     name = guided_survey(service, begun=False)
-    with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
+    with browsers.profile(browser, tmp_path / "profile", base_url=service.url) as context:
         connection = Connection(context)
         page = page_of(context, name)
         answer_votes(page, automatic=True)
@@ -150,7 +150,7 @@ def test_answers_wait_encrypted_while_the_browser_is_closed(browser: Browser, se
     assert b"codes" not in stored  # and cannot be read
     assert b"yes1" not in stored.replace(b'"yes1"', b"")  # but in the definition, which anybody may read
     begin(service, name)
-    with chromium.profile(browser, tmp_path / "profile", base_url=service.url) as context:
+    with browsers.profile(browser, tmp_path / "profile", base_url=service.url) as context:
         connection = Connection(context)
         page = page_of(context, name)
         expect(page.get_by_text("Thank you")).to_be_visible()
@@ -348,7 +348,7 @@ def test_pages_look_right_and_are_accessible(browser: Browser, service: Service,
     schemes: tuple[Scheme, ...] = ("light", "dark")
     for scheme in schemes:
         context = browser.new_context(
-            base_url=service.url, viewport=SIZES[size], color_scheme=scheme, is_mobile=size == "phone"
+            base_url=service.url, viewport=SIZES[size], color_scheme=scheme, **browsers.mobile(browser, size)
         )
         page = page_of(context, name)
         expect(page.get_by_role("button", name="Show me")).to_be_visible()

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from playwright.sync_api import expect
-from tests import chromium, wards
+from tests import browsers, wards
 from tests.acceptance.test_databases import put
 from tests.browser.test_console import check_page, opened, sign_in
 from tests.postgres import Server
@@ -86,7 +86,7 @@ def test_a_table_is_added_by_the_name_of_its_source(service: Service) -> None:
 
 
 def test_an_owner_chooses_a_source_in_the_browser(service: Service) -> None:
-    with chromium.running() as browser:
+    with browsers.running() as browser:
         page = opened(browser, service)
         sign_in(page)
         page.goto("/console/datasets/new")

@@ -133,8 +133,8 @@ def test_roles_survive_a_new_master_key(site: Site) -> None:
     vault = populated_vault(site)
     operators.enrol(vault, "carl", PASSWORD, "editor")
     vault.rekey(secret=sf.Key.from_bytes(bytes(range(1, 33))))
-    assert sentence(operators.assign(vault, "carl", "viewer")) == "Changed the role of the operator carl to viewer."
-    assert operators.assign(vault, "carl", "viewer") == vault.log()[-1]  # again: nothing changes
+    assert sentence(operators.enrol(vault, "carl", role="viewer")) == "Changed the operator carl: viewer."
+    assert operators.enrol(vault, "carl", role="viewer") == vault.log()[-1]  # again: nothing changes
     assert operators.verify_password(vault, "carl", PASSWORD)
     assert {one.name: one.role for one in operators.list_operators(vault)} == {
         "anna": "administrator",
@@ -145,7 +145,7 @@ def test_roles_survive_a_new_master_key(site: Site) -> None:
     assert found is not None
     assert (found.role, found.scopes) == ("viewer", ("read",))
     with pytest.raises(VaultError, match="must be one of viewer, editor, administrator"):
-        operators.assign(vault, "carl", "king")
+        operators.enrol(vault, "carl", role="king")
     operators.dismiss(vault, "carl")
     with pytest.raises(UnknownSubject, match="no operator called 'carl'"):
-        operators.assign(vault, "carl", "viewer")
+        operators.enrol(vault, "carl", role="viewer")

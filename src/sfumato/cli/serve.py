@@ -68,6 +68,12 @@ def _limits(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help='A file in TOML with URLs of tables in databases, by names that owners choose from: name = "postgresql://...".',
 )
+@click.option(
+    "--openid",
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="A file in TOML with the OpenID Connect provider at which operators may sign in: issuer, client_id, "
+    "client_secret.",
+)
 @click.option("--tls-certificate", type=_PEM_FILE, help="Serve HTTPS with this certificate chain, a PEM file.")
 @click.option("--tls-key", type=_PEM_FILE, help="The private key of the certificate, a PEM file.")
 @click.option("--insecure", is_flag=True, help="Plain HTTP without a TLS proxy, for a trial on this machine only.")
@@ -87,6 +93,7 @@ def serve(
     workers: int,
     tables: Path | None,
     sources: Path | None,
+    openid: Path | None,
     tls_certificate: Path | None,
     tls_key: Path | None,
     insecure: bool,
@@ -105,6 +112,7 @@ def serve(
     """
     try:
         from sfumato.service.deployment_check import check
+        from sfumato.service.openid import read_provider
         from sfumato.service.server import serve
         from sfumato.service.sources import read_sources
     except ModuleNotFoundError as error:
@@ -115,6 +123,7 @@ def serve(
         tls=_tls_files(tls_certificate, tls_key, insecure=insecure),
         tables=tables,
         sources=read_sources(sources) if sources else {},
+        openid=read_provider(openid) if openid else None,
         proxied=proxied,
         requests_per_minute=rate,
         failures_per_minute=tries,
@@ -256,19 +265,27 @@ def operator() -> None:
     type=click.Choice(["viewer", "editor", "administrator"]),
     help="Look; also change; or everything, with erasing and the team.  [default: administrator, or the present role]",
 )
+@click.option(
+    "--identity",
+    metavar="ID",
+    help="Sign in through the OpenID Connect provider of `serve --openid`, as who confirms to be ID, such as an e-mail "
+    "address; no password is asked for.",
+)
 @vault_options
 @as_json_option
-def operator_add(name: str, role: str | None, location: str, key_path: Path | None, as_json: bool) -> None:
+def operator_add(
+    name: str, role: str | None, identity: str | None, location: str, key_path: Path | None, as_json: bool
+) -> None:
     """Add the operator NAME, or change password and role; the password is typed, or in SFUMATO_OPERATOR_PASSWORD."""
     from sfumato.vault import operators
     from sfumato.vault.messages import sentence
 
     password = os.environ.get("SFUMATO_OPERATOR_PASSWORD")
-    if password is None and not sys.stdin.isatty():
-        raise VaultError("a password is required; set SFUMATO_OPERATOR_PASSWORD, or run the command in a terminal")
-    if password is None:
-        password = click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True)
-    entry = operators.enrol(local_vault(location, key_path), name, str(password), role)
+    if password is None and identity is None:
+        if not sys.stdin.isatty():
+            raise VaultError("a password is required; set SFUMATO_OPERATOR_PASSWORD, or run the command in a terminal")
+        password = str(click.prompt("Password", hide_input=True, confirmation_prompt=True, err=True))
+    entry = operators.enrol(local_vault(location, key_path), name, password, role, identity)
     print_result(entry.__dict__, as_json, sentence(entry), "sfumato serve")
 
 
@@ -280,7 +297,10 @@ def operator_list(location: str, key_path: Path | None, as_json: bool) -> None:
     from sfumato.vault import operators
 
     found = operators.list_operators(local_vault(location, key_path))
-    lines = [f"{one.name:<20} {one.role:<14} {_last_use(one.last_use)}" for one in found]
+    lines = [
+        f"{one.name:<20} {one.role:<14} {_last_use(one.last_use)}{f'  {one.identity}' if one.identity else ''}"
+        for one in found
+    ]
     data = {"operators": [one.__dict__ for one in found]}
     print_result(data, as_json, "\n".join(lines) or "There is no operator.", "sfumato operator add NAME")
 

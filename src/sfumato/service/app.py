@@ -24,7 +24,7 @@ from sfumato.service.api import (
 from sfumato.service.context import ServiceContext
 from sfumato.service.middleware import ServiceMiddleware
 from sfumato.service.settings import Settings
-from sfumato.service.web import console, recipient, sign_in
+from sfumato.service.web import console, provider, recipient, sign_in
 from sfumato.service.web import ledger as ledger_pages
 from sfumato.service.web import surveys as survey_pages
 from sfumato.service.worker_pool import WorkerPool
@@ -74,7 +74,7 @@ def application(vault: Vault, settings: Settings, pool: WorkerPool) -> FastAPI:
     problems.describe_problems(app)
     for api in (status, copies, datasets, policies, recipients, team, ledger, jobs, surveys, survey_answers):
         app.include_router(api.router)
-    for pages in (sign_in, console, ledger_pages, recipient, survey_pages):
+    for pages in (sign_in, provider, console, ledger_pages, recipient, survey_pages):
         app.include_router(pages.router, include_in_schema=False)
     sign_in.mount(app)
     survey_pages.mount(app)

@@ -16,6 +16,7 @@ from sfumato.service.answer_queue import AnswerQueue
 from sfumato.service.cache import LedgerCache, RecentCache
 from sfumato.service.jobs import JobRunner
 from sfumato.service.metrics import Metrics
+from sfumato.service.openid import SignInThere
 from sfumato.service.problems import HTTPProblem
 from sfumato.service.questions import Questions
 from sfumato.service.rate_limiter import RateLimiter
@@ -40,6 +41,7 @@ class ServiceContext:
     def __init__(self, vault: Vault, settings: Settings, pool: WorkerPool) -> None:
         self.vault, self.settings, self.pool = vault, settings, pool
         self.state = State(vault)
+        self.openid = None if settings.openid is None else SignInThere(settings.openid)
         self.metrics = Metrics()
         self.limiter = RateLimiter(settings)
         self._streams: Counter[str] = Counter()

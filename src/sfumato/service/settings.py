@@ -5,6 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from sfumato.service.openid import Provider
 
 MEGABYTE = 1 << 20
 
@@ -24,6 +28,8 @@ class Settings:
     """Folder whose tables may be registered by path; without it, tables must be uploaded."""
     sources: Mapping[str, str] = field(default_factory=dict, repr=False)
     """The URLs of tables that may be chosen by these names; they may hold passwords."""
+    openid: Provider | None = None
+    """Where operators may sign in instead of with a password here."""
     max_body_bytes: int = MEGABYTE
     """Maximum size of a request body, except for a part of an upload."""
     max_part_bytes: int = 16 * MEGABYTE

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import re
-import stat
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
 import structlog
 
 from sfumato.errors import ServiceError, SfumatoError, SourceError, VaultError
+from sfumato.service.private_files import read_private_toml
 from sfumato.tables.database import DatabaseTable, is_database
 from sfumato.vault.names import validated_name
 
@@ -22,16 +20,7 @@ _SHORTEST = 3
 
 def read_sources(path: Path) -> dict[str, str]:
     """The URLs of tables by their names, from a file in TOML with a line for each: `name = "postgresql://..."`."""
-    try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise ServiceError(f"the sources {path} must be a file in TOML, and could not be read: {error}") from None
-    mode = stat.S_IMODE(path.stat().st_mode)
-    if os.name == "posix" and mode & 0o077:
-        raise ServiceError(
-            f"sources may hold passwords and must be readable by their owner alone, {path} has mode {mode:04o}; run "
-            f"`chmod 600 {path}`"
-        )
+    found = read_private_toml(path, "the list of sources")
     for name, url in found.items():
         try:
             validated_name("source", name)

@@ -162,9 +162,11 @@ def _erased(entry: Entry) -> str:
 
 def _enrolled(entry: Entry) -> str:
     role = entry.body.get("role", "administrator")  # as all operators of earlier versions were
+    through = f", who is {entry.body['identity']} at the identity provider" if entry.body.get("identity") else ""
     if "generation" in entry.body:
-        return f"Changed the role of the operator {entry.recipient} to {role}."
-    return f"Registered the operator {entry.recipient} with a new password, as {role}."
+        return f"Changed the operator {entry.recipient}: {role}{through}."
+    password = " with a new password" if entry.body["hash"] else ""
+    return f"Registered the operator {entry.recipient}{password}, as {role}{through}."
 
 
 _SENTENCES: dict[str, Callable[[Entry], str]] = {

@@ -1,14 +1,14 @@
-"""Operators: people who sign in to the web console with a password, of which the ledger stores an Argon2id hash.
+"""Operators: people who sign in to the web console, with a password or through an OpenID Connect provider.
 
-The password is first combined with a key derived from the master key (a pepper), so that the hashes in a ledger or a
-backup cannot be attacked by guessing without that key.
+The ledger stores an Argon2id hash of a password, which is first combined with a key derived from the master
+key (a pepper), so that the hashes in a ledger or a backup cannot be attacked by guessing without that key.
 """
 
 from __future__ import annotations
 
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -43,6 +43,8 @@ class Operator:
     """When the password or the role was changed last."""
     enrolment: int
     """The number of the entry that allows to sign in: sessions end when it changes."""
+    identity: str = ""
+    """Who the operator is at the OpenID Connect provider; empty for one who signs in with a password only."""
     last_use: str = ""
     """When the console was used last, to within ten minutes; empty if it never was, or the access log was erased."""
 
@@ -50,7 +52,8 @@ class Operator:
     def of(cls, entry: Entry, used: Mapping[str, str]) -> Operator:
         """The operator that an entry enrols; those of earlier versions could do everything."""
         role = str(entry.body.get("role", "administrator"))
-        return cls(entry.recipient, role, entry.at, entry.number, used.get(f"owner {entry.recipient}", ""))
+        identity, name = str(entry.body.get("identity", "")), entry.recipient
+        return cls(name, role, entry.at, entry.number, identity, used.get(f"owner {name}", ""))
 
     @property
     def scopes(self) -> tuple[str, ...]:
@@ -58,34 +61,44 @@ class Operator:
         return ROLES[self.role]
 
 
-def enrol(vault: VaultLifecycle, name: str, password: str, role: str | None = None) -> Entry:
-    """Register an operator, by default as an administrator, or replace the password, and the role if one is given."""
+def enrol(
+    vault: VaultLifecycle,
+    name: str,
+    password: str | None = None,
+    role: str | None = None,
+    identity: str | None = None,
+) -> Entry:
+    """Register an operator, by default as an administrator, or change what is given: the others stay.
+
+    An operator signs in with the password, or through an OpenID Connect provider that confirms the identity.
+    """
     validated_name("operator", name)
-    _check_role(role)
-    if not MIN_LENGTH <= len(password) <= _MAX_LENGTH:
-        raise VaultError(
-            f"a password must have at least {MIN_LENGTH} and at most {_MAX_LENGTH} characters, got {len(password)}; "
-            "choose another one"
-        )
+    _check(role, password, identity)
     keys = vault.keys()
     with vault.ledger.writing(keys) as writing:
-        master, before = keys[writing.head().generation], writing.latest("operator", recipient=name)
-        kept = before.body.get("role") if before is not None and before.action == "enrolled" else None
-        body = {"hash": _hasher().hash(_peppered(master, password)), "role": role or kept or "administrator"}
-        return writing.append("enrolled", "operator", body, recipient=name)
-
-
-def assign(vault: VaultLifecycle, name: str, role: str) -> Entry:
-    """Change the role of an operator, who has to sign in again."""
-    _check_role(role)
-    keys = vault.keys()
-    with vault.ledger.writing(keys) as writing:
-        before = writing.latest("operator", recipient=name)
-        if before is None or not _is_valid(before, keys):
+        valid = {entry.recipient: entry for entry in writing.current("operator") if _is_valid(entry, keys)}
+        known = valid.pop(name, None)
+        if known is None and not password and not identity:
             raise _unknown(name)
-        if before.body.get("role", "administrator") == role:
-            return before
-        body = {"hash": before.body["hash"], "role": role, _PEPPER: _pepper(before)}
+        if identity:
+            _check_unused(identity, valid.values())
+        body = {"hash": "", "role": "administrator", **(known.body if known else {})}
+        changed = {
+            key: value
+            for key, value in {"role": role, "identity": identity}.items()
+            if value is not None and value != body.get(key, "")
+        }
+        if known is not None and not changed and not password:
+            return known
+        body |= changed
+        if password:
+            master = keys[writing.head().generation]
+            body["hash"] = _hasher().hash(_peppered(master, password))
+            body.pop(_PEPPER, None)
+        elif known is not None:
+            body[_PEPPER] = _pepper(known)
+        if not body["hash"] and not body.get("identity"):
+            raise VaultError(f"{name} could no longer sign in: an operator needs a password or an identity; set one")
         return writing.append("enrolled", "operator", body, recipient=name)
 
 
@@ -115,6 +128,12 @@ def find(vault: VaultLifecycle, name: str) -> Operator | None:
     return Operator.of(entry, {}) if entry is not None and _is_valid(entry, keys) else None
 
 
+def find_by_identity(vault: VaultLifecycle, identity: str) -> Operator | None:
+    """The operator whom a provider knows by an identity; `None` if there is none who may sign in."""
+    same = [one for one in list_operators(vault) if one.identity and one.identity.casefold() == identity.casefold()]
+    return same[0] if len(same) == 1 else None
+
+
 def verify_password(vault: VaultLifecycle, name: str, password: str) -> bool:
     """Whether this is the operator's password; an unknown name takes as long, so that timing reveals no names."""
     keys = vault.keys()
@@ -122,7 +141,7 @@ def verify_password(vault: VaultLifecycle, name: str, password: str) -> bool:
         entry = reading.latest("operator", recipient=name)
     from argon2.exceptions import VerificationError  # noqa: PLC0415 - an extra
 
-    if entry is not None and _is_valid(entry, keys):
+    if entry is not None and _is_valid(entry, keys) and entry.body["hash"]:
         enrolled, stored, master = True, str(entry.body["hash"]), keys[_pepper(entry)]
     else:
         enrolled, stored, master = False, _unknown_hash(), Key.from_bytes(bytes(32))
@@ -142,9 +161,26 @@ def _pepper(entry: Entry) -> int:
     return int(entry.body.get(_PEPPER, entry.generation))
 
 
-def _check_role(role: str | None) -> None:
+def _check(role: str | None, password: str | None, identity: str | None) -> None:
+    """Refuse what cannot be a role, a password or an identity."""
     if role is not None and role not in ROLES:
         raise VaultError(f"the role of an operator must be one of {', '.join(ROLES)}; {nearest(role, list(ROLES))}")
+    if password is not None and not MIN_LENGTH <= len(password) <= _MAX_LENGTH:
+        raise VaultError(
+            f"a password must have at least {MIN_LENGTH} and at most {_MAX_LENGTH} characters, got {len(password)}; "
+            "choose another one"
+        )
+    if identity is not None and (
+        len(identity) > _MAX_LENGTH or not identity.isprintable() or identity != identity.strip()
+    ):
+        raise VaultError("an identity must be one line without spaces around it, such as anna@example.org; correct it")
+
+
+def _check_unused(identity: str, others: Iterable[Entry]) -> None:
+    """Two operators with one identity could not be told apart."""
+    for other in others:
+        if other.body.get("identity", "").casefold() == identity.casefold():
+            raise VaultError(f"{identity} is the operator {other.recipient} already; dismiss that one first")
 
 
 def _unknown(name: str) -> UnknownSubject:

@@ -151,9 +151,10 @@ class RecipientUpdate(Body):
 
 
 class OperatorUpdate(Body):
-    """A password, or a role, or both."""
+    """A password, an identity at the OpenID Connect provider, or a role."""
 
     password: Annotated[str, Field(max_length=1000)] | None = None
+    identity: Annotated[str, Field(max_length=1000)] | None = None
     role: Literal["viewer", "editor", "administrator"] | None = None
 
 

@@ -25,15 +25,13 @@ def list_operators(request: Request, caller: Reader) -> list[Operator]:  # noqa:
 def set_operator(
     request: Request, operator: schemas.Name, body: schemas.OperatorUpdate, caller: Administrator
 ) -> schemas.LedgerEntry:
-    """Register an operator with a password, or replace the password or the role of another one."""
+    """Register an operator with a password or an identity, or change these or the role of another one."""
     vault = caller.acting(context_of(request).vault)
     before = operators.find(vault, operator)
     _check_rank(caller, before, body.role or (before.role if before else "administrator"))
-    if body.password is None and body.role is None:
-        raise HTTPProblem(422, "A new operator needs a password, and a known one a new password or a role; send one.")
-    if body.password is None:
-        return ledger_entry(operators.assign(vault, operator, body.role or ""))
-    return ledger_entry(operators.enrol(vault, operator, body.password, body.role))
+    if body.password is None and body.role is None and body.identity is None:
+        raise HTTPProblem(422, "A new operator needs a password or an identity; a known one also a role; send one.")
+    return ledger_entry(operators.enrol(vault, operator, body.password, body.role, body.identity))
 
 
 @router.delete("/operators/{operator}")

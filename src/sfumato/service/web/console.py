@@ -183,6 +183,7 @@ def team_page(request: Request, caller: Owner) -> Response:
     return render(
         "team.html",
         caller,
+        provider=context_of(request).settings.openid,
         operators=operators.list_operators(vault),
         roles=list(operators.ROLES),
         manages="team" in caller.scopes,

@@ -49,7 +49,7 @@ def sign_in_page(request: Request) -> Response:
     """Page with the sign-in forms."""
     if signed_in_caller(request) is not None:
         return RedirectResponse("/", 303)
-    return render("signin.html", None, error="")
+    return sign_in_form(context_of(request))
 
 
 @router.get("/open")
@@ -92,14 +92,19 @@ def _sign_in(request: Request, form: dict[str, str]) -> Response:
     account = "" if "token" in form else form.get("name", "").strip()[:_MAX_NAME]
     with context.limiter.sign_in(request, account) as succeeded:
         identity, link = _verified(context, account, form)
-        secret = None if identity is None else _started_session(request, account, identity, link)
+        secret = None if identity is None else started_session(request, account, identity, link)
         if secret is None:
-            return render("signin.html", None, 401, error=_LINK_USED if form.get("link") else _FAILED)
+            return sign_in_form(context, 401, _LINK_USED if form.get("link") else _FAILED)
         succeeded()
         if account:
             actor = f"owner {account}"
             context.record_use(actor, Origin(actor, context.limiter.client_address(request)))
     response = RedirectResponse("/console" if account else "/mine", 303)
+    return with_session(response, context, secret)
+
+
+def with_session(response: Response, context: ServiceContext, secret: str) -> Response:
+    """A response that gives a session to the browser."""
     response.set_cookie(
         cookie_name(context.settings),
         secret,
@@ -110,6 +115,12 @@ def _sign_in(request: Request, form: dict[str, str]) -> Response:
         path="/",
     )
     return response
+
+
+def sign_in_form(context: ServiceContext, status: int = 200, error: str = "") -> Response:
+    """The page with the sign-in forms."""
+    provider = context.settings.openid
+    return render("signin.html", None, status, error=error, provider=provider and provider.name)
 
 
 def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> tuple[str | None, Token | None]:
@@ -125,7 +136,7 @@ def _verified(context: ServiceContext, account: str, form: dict[str, str]) -> tu
     return None if found is None else str(found.enrolment), None
 
 
-def _started_session(request: Request, account: str, identity: str, link: Token | None) -> str | None:
+def started_session(request: Request, account: str, identity: str, link: Token | None) -> str | None:
     """The secret of a new session, which ends the one before; None if a link was used already."""
     context, before = context_of(request), signed_in_caller(request)
     secret, session = context.state.sign_in(account, identity, context.settings.session_hours)

@@ -1,0 +1,54 @@
+"""Real browsers for the tests: Debian's Chromium and Firefox, installed if need be, driven by Playwright."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from tests.debian import installed
+
+KINDS = ("chromium", "firefox", "firefox-dark")
+"""The browsers; Firefox has one colour scheme in all its contexts."""
+
+_PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "firefox-esr": ("firefox-esr", "firefox")}
+
+
+def _options(kind: str) -> dict[str, Any]:
+    """How Playwright starts a browser that is the system's own: Firefox by the standard WebDriver BiDi."""
+    package = "firefox-esr" if kind == "firefox" else kind
+    path = installed(lambda: next(filter(None, map(shutil.which, _PROGRAMS[package])), None), package)
+    own: dict[str, Any] = {"channel": "moz-firefox"} if kind == "firefox" else {"args": ["--no-sandbox"]}
+    return {"executable_path": path, **own}
+
+
+@contextmanager
+def running(kind: str = "chromium") -> Iterator[Browser]:
+    """A browser of a kind, for as long as it is needed."""
+    name, _, dark = kind.partition("-")
+    more = {"firefox_user_prefs": {"layout.css.prefers-color-scheme.content-override": 0}} if dark else {}
+    with sync_playwright() as playwright:
+        browser = getattr(playwright, name).launch(**_options(name), **more)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+@contextmanager
+def profile(browser: Browser, folder: Path, **options: Any) -> Iterator[BrowserContext]:
+    """Another browser of the same kind, whose storage outlives it in a folder."""
+    own = _options(browser.browser_type.name)
+    context = browser.browser_type.launch_persistent_context(folder, **own, **options)
+    try:
+        yield context
+    finally:
+        context.close()
+
+
+def mobile(browser: Browser, size: str) -> dict[str, Any]:
+    """What makes a context that of a phone, beside its size; Firefox has no more than that."""
+    return {"is_mobile": True} if size == "phone" and browser.browser_type.name == "chromium" else {}
