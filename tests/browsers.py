@@ -8,7 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 from tests.debian import installed
 
 KINDS = ("chromium", "firefox", "firefox-dark")
@@ -52,3 +53,19 @@ def profile(browser: Browser, folder: Path, **options: Any) -> Iterator[BrowserC
 def mobile(browser: Browser, size: str) -> dict[str, Any]:
     """What makes a context that of a phone, beside its size; Firefox has no more than that."""
     return {"is_mobile": True} if size == "phone" and browser.browser_type.name == "chromium" else {}
+
+
+_CARET = "sha256-YjaKGiklmzC6wjXA513HAMmzus8VE61XCOT+SmwNZWA="
+"""The style with which Playwright hides the caret in screenshots; Firefox says that the page's policy forbids it."""
+
+
+def watched(page: Page) -> Page:
+    """A page on which a script error, or a violation of the security policy, fails the test."""
+
+    def on_error(text: str) -> None:
+        if _CARET not in text:
+            pytest.fail(f"script error: {text}")
+
+    page.on("pageerror", lambda error: on_error(str(error)))
+    page.on("console", lambda line: on_error(line.text) if "Content Security" in line.text else None)
+    return page

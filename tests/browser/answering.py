@@ -14,8 +14,8 @@ from threading import Thread
 from typing import Any
 
 import numpy as np
-import pytest
 from playwright.sync_api import BrowserContext, Page, Request
+from tests import browsers
 from tests.serving import Service
 
 from sfumato.survey.perturbation import seeded_integers
@@ -41,18 +41,31 @@ crypto.getRandomValues = (array) => {
 """Known random bits for a test: the i-th word is a multiple of Knuth's number."""
 
 
+TELL_BODIES = """
+const real = window.fetch;
+window.fetch = (url, options) => { if (options?.body) tellBody(options.body); return real(url, options); };
+"""
+
+
 class Connection:
-    """All requests of a browser."""
+    """All requests of a browser. Firefox does not tell the driver the bodies of requests: there the page does."""
 
     def __init__(self, context: BrowserContext) -> None:
         self.requests: list[Request] = []
+        self._told: list[str] | None = None
         context.on("request", self._record)
+        if context.browser is not None and context.browser.browser_type.name == "firefox":
+            told = self._told = []
+            context.expose_binding("tellBody", lambda _, body: told.append(body))
+            context.add_init_script(TELL_BODIES)
 
     def _record(self, request: Request) -> None:
         self.requests.append(request)
 
     @property
     def posts(self) -> list[Any]:
+        if self._told is not None:
+            return [json.loads(body) for body in self._told]
         return [json.loads(one.post_data or "null") for one in self.requests if one.method == "POST"]
 
     def check_quiet(self, url: str) -> None:
@@ -67,7 +80,7 @@ class Connection:
 
 def page_of(context: BrowserContext, name: str) -> Page:
     page = context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"script error: {error}"))
+    browsers.watched(page)
     page.goto(f"/answer/{name}")
     return page
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from playwright.sync_api import Browser, Locator, Page, expect
+from tests import browsers
 from tests.browser.answering import Connection
 from tests.browser.test_console import Scheme, check_page, opened, sign_in
 from tests.serving import Service, serving, sqlite_vault
@@ -181,10 +182,11 @@ def test_respondents_are_asked_in_their_language(
     surveys.open("reading")
     context = browser.new_context(base_url=service.url, locale=tag, viewport={"width": 390, "height": 844})
     connection, page = Connection(context), context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"script error: {error}"))
+    browsers.watched(page)
     page.goto("/answer/reading")
     expect(page.locator("html")).to_have_attribute("dir", direction)
     expect(page.get_by_role("heading", level=1)).to_have_text("Lesen" if tag == "de-AT" else "Reading")
+    expect(page.locator(".worst")).to_contain_text("88 %")  # the slider begins at careful: 1 / (1 + exp(-4 * 0.5))
     page.get_by_label(agree).check()
     page.get_by_label("gut" if tag == "de-AT" else "good").check()
     page.locator("input[type=date]").fill("1999-12-31")
@@ -219,7 +221,7 @@ def test_cross_table_and_methods_paragraph_on_the_page(browser: Browser, service
     surveys.open("reading")
     line = HttpConnection(service.url)
     survey = Respondent(line, "reading").survey()
-    for _ in range(40):
+    for _ in range(300):
         mood = int(rng.integers(3))
         answers = {
             "mood": ("bad", "so so", "good")[mood],
@@ -236,11 +238,20 @@ def test_cross_table_and_methods_paragraph_on_the_page(browser: Browser, service
     expect(page.locator("#shares")).to_contain_text("news first")
     _press(page, "Show")
     expect(page.locator("#crossed td")).to_have_count(9)
-    expect(page.locator("#crossed")).to_contain_text("from 40 answers")
+    expect(page.locator("#crossed")).to_contain_text("from 300 answers")
     _press(page, "Write the methods paragraph")
     expect(page.locator("#paragraph")).to_contain_text("k-ary randomised response")
     check_page(page, "survey-results", "desktop", "light")
     page.locator("#second").select_option("mood")
     _press(page, "Show")
     expect(page.locator("#crossed")).to_contain_text("two different questions")
+    page.locator("#by").select_option("mood")
+    for answer, share in (("bad (%)", "50"), ("so so (%)", "30"), ("good (%)", "20")):
+        page.get_by_label(answer).fill(share)
+    _press(page, "Weigh")
+    expect(page.locator("#weighted")).to_contain_text("news first")
+    check_page(page, "survey-weighted", "desktop", "light")
+    page.get_by_label("good (%)").fill("30")
+    _press(page, "Weigh")
+    expect(page.locator("#weighted")).to_contain_text("must add up to 1")
     page.context.close()

@@ -50,10 +50,7 @@ def opened(browser: Browser, service: Service, size: str = "desktop", scheme: Sc
         accept_downloads=True,
         **browsers.mobile(browser, size),
     )
-    page = context.new_page()
-    page.on("pageerror", lambda error: pytest.fail(f"script error: {error}"))
-    page.on("console", lambda line: pytest.fail(line.text) if "Content Security" in line.text else None)
-    return page
+    return browsers.watched(context.new_page())
 
 
 def sign_in(page: Page) -> None:
@@ -227,7 +224,7 @@ def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, siz
 def check_page(page: Page, name: str, size: str, scheme: Scheme) -> None:
     """No serious accessibility violation, no horizontal scrolling, and a screenshot."""
     ARTEFACTS.mkdir(exist_ok=True)
-    page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True, caret="initial")  # adds no style
+    page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= SIZES[size]["width"], name
     found = Axe().run(page).response["violations"]
     assert [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")] == [], (

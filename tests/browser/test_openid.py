@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
-from tests.browser.test_console import check_page, opened, sign_in
+from tests.browser.test_console import Scheme, check_page, opened, sign_in
 from tests.openid import provider_file, real_provider
 from tests.serving import serving, sqlite_vault
 
@@ -21,7 +21,7 @@ def _sign_in_there(page: Page, subject: str) -> None:
 
 
 @pytest.mark.parametrize(("size", "scheme"), [("desktop", "light"), ("phone", "dark")])
-def test_an_operator_without_a_password_signs_in(browser: Browser, tmp_path: Path, size: str, scheme: str) -> None:
+def test_an_operator_without_a_password_signs_in(browser: Browser, tmp_path: Path, size: str, scheme: Scheme) -> None:
     with real_provider(
         {"sub": "ben", **MAIL}, {"sub": "eve", "email": "eve@example.org", "email_verified": True}
     ) as issuer:

@@ -61,6 +61,13 @@ def weighted_shares(
     return found
 
 
+def weighable(survey: Survey) -> dict[str, tuple[str, ...]]:
+    """The questions by which respondents can be weighted, those with one answer, and their answers."""
+    if survey.mode != "randomised":
+        return {}
+    return {item.question: item.labels for item in survey.items if not item.option and not item.ranked}
+
+
 def _groups(
     survey: Survey, levels: Integers, rows: Integers, question: str, population: Mapping[str, float]
 ) -> tuple[Floats, Floats, tuple[str, ...]]:

@@ -23,6 +23,7 @@ from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import not_found, render
 from sfumato.survey.definition import Survey
 from sfumato.survey.example import EXAMPLE
+from sfumato.survey.weights import weighable
 
 router = APIRouter()
 
@@ -149,6 +150,7 @@ def survey_page(request: Request, survey: schemas.Name, caller: Owner) -> Respon
         caller,
         known=known,
         now=surveys.status(survey),
+        weighable=weighable(known.survey),
         service_url=service_url(request),
         integrity=integrity,
         modules=MODULES,

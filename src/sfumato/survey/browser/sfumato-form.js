@@ -164,8 +164,13 @@ export class Form extends HTMLElement {
         ? this.t(value === 1 ? ONE_DIRECTION : "{count}: the survey may use at most {count} combinations of your answers, up to {bits} bits of information, besides your answer to “{question}”.", { count: value, bits: (definition.guided.capacity * value).toFixed(0), question: this.classText() })
         : this.t("{level}, {protection}: {probabilities}. What is sent changes the odds of a guess about one answer at most {odds}-fold (ε is {epsilon} per question, {total} in total).", { level: level.name, protection: this.t(protection(level.epsilon)), probabilities: this.probabilities(level.retention), odds: Math.exp(level.epsilon).toFixed(1), epsilon: level.epsilon, total: level.total });
     };
-    slider.oninput = explain;
-    explain();
+    const picture = make("div", { className: "worst" });
+    const redraw = () => {
+      explain();
+      if (!guided) picture.replaceChildren(...this.worstCase(definition.levels[Number(slider.value)]));
+    };
+    slider.oninput = redraw;
+    redraw();
     const more = [];
     if (guided) {
       more.push(checkbox("truncate", this.t("If the survey asks for more, send only what I allow")));
@@ -175,7 +180,16 @@ export class Form extends HTMLElement {
     const sides = this.dir === "rtl" ? "More privacy at the start, more accurate results at the end" : "More privacy to the left, more accurate results to the right";
     const hint = drawn === undefined ? sides : "You chose this before the random changes were drawn, so it stays:";
     const label = make("label", {}, this.t(hint), slider);
-    return make("fieldset", { className: "trust" }, make("legend", {}, this.t("How much may the survey learn about you?")), label, explanation, more);
+    return make("fieldset", { className: "trust" }, make("legend", {}, this.t("How much may the survey learn about you?")), label, explanation, picture, more);
+  }
+
+  /** What the whole row can tell at most, in words and a picture: the posterior of a fact that half of the people share. */
+  worstCase({ retention }) {
+    const epsilon = retention.reduce((sum, kept, i) => sum + Math.log1p((kept * this.respondent.sizes[i]) / (1 - kept)), 0); // of all answers together
+    const sure = 1 / (1 + Math.exp(-epsilon)), share = sure > 0.99 ? this.t("over {share}", { share: percent(0.99) }) : percent(sure);
+    const worst = this.t("The worst case: if all your answers followed from one fact about you, which is true of every second person, somebody who sees what is sent could be {share} sure of it, instead of {half}.", { share, half: percent(0.5) });
+    const text = sure > 0.95 ? `${worst} ${this.t("Against that, this level protects nothing; it protects single answers.")}` : worst;
+    return [make("meter", { min: 0, max: 1, low: 0.75, high: 0.95, optimum: 0.5, value: sure, "aria-label": text }), make("p", {}, text)];
   }
 
   probabilities(retention) {
@@ -197,12 +211,13 @@ export class Form extends HTMLElement {
     const { definition, items, sizes } = this.respondent, tried = state === "tried";
     const rows = items.map((item, i) => make("tr", {}, make("th", { scope: "row" }, this.said(questionText(this.texts, item))), make("td", {}, this.disclosed(disclosure, item, i, body.row))));
     const total = sizes.reduce((sum, size) => sum + Math.log2(size), 0).toFixed(0);
+    const worst = definition.mode === "guided" ? [] : [make("div", { className: "worst" }, this.worstCase(definition.levels[body.level]))];
     const bits = disclosure.capacity === undefined ? [] : [make("p", {}, this.t("At most {bits} bits of your {total} bits of information about these questions can be learned, whatever else is known about you.", { bits: disclosure.capacity.toFixed(1), total }))];
     const label = definition.mode === "guided" ? [make("p", {}, make("strong", {}, this.t("Your answer to “{question}” is sent unchanged.", { question: this.classText() })))] : [];
     this.message.textContent = this.t(reason ?? "");
     return [
       this.title(this.t("What can be learned from your answers")),
-      make("table", {}, make("tbody", {}, rows)), ...bits, ...label,
+      make("table", {}, make("tbody", {}, rows)), ...worst, ...bits, ...label,
       make("h3", {}, this.t("This is sent from your device, and nothing else")),
       make("pre", { tabIndex: 0, dir: "ltr" }, JSON.stringify(body)),
       make("p", { className: "pale" }, this.t("The random numbers were drawn once: every attempt sends the same, and other answers are changed by the same numbers, so that repetition reveals nothing more. Fingerprint of this survey: {fingerprint}. Everybody who is asked in the same way sees the same fingerprint.", { fingerprint: this.fingerprint })),

@@ -65,6 +65,41 @@ async function poll() {
 
 if (live) poll();
 
+/* ---- Weights to a known population ---- */
+
+const weigh = document.getElementById("weigh");
+
+function drawPopulation() {
+  const answers = JSON.parse(document.getElementById("weighable").textContent)[document.getElementById("by").value];
+  const even = Math.floor(1000 / answers.length) / 10;
+  document.getElementById("population").replaceChildren(...answers.map((answer, index) => {
+    const field = element("input", { type: "number", min: 0, max: 100, step: "any", required: "", "data-answer": answer });
+    field.value = index ? even : Number((100 - even * (answers.length - 1)).toFixed(1));
+    return element("div", { class: "field" }, element("label", {}, `${answer} (%)`, field));
+  }));
+}
+
+async function showWeighted(event) {
+  event.preventDefault();
+  const shown = document.getElementById("weighted"), question = document.getElementById("by").value;
+  const shares = Object.fromEntries([...weigh.querySelectorAll("[data-answer]")].map((field) => [field.dataset.answer, Number(field.value) / 100]));
+  try {
+    const found = await callApi("POST", `/api/v1/surveys/${live.dataset.survey}/weighted`, { question, shares });
+    const head = element("tr", {}, ...["Question", "Answer", "Weighted share, with 95 % confidence interval"].map((text) => element("th", { scope: "col" }, text)));
+    const table = element("table", {}, element("caption", {}, `As if the answers to ${question} were those of the population`), element("thead", {}, head), element("tbody", {}, ...found.map(row)));
+    shown.replaceChildren(element("div", { class: "wide", tabindex: 0 }, table));
+  } catch (error) {
+    shown.replaceChildren(element("p", { class: "alarm" }, error.message));
+  }
+}
+
+if (weigh) {
+  drawPopulation();
+  document.getElementById("by").addEventListener("change", drawPopulation);
+  weigh.addEventListener("submit", showWeighted);
+  weigh.querySelector("button").disabled = false;
+}
+
 /* ---- Cross table, and the methods paragraph ---- */
 
 async function showCross(event) {
