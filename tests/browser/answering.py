@@ -70,7 +70,8 @@ class Connection:
 
     def check_quiet(self, url: str) -> None:
         """Only pages, scripts, definitions and guidance were requested, without data or cookies of the respondent."""
-        allowed = r"/(answer/[\w-]+|static/[\w.]+|survey/[\w.-]+|api/v1/respond/[\w-]+(/guidance|/receipts)?)"
+        public = r"api/v1/respond/[\w-]+(/guidance|/receipts)?"
+        allowed = rf"/(answer/[\w-]+|answer-worker\.js|static/[\w.]+|survey/[\w.-]+|{public})"
         for one in self.requests:
             if one.method != "POST":
                 assert re.fullmatch(re.escape(url) + allowed, one.url), one.url

@@ -186,6 +186,7 @@ PAGES = {
     "recipient": "/console/recipients/clinic",
     "ledger": "/console/ledger",
     "team": "/console/team",
+    "settings": "/console/settings",
     "missing": "/console/datasets/nowhere",
 }
 

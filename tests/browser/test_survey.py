@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import secrets
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -145,10 +146,12 @@ def test_answers_wait_encrypted_while_the_browser_is_closed(browser: Browser, se
         expect(page.get_by_text("The survey is not ready yet")).to_be_visible()
         assert connection.posts == []
         assert page.evaluate(STORED) == [{"state": "waiting", "sealed": True}]
-    stored = b"".join(path.read_bytes() for path in (tmp_path / "profile").rglob("*") if path.is_file())
+    public = re.compile("cache|service worker", re.IGNORECASE)  # the page and its scripts, which anybody may read
+    files = [path for path in (tmp_path / "profile").rglob("*") if path.is_file() and not public.search(str(path))]
+    stored = b"".join(path.read_bytes() for path in files)
     assert b"sealed" in stored  # it is there,
     assert b"codes" not in stored  # and cannot be read
-    assert b"yes1" not in stored.replace(b'"yes1"', b"")  # but in the definition, which anybody may read
+    assert b"yes1" not in stored.replace(b'"yes1"', b"")  # but in the definition
     begin(service, name)
     with browsers.profile(browser, tmp_path / "profile", base_url=service.url) as context:
         connection = Connection(context)
@@ -190,6 +193,38 @@ def test_offline_and_back(context: BrowserContext, service: Service) -> None:
     expect(page.get_by_text("Thank you")).to_be_visible()
     assert all(post == shown for post in connection.posts)  # the same row, however often
     assert Surveys(service.vault).status("commute").answers == before + 1
+
+
+KEPT_PAGES = """caches.keys()
+  .then((names) => Promise.all(names.map(async (name) => (await caches.open(name)).keys())))
+  .then((all) => all.flat().map(({ url }) => new URL(url).pathname))"""
+
+
+def test_a_page_opens_without_a_connection_until_it_was_sent(context: BrowserContext, service: Service) -> None:
+    before = Surveys(service.vault).status("commute").answers
+    page = page_of(context, "commute")
+    expect(page.locator("sfumato-survey[data-kept]")).to_be_visible()
+    context.set_offline(True)
+    page.reload()
+    answer_commute(page)
+    shown = page.locator("pre").inner_text()
+    page.get_by_role("button", name="Send this").click()
+    expect(page.get_by_text("or you are offline")).to_be_visible()
+    page.reload()
+    expect(page.get_by_text("or you are offline")).to_be_visible()
+    assert page.locator("pre").inner_text() == shown  # nothing was drawn again
+    names = (
+        "caches.keys().then((names) => Promise.all(names.map((name) => caches.open(name).then((one) => one.keys()))))"
+    )
+    paths = page.evaluate(f"{names}.then((all) => all.flat().map(({{ url }}) => new URL(url).pathname))")
+    assert {"/answer/commute", "/api/v1/respond/commute"} <= set(paths)
+    assert not [path for path in paths if not re.match(r"/(answer|static|survey|api/v1/respond/commute$)", path)]
+    context.set_offline(False)
+    expect(page.get_by_text("Thank you")).to_be_visible(timeout=30_000)
+    assert Surveys(service.vault).status("commute").answers == before + 1
+    expect(page.locator("sfumato-survey[data-kept]")).to_have_count(0)
+    page.wait_for_function("caches.keys().then((names) => names.length === 0)")
+    page.wait_for_function("navigator.serviceWorker.getRegistrations().then((all) => all.length === 0)")
 
 
 def test_two_clicks_and_two_tabs_count_once(context: BrowserContext, service: Service) -> None:

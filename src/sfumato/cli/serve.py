@@ -14,7 +14,7 @@ from sfumato.cli.config import config_option
 from sfumato.cli.output import as_json_option, print_result
 from sfumato.cli.vault_options import key_option, local_vault, open_vault, vault_options
 from sfumato.errors import ServiceError, VaultError, install_hint
-from sfumato.service.settings import Settings
+from sfumato.service.settings import LIMITS, Settings
 
 if TYPE_CHECKING:
     from sfumato.service.deployment_check import Finding
@@ -22,18 +22,6 @@ if TYPE_CHECKING:
 _PEM_FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 ENVIRONMENT = "SFUMATO_SERVE"
 """Each option of the service has a variable: this, and its name in capitals, as SFUMATO_SERVE_PORT."""
-
-LIMITS = {
-    "max_body_bytes": "Bytes of a request, except for a part of an upload.",
-    "max_part_bytes": "Bytes of a part of an upload.",
-    "max_parts": "Parts of an upload.",
-    "max_streams": "Concurrent downloads per caller.",
-    "receive_timeout": "Seconds within which a request must arrive.",
-    "send_timeout": "Seconds after which a client that reads nothing is disconnected.",
-    "max_queued_jobs": "Background jobs that may wait.",
-    "session_hours": "Hours after which a browser must sign in again.",
-}
-"""Limits of `Settings` that an option of their own name sets."""
 
 _DEFAULTS = Settings()
 

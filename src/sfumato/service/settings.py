@@ -12,6 +12,18 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1 << 20
 
+LIMITS = {
+    "max_body_bytes": "Bytes of a request, except for a part of an upload.",
+    "max_part_bytes": "Bytes of a part of an upload.",
+    "max_parts": "Parts of an upload.",
+    "max_streams": "Concurrent downloads per caller.",
+    "receive_timeout": "Seconds within which a request must arrive.",
+    "send_timeout": "Seconds after which a client that reads nothing is disconnected.",
+    "max_queued_jobs": "Background jobs that may wait.",
+    "session_hours": "Hours after which a browser must sign in again.",
+}
+"""Limits of `Settings` that an option of their own name sets, as `--max-streams`."""
+
 METRICS_DIRECTORY_VARIABLE = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable with the folder in which workers share metrics; set it before importing prometheus_client."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Request
@@ -10,12 +11,14 @@ from fastapi.responses import RedirectResponse, Response
 
 from sfumato.errors import UnknownSubject
 from sfumato.ledger.chain import ERASED, Entry
+from sfumato.ledger.database import is_url
 from sfumato.ledger.reader import LedgerReader
 from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service.api import schemas
 from sfumato.service.api.datasets import dataset_version
 from sfumato.service.authentication import Caller
 from sfumato.service.context import context_of
+from sfumato.service.settings import LIMITS
 from sfumato.service.web.ladder import LadderFigure
 from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import not_found, render
@@ -190,6 +193,25 @@ def team_page(request: Request, caller: Owner) -> Response:
         least=operators.MIN_LENGTH,
         tokens=[(token, token.is_active(now)) for token in tokens.list_tokens(vault, "")],
         scopes=tokens.MEANINGS,
+        service_url=service_url(request),
+    )
+
+
+@router.get("/settings")
+def settings_page(request: Request, caller: Owner) -> Response:
+    """Page of the settings of the service, which its operator gives when it starts, and of the vault."""
+    context = context_of(request)
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
+        head, generations = reading.head(), reading.generations()
+    return render(
+        "settings.html",
+        caller,
+        settings=context.settings,
+        limits={name: (text, getattr(context.settings, name)) for name, text in LIMITS.items()},
+        database="PostgreSQL" if is_url(context.vault.location) else "SQLite",
+        entries=head.entries,
+        generation=generations[-1],
+        version=version("sfumato"),
         service_url=service_url(request),
     )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Annotated
 
 from fastapi import APIRouter, FastAPI, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import FileResponse, Response
 from fastapi.staticfiles import StaticFiles
 
 from sfumato.errors import UnknownSubject
@@ -20,7 +20,7 @@ from sfumato.service.api import schemas
 from sfumato.service.authentication import Caller
 from sfumato.service.context import context_of
 from sfumato.service.web.rendering import Owner, service_url
-from sfumato.service.web.templating import not_found, render
+from sfumato.service.web.templating import WEB_ROOT, not_found, render
 from sfumato.survey.definition import Survey
 from sfumato.survey.example import EXAMPLE
 from sfumato.survey.weights import weighable
@@ -74,6 +74,12 @@ def _accepted(header: str) -> list[str]:
         with contextlib.suppress(ValueError):
             found.append((-float(weight or 1), tag.strip()))
     return [tag for _, tag in sorted(found, key=lambda one: one[0])]
+
+
+@router.get("/answer-worker.js")
+def answer_worker() -> Response:
+    """The script that opens respondents' pages without a connection; its address allows it to, for pages below it."""
+    return FileResponse(WEB_ROOT / "static" / "answer-worker.js", media_type="text/javascript")
 
 
 @router.get("/answer/{survey}")

@@ -39,7 +39,7 @@ class Visitor(Protocol):
         ...
 
 
-_PARTS = {"recipient": "Recipients", "survey": "Surveys", "ledger": "Ledger", "team": "Team"}
+_PARTS = {"recipient": "Recipients", "survey": "Surveys", "ledger": "Ledger", "team": "Team", "settings": "Settings"}
 """The part of the navigation that templates belong to, by the beginnings of their names; others are about datasets."""
 
 

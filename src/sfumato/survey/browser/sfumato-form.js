@@ -74,6 +74,8 @@ export class Form extends HTMLElement {
     const view = { none: () => this.questions(), ready: () => this.review(progress), tried: () => this.review(progress), waiting: () => this.waiting(progress) }[state];
     this.replaceChildren(...(view ? view() : this.ended(progress)));
     this.querySelector("h2")?.focus();
+    const closed = state === "none" && (this.respondent.state !== "open" || this.respondent.isOver());
+    this.dispatchEvent(new CustomEvent("sfumato-progress", { detail: closed ? "closed" : state }));
     return undefined;
   }
 
