@@ -28,6 +28,7 @@ def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
 
 @pytest.fixture
 def context(browser: Browser, service: Service) -> Iterator[BrowserContext]:
-    found = browser.new_context(base_url=service.url)
+    # Without workers, which would hide requests from tests that forge the answers; one test is about them.
+    found = browser.new_context(base_url=service.url, service_workers="block")
     yield found
     found.close()

@@ -208,7 +208,9 @@ def test_every_page_is_accessible_and_fits(browser: Browser, tmp_path: Path, siz
         check_page(page, "signin", size, scheme)
         sign_in(page)
         for name, path in PAGES.items():
-            page.goto(path)
+            answer = page.goto(path)
+            assert answer is not None
+            assert answer.status == (404 if name == "missing" else 200), name
             if name in ("levels", "collusion"):
                 expect(page.locator("#summary")).not_to_have_text("…")
             check_page(page, name, size, scheme)

@@ -158,7 +158,7 @@ def test_another_copy_of_the_log_reveals_it(browser: Browser, service: Service, 
     (tmp_path / "mine.html").write_text(f"<title>Mine</title>{tags}{survey}")
     for forged in (False, True):
         with another_site(tmp_path) as url:
-            context = browser.new_context(base_url=url)
+            context = browser.new_context(base_url=url, service_workers="block")
             connection = Connection(context)
             if forged:
                 said = {"epoch": 1, "matrix": matrix.tolist(), "digests": [digest]}

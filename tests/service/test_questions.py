@@ -62,6 +62,22 @@ def test_the_answer_is_that_of_the_own_copy(service: Service, tmp_path: Path) ->
     assert "Answered a question about ward version 1 from the copy of clinic" in _accesses(service.vault)
 
 
+def test_a_profile_is_a_page_about_the_own_copy_that_can_do_nothing(service: Service) -> None:
+    with service.client("clinic") as client, service.client("owner") as owner:
+        found = client.get("/api/v1/copies/ward/profile")
+        assert found.status_code == 200
+        assert found.headers["content-type"].startswith("text/html")
+        policy = found.headers["content-security-policy"]
+        assert "sandbox" in policy
+        assert "script-src" not in policy
+        assert "Statistical profile of ward" in found.text
+        assert "income" in found.text
+        assert owner.get("/api/v1/copies/ward/profile?recipient=clinic").status_code == 200
+        assert client.get("/api/v1/copies/ward/profile?recipient=insurer").status_code == 403
+        assert client.get("/api/v1/copies/ward/profile?level=0.99").status_code == 403
+    assert "Profiled ward version 1 from the copy of clinic" in _accesses(service.vault)
+
+
 def _accesses(vault: sf.Vault) -> str:
     from sfumato.ledger.reader import Query
     from sfumato.vault.messages import sentence

@@ -1,6 +1,6 @@
-"""The process that answers one question of a recipient about one copy, and can do little else.
+"""The process that answers one question of a recipient about one copy, or profiles it, and can do little else.
 
-It gets the copy and the question on standard input, and writes the answer to standard output. It has no key and no
+It gets the question and the copy on standard input, and writes the answer to standard output. It has no key and no
 environment of the service; its time, its memory and the size of its files are limited before it reads anything.
 """
 
@@ -20,7 +20,7 @@ SECONDS = 60
 MEMORY = 2 << 30
 """Bytes of memory of one answer."""
 
-ROWS, CHARACTERS = 1_000, 1_000_000
+ROWS, CHARACTERS = 1_000, 1_500_000
 """The most rows of an answer, and the most characters."""
 
 _FILES = 64 << 20
@@ -62,12 +62,28 @@ def answered(question: str, stream: IO[bytes]) -> dict[str, Any]:
     return dict(json_safe(found))
 
 
+def profiled(stream: IO[bytes]) -> dict[str, Any]:
+    """The profile of the original, estimated from a copy in Parquet, as a page; or the reason why there is none."""
+    import pyarrow as pa  # noqa: PLC0415 - after the limits
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    from sfumato.errors import SfumatoError  # noqa: PLC0415
+    from sfumato.mining import profile  # noqa: PLC0415
+    from sfumato.mining.report.page import page  # noqa: PLC0415
+
+    try:
+        return {"page": page(profile(pq.read_table(pa.BufferReader(stream.read()))))}
+    except SfumatoError as error:
+        return {"refused": str(error)}
+
+
 def main() -> None:
-    """Answer the question in the first line, about the copy after it."""
+    """Answer the question in the first line, about the copy after it; without one, profile the copy."""
     limit()
     question = json.loads(sys.stdin.buffer.readline())
     try:
-        text = json.dumps(answered(question, sys.stdin.buffer), allow_nan=False)
+        found = profiled(sys.stdin.buffer) if question is None else answered(question, sys.stdin.buffer)
+        text = json.dumps(found, allow_nan=False)
     except MemoryError:
         text = json.dumps({"refused": f"an answer may take {MEMORY >> 30} GiB of memory, and this one takes more"})
     if len(text) > CHARACTERS:

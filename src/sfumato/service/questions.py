@@ -17,8 +17,8 @@ from sfumato.service.problems import HTTPProblem
 _MOST_BYTES = 256 << 20
 """The largest copy that questions are answered from."""
 
-_MOST_ANSWER = 2 << 20
-"""Bytes that a process may say, whatever it runs; an answer has at most half of them."""
+_MOST_ANSWER = 4 << 20
+"""Bytes that a process may say, whatever it runs; an answer has fewer characters."""
 
 _SECONDS = 90
 """Seconds until a process is ended, with what it waits for."""
@@ -44,8 +44,8 @@ class Questions:
         self._asking: set[str] = set()
         self._cache: tempfile.TemporaryDirectory[str] | None = None
 
-    async def answer(self, caller: str, question: str, copy: _Copy) -> dict[str, Any]:
-        """The answer to a question about a copy; refused with the reason if there is none."""
+    async def answer(self, caller: str, question: str | None, copy: _Copy) -> dict[str, Any]:
+        """The answer to a question about a copy, or its profile; refused with the reason if there is none."""
         if caller in self._asking:
             raise HTTPProblem(429, "Your last question is still being answered; wait for it.", Retry_After="5")
         if len(self._asking) >= _AT_ONCE:
@@ -64,7 +64,7 @@ class Questions:
         if self._cache is not None:
             self._cache.cleanup()
 
-    async def _answered(self, question: str, copy: _Copy) -> dict[str, Any]:
+    async def _answered(self, question: str | None, copy: _Copy) -> dict[str, Any]:
         """What a new process says, which is ended when it takes too long."""
         process = await self._started()
         try:
@@ -97,7 +97,7 @@ class Questions:
         )
 
 
-async def _conversation(process: Process, question: str, copy: _Copy) -> bytes:
+async def _conversation(process: Process, question: str | None, copy: _Copy) -> bytes:
     """Hand a process the question and the copy, and read what it says."""
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process must have pipes")

@@ -214,6 +214,9 @@ _SENTENCES: dict[str, Callable[[Entry], str]] = {
         f"Answered a question about {entry.dataset} version {entry.body['version']} from the copy of "
         f"{entry.recipient}{_from(entry)}."
     ),
+    "profiled": lambda entry: (
+        f"Profiled {entry.dataset} version {entry.body['version']} from the copy of {entry.recipient}{_from(entry)}."
+    ),
     "audited": _audited,
     "traced": _traced,
     "measured": lambda entry: f"Attacked copies of a sample of original records of {entry.dataset}{_from(entry)}.",

@@ -7,6 +7,7 @@ import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import HTMLResponse
 
 from sfumato.errors import GrantError
 from sfumato.service.api import schemas
@@ -14,6 +15,7 @@ from sfumato.service.authentication import Authenticated, Caller
 from sfumato.service.context import ServiceContext, context_of
 from sfumato.service.copy_responses import MEDIA_TYPES, CopyResponder, negotiate_format
 from sfumato.service.problems import HTTPProblem, problem_responses
+from sfumato.service.web.templating import report_page
 from sfumato.service.worker_pool import CopyRequest
 from sfumato.vault.delivery import Delivery
 
@@ -105,6 +107,24 @@ async def answer_question(
     await asyncio.to_thread(responder.check_access, request)  # that may have ended while the question was answered
     await asyncio.to_thread(responder.record, caller, "answered")
     return answer
+
+
+@router.get("/copies/{dataset}/profile", responses=problem_responses(404, 413), response_class=HTMLResponse)
+async def get_profile(
+    request: Request,
+    dataset: schemas.Name,
+    caller: Authenticated,
+    level: Level = None,
+    recipient: Holder = None,
+) -> HTMLResponse:
+    """Get a page about what a copy tells of the original: each column with intervals, and what is not known."""
+    context = context_of(request)
+    wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, "parquet")
+    responder = await CopyResponder.prepare(context, wanted)
+    found = await context.questions.answer(caller.actor, None, responder)
+    await asyncio.to_thread(responder.check_access, request)  # that may have ended while it was estimated
+    await asyncio.to_thread(responder.record, caller, "profiled")
+    return report_page(found["page"])
 
 
 def copy_holder(caller: Caller, requested: str | None) -> str:

@@ -20,14 +20,12 @@ from sfumato.service.context import context_of
 from sfumato.service.jobs import JobProgress
 from sfumato.service.problems import problem_responses
 from sfumato.service.state import Job
+from sfumato.service.web.templating import report_page
 from sfumato.vault.sign_off import check_format
 
 router = APIRouter(prefix="/api/v1", tags=["jobs"], responses=problem_responses(404))
 
 JobId = Annotated[str, Path(pattern="^[0-9a-f]{16}$")]
-
-_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
-"""Content security policy of a report: a self-contained page with inline styles and without scripts."""
 
 
 @router.post("/datasets/{dataset}/audits", status_code=202)
@@ -107,7 +105,7 @@ def get_report(request: Request, job: JobId, caller: Reader) -> HTMLResponse:  #
     report = context_of(request).state.report(job)
     if not report:
         raise UnknownSubject(f"the job {job} has no report")
-    return HTMLResponse(report, headers={"Content-Security-Policy": _REPORT_POLICY, "X-Frame-Options": "SAMEORIGIN"})
+    return report_page(report)
 
 
 @router.get(

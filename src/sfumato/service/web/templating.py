@@ -54,3 +54,12 @@ def render(template: str, caller: Visitor | None, status: int = 200, **variables
 def not_found(caller: Visitor | None, text: str) -> HTMLResponse:
     """The page for something that does not exist."""
     return render("problem.html", caller, 404, title="Not found", text=text, request_id="")
+
+
+_REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox; frame-ancestors 'self'"
+"""Content security policy of a report: a self-contained page with inline styles and without scripts."""
+
+
+def report_page(page: str) -> HTMLResponse:
+    """A report as a page of its own, which can do nothing."""
+    return HTMLResponse(page, headers={"Content-Security-Policy": _REPORT_POLICY, "X-Frame-Options": "SAMEORIGIN"})
