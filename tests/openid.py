@@ -51,7 +51,7 @@ def real_provider(*users: dict[str, Any]) -> Iterator[str]:
 
 
 @dataclass
-class TellingProvider:
+class MadeUpProvider:
     """A provider whose tokens a test makes up."""
 
     issuer: str = ""
@@ -81,9 +81,9 @@ class TellingProvider:
 
 
 @contextlib.contextmanager
-def telling_provider() -> Iterator[TellingProvider]:
+def made_up_provider() -> Iterator[MadeUpProvider]:
     """A provider whose tokens a test makes up, while it runs."""
-    provider = TellingProvider()
+    provider = MadeUpProvider()
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:

@@ -167,6 +167,29 @@ TICKETS = _hashes("sfumato_survey_tickets")
 """Tickets that were used; no column links a ticket to its answer."""
 
 INVITED = _hashes("sfumato_survey_invited")
+
+GROUPS = Table(
+    "sfumato_survey_groups",
+    SURVEYS,
+    Column("survey", String(100), nullable=False),
+    Column("part", String(32), nullable=False),
+    Column("name", Text, nullable=False),  # encrypted
+    Column("invited", Integer, nullable=False),
+    Column("quota", Integer, nullable=False),
+    Column("answered", Integer, nullable=False),
+    PrimaryKeyConstraint("survey", "part"),
+    sqlite_with_rowid=False,
+)
+
+MEMBERS = Table(
+    "sfumato_survey_members",
+    SURVEYS,
+    Column("survey", String(100), nullable=False),
+    Column("hash", String(64), nullable=False),
+    Column("part", String(32), nullable=False),
+    PrimaryKeyConstraint("survey", "hash"),
+    sqlite_with_rowid=False,
+)
 """Tickets that may be used, where a survey is for invited people only."""
 
 GUIDANCES = Table(

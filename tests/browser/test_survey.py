@@ -280,6 +280,8 @@ def test_the_deadline_deletes_what_waits(context: BrowserContext, service: Servi
 
 def test_a_row_that_may_have_been_sent_is_never_drawn_again(context: BrowserContext, service: Service) -> None:
     """The reply is lost: the row cannot be changed, not even by another version of the survey, and goes as it is."""
+    if context.browser is not None and context.browser.browser_type.name == "firefox":
+        pytest.skip("the driver does not know the bodies of Firefox's requests, and cannot send them itself")
     before = Surveys(service.vault).status("commute").answers
     lost: list[str] = []
     connection = Connection(context)

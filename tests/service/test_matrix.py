@@ -248,6 +248,7 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         {"json": {"count": 1}},
         _owner(422),
     ),
+    ("GET", "/api/v1/surveys/{survey}/groups", "/api/v1/surveys/commute/groups", _NO_BODY, _owner(200, 200)),
     ("POST", "/api/v1/surveys/{survey}/model", "/api/v1/surveys/commute/model", {"json": {}}, _owner(422, 422)),
     ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/commute", _NO_BODY, _PUBLIC),
     ("GET", "/api/v1/respond/{survey}", "/api/v1/respond/nowhere", _NO_BODY, dict.fromkeys(ROLES, 404)),

@@ -11,7 +11,7 @@ import httpx2
 import pytest
 from click.testing import CliRunner
 from joserfc.jwk import OctKey, RSAKey
-from tests.openid import SECRET, TellingProvider, provider_file, telling_provider
+from tests.openid import SECRET, MadeUpProvider, made_up_provider, provider_file
 from tests.serving import PASSWORD, Service, serving, sqlite_vault
 
 import sfumato as sf
@@ -25,13 +25,13 @@ ANNA = "anna@example.org"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, TellingProvider]]:
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Service, MadeUpProvider]]:
     folder = tmp_path_factory.mktemp("openid")
     vault = sqlite_vault(folder)
     operators.enrol(vault, "anna", identity=ANNA)
     operators.enrol(vault, "berta", role="viewer", identity="Berta@Example.org")
     with (
-        telling_provider() as provider,
+        made_up_provider() as provider,
         serving(vault, folder, "--openid", str(provider_file(folder, provider.issuer))) as service,
     ):
         yield service, provider
@@ -52,7 +52,7 @@ def is_signed_in(visitor: httpx2.Client) -> bool:
     return visitor.get("/console").status_code == 200
 
 
-def test_an_operator_is_admitted_with_the_role_of_the_vault(site: tuple[Service, TellingProvider]) -> None:
+def test_an_operator_is_admitted_with_the_role_of_the_vault(site: tuple[Service, MadeUpProvider]) -> None:
     service, provider = site
     with httpx2.Client(base_url=service.url) as visitor:
         sent = begin(visitor)
@@ -90,7 +90,7 @@ FAULTS: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_no_other_token_is_believed(site: tuple[Service, TellingProvider], fault: str) -> None:
+def test_no_other_token_is_believed(site: tuple[Service, MadeUpProvider], fault: str) -> None:
     service, provider = site
     with httpx2.Client(base_url=service.url) as visitor:
         for told, admitted in ((FAULTS[fault], False), ({}, True)):  # the same visitor with a right one: the control
@@ -100,7 +100,7 @@ def test_no_other_token_is_believed(site: tuple[Service, TellingProvider], fault
             assert is_signed_in(visitor) == admitted
 
 
-def test_an_answer_belongs_to_the_browser_that_asked(site: tuple[Service, TellingProvider]) -> None:
+def test_an_answer_belongs_to_the_browser_that_asked(site: tuple[Service, MadeUpProvider]) -> None:
     service, provider = site
     with httpx2.Client(base_url=service.url) as visitor, httpx2.Client(base_url=service.url) as other:
         sent = begin(visitor)
@@ -117,7 +117,7 @@ def test_an_answer_belongs_to_the_browser_that_asked(site: tuple[Service, Tellin
         assert not is_signed_in(other)
 
 
-def test_a_provider_that_is_another_or_gone_is_said(site: tuple[Service, TellingProvider], tmp_path: Path) -> None:
+def test_a_provider_that_is_another_or_gone_is_said(site: tuple[Service, MadeUpProvider], tmp_path: Path) -> None:
     service, provider = site
     provider.metadata = {"issuer": "https://elsewhere.example"}
     path = str(provider_file(tmp_path, provider.issuer))

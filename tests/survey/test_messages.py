@@ -28,6 +28,7 @@ EVERYWHERE = (
     "from {day}",
     "yes",
     "no",
+    "Enough people of your group have answered already, and your answer was not stored.",
 )
 """Texts of the other modules that the form shows."""
 

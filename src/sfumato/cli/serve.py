@@ -119,13 +119,7 @@ def serve(
     )
     vault = local_vault(location, key_path)
     name = vault.ledger.database.name  # without a password
-    findings = list(check(vault, settings, host, workers))
-    failed = [one for one in findings if not one.good and one.needed]
-    if only_check:
-        _report(findings, f"sfumato serve {name}" if not failed else "fix the findings with !", as_json=as_json)
-        raise click.exceptions.Exit(1 if failed else 0)
-    if failed:
-        raise ServiceError(f"the service cannot start: {failed[0].text}")
+    _require_ready(list(check(vault, settings, host, workers)), name, only_check=only_check, as_json=as_json)
     _announce(name, f"{'http' if settings.tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}")
     serve(vault.pooled, settings, host, port, workers)
 
@@ -143,6 +137,16 @@ def _tls_files(certificate: Path | None, key: Path | None, *, insecure: bool) ->
 
 def _announce(name: str, address: str) -> None:
     click.echo(f"Serving {name} at {address} (console: {address}/console). Stop it with Ctrl-C.", err=True)
+
+
+def _require_ready(findings: Sequence[Finding], name: str, *, only_check: bool, as_json: bool) -> None:
+    """Go on only if nothing that is needed is missing; where only a check is wanted, report all and exit."""
+    failed = [one for one in findings if not one.good and one.needed]
+    if only_check:
+        _report(findings, f"sfumato serve {name}" if not failed else "fix the findings with !", as_json=as_json)
+        raise click.exceptions.Exit(1 if failed else 0)
+    if failed:
+        raise ServiceError(f"the service cannot start: {failed[0].text}")
 
 
 def _report(findings: Sequence[Finding], following: str, *, as_json: bool) -> None:

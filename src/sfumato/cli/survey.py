@@ -110,11 +110,15 @@ def list_(location: str, key_path: Path | None, as_json: bool) -> None:
 @survey.command()
 @click.argument("name")
 @click.option("--count", type=click.IntRange(1, 100_000), default=10, show_default=True, help="The number of tickets.")
+@click.option("--group", default="", help="The group of these people, whose answers are counted; at least ten people.")
+@click.option("--quota", type=click.IntRange(1), help="After so many answers of the group, others are refused.")
 @vault_options
 @as_json_option
-def invite(name: str, count: int, location: str, key_path: Path | None, as_json: bool) -> None:
+def invite(
+    name: str, count: int, group: str, quota: int | None, location: str, key_path: Path | None, as_json: bool
+) -> None:
     """Issue tickets for the people invited to the survey NAME; they are shown only once."""
-    tickets = open_surveys(location, key_path).invite(name, count)
+    tickets = open_surveys(location, key_path).invite(name, count, group, quota)
     text = "\n".join(f"/answer/{name}#ticket={one}" for one in tickets)
     print_result(
         {"survey": name, "tickets": tickets},
@@ -130,10 +134,14 @@ def invite(name: str, count: int, location: str, key_path: Path | None, as_json:
 @as_json_option
 def status(name: str, location: str, key_path: Path | None, as_json: bool) -> None:
     """Show the number of answers to the survey NAME, and the estimated share of each answer."""
-    found = open_surveys(location, key_path).status(name)
+    surveys = open_surveys(location, key_path)
+    found, groups = surveys.status(name), surveys.groups(name)
     levels = ", ".join(f"{level} {count:,}" for level, count in found.levels.items()) or "none yet"
     lines = [f"{found.title}: {found.state}, {found.mode}, until {found.deadline}."]
     lines += [f"{found.answers:,} perturbed answers ({levels})."]
+    for one in groups:
+        quota = "" if one.quota is None else f", of {one.quota:,} that are wanted"
+        lines += [f"{one.name}: {one.answered:,} of {one.invited:,} invited people answered{quota}."]
     if found.mode == "guided":
         lines += [f"{found.clear:,} unperturbed answers to start with; guidance {found.epoch}."]
     if found.disclosure is not None:
@@ -150,7 +158,8 @@ def status(name: str, location: str, key_path: Path | None, as_json: bool) -> No
     lines += [f"Fingerprint {found.fingerprint}: everybody who is asked in the same way sees the same one."]
     lines = [lines[0], *(f"ALARM {text}." for text in found.alarms), *lines[1:], ""]
     lines += share_lines(found.shares)
-    print_result(found.as_dict(), as_json, "\n".join(lines), f"sfumato survey model {name}")
+    data = {**found.as_dict(), "groups": [asdict(one) for one in groups]}
+    print_result(data, as_json, "\n".join(lines), f"sfumato survey model {name}")
 
 
 @survey.command()

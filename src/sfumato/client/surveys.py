@@ -12,6 +12,7 @@ from sfumato.client.connection import Connection
 from sfumato.ledger.chain import Entry
 from sfumato.survey.definition import Survey
 from sfumato.survey.frequencies import AnswerShare, CrossTable
+from sfumato.survey.invitations import Group
 from sfumato.survey.results import ModelQuality, Status
 from sfumato.survey.surveys import SurveySummary
 
@@ -47,12 +48,15 @@ class RemoteSurveys:
         """A summary of each survey of the vault."""
         return [SurveySummary(**one) for one in self._connection.request("GET", "/surveys")]
 
-    def invite(self, name: str, count: int) -> list[str]:
-        """Issue tickets for invited respondents."""
-        found: list[str] = self._connection.request("POST", f"/surveys/{name}/tickets", json={"count": count})[
-            "tickets"
-        ]
+    def invite(self, name: str, count: int, group: str = "", quota: int | None = None) -> list[str]:
+        """Issue tickets for invited respondents, maybe of a group with a quota."""
+        body = {"count": count, "group": group, "quota": quota}
+        found: list[str] = self._connection.request("POST", f"/surveys/{name}/tickets", json=body)["tickets"]
         return found
+
+    def groups(self, name: str) -> list[Group]:
+        """The groups of invited people, with the number of those who answered."""
+        return [Group(**one) for one in self._connection.request("GET", f"/surveys/{name}/groups")]
 
     def status(self, name: str) -> Status:
         """The number of answers, their shares with confidence intervals, and alarms."""

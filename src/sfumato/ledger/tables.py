@@ -35,6 +35,12 @@ GUIDANCES = "sfumato_survey_guidances"
 INVITED = "sfumato_survey_invited"
 """Tickets that may be used, where a survey is for invited people only."""
 
+GROUPS = "sfumato_survey_groups"
+"""Groups of invited people, each with its quota and the number of its people who answered."""
+
+MEMBERS = "sfumato_survey_members"
+"""The groups of tickets that may be used."""
+
 TICKETS = "sfumato_survey_tickets"
 """Tickets that were used; no column links a ticket to its answer."""
 
@@ -48,11 +54,13 @@ KEYS = {
     CLEAR: "key",
     GUIDANCES: "survey, epoch",
     INVITED: "survey, hash",
+    GROUPS: "survey, part",
+    MEMBERS: "survey, hash",
     TICKETS: "survey, hash",
 }
 """The primary keys of all tables that a backup holds."""
 
-SURVEYS = (ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS)
+SURVEYS = (ANSWERS, CLEAR, GUIDANCES, INVITED, GROUPS, MEMBERS, TICKETS)
 """The tables of surveys, which are created with a vault's first one.
 
 No column records who answered, when, or in which order.
@@ -72,6 +80,12 @@ SURVEY_TABLES = (
     f"CREATE INDEX IF NOT EXISTS ix_{CLEAR}_survey ON {CLEAR} (survey)",
     f"CREATE TABLE IF NOT EXISTS {TICKETS} {_HASHES}",
     f"CREATE TABLE IF NOT EXISTS {INVITED} {_HASHES}",
+    f"""CREATE TABLE IF NOT EXISTS {GROUPS} (
+        survey VARCHAR(100) NOT NULL, part VARCHAR(32) NOT NULL, name TEXT NOT NULL, invited INTEGER NOT NULL,
+        quota INTEGER NOT NULL, answered INTEGER NOT NULL, PRIMARY KEY (survey, part)) WITHOUT ROWID""",
+    f"""CREATE TABLE IF NOT EXISTS {MEMBERS} (
+        survey VARCHAR(100) NOT NULL, hash VARCHAR(64) NOT NULL, part VARCHAR(32) NOT NULL,
+        PRIMARY KEY (survey, hash)) WITHOUT ROWID""",
     f"""CREATE TABLE IF NOT EXISTS {GUIDANCES} (
         survey VARCHAR(100) NOT NULL, epoch INTEGER NOT NULL, digest VARCHAR(64) NOT NULL, matrix TEXT NOT NULL,
         "rows" INTEGER NOT NULL, tally TEXT NOT NULL, alarms TEXT NOT NULL, PRIMARY KEY (survey, epoch))""",

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 from sfumato.service.cache import LedgerCache
 from sfumato.service.problems import HTTPProblem
+from sfumato.survey.invitations import Counted
 from sfumato.survey.rows import Submission
 from sfumato.survey.surveys import RegisteredSurvey, Surveys
 
@@ -35,7 +36,7 @@ class _Pending:
 
     survey: RegisteredSurvey
     submission: Submission
-    done: Future[bool | None] = field(default_factory=Future)
+    done: Future[Counted] = field(default_factory=Future)
 
 
 class AnswerQueue:
@@ -47,7 +48,7 @@ class AnswerQueue:
         self._thread: threading.Thread | None = None
         self._lock, self._closed = threading.Lock(), False
 
-    async def submit(self, survey: RegisteredSurvey, submission: Submission) -> bool | None:
+    async def submit(self, survey: RegisteredSurvey, submission: Submission) -> Counted:
         """Store an answer; returns, once it is on disk, whether it counts (see `Collector.store`)."""
         if self._closed or self._queue.qsize() > _MAX_QUEUED:
             raise HTTPProblem(503, _OVERLOADED, Retry_After="2")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import secrets
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,11 +11,12 @@ import numpy as np
 from sfumato.errors import BootstrapComplete
 from sfumato.ledger.connection import Connection
 from sfumato.ledger.ledger import Ledger, LedgerWriter
-from sfumato.ledger.tables import ANSWERS, CLEAR, INVITED, SURVEY_TABLES, SURVEYS
-from sfumato.survey import rows
+from sfumato.ledger.tables import ANSWERS, CLEAR, SURVEY_TABLES, SURVEYS
+from sfumato.survey import invitations, rows
 from sfumato.survey.answer_encryption import AnswerCipher, survey_scope
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch, Epochs
+from sfumato.survey.invitations import Counted, Group, ticket_hash, use_tickets
 from sfumato.survey.perturbation import Integers
 from sfumato.survey.rows import Submission
 from sfumato.vault.data_keys import DataKeys, erase
@@ -39,14 +39,11 @@ class Collector:
             self._ciphers[name] = AnswerCipher.of(self._ledger, self._keys, name)
         return self._ciphers[name]
 
-    def store(
-        self, name: str, survey: Survey, submissions: Sequence[Submission], *, invited: bool
-    ) -> list[bool | None]:
+    def store(self, name: str, survey: Survey, submissions: Sequence[Submission], *, invited: bool) -> list[Counted]:
         """Store perturbed rows in one transaction, all or none.
 
         Returns:
-            for each row, whether it counts: False if its ticket was used before, None if the ticket is not an
-            invited one.
+            for each row, whether it counts.
 
         """
         cipher = self._cipher(name)
@@ -55,8 +52,8 @@ class Collector:
             if is_guided:
                 _lock_survey(connection, name)
             tickets = [ticket_hash(name, one.ticket) for one in submissions]
-            is_first = _use_tickets(connection, cipher.survey, tickets, invited=invited)
-            accepted = [one for one, is_new in zip(submissions, is_first, strict=True) if is_new]
+            is_first = use_tickets(connection, cipher.survey, tickets, invited=invited)
+            accepted = [one for one, is_new in zip(submissions, is_first, strict=True) if is_new is True]
             if accepted:
                 epochs = Epochs(connection, cipher, survey)
                 batch = epochs.count() if is_guided else 0
@@ -67,14 +64,14 @@ class Collector:
                     epochs.refresh(batch)
         return is_first
 
-    def store_unperturbed(self, name: str, survey: Survey, submission: Submission, *, invited: bool) -> bool | None:
+    def store_unperturbed(self, name: str, survey: Survey, submission: Submission, *, invited: bool) -> Counted:
         """Store an unperturbed row of a respondent who consented to send it; returns whether it counts."""
         cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
             _lock_survey(connection, name)
             tickets = [ticket_hash(name, submission.ticket)]
-            [is_first] = _use_tickets(connection, cipher.survey, tickets, invited=invited)
-            if is_first:
+            [is_first] = use_tickets(connection, cipher.survey, tickets, invited=invited)
+            if is_first is True:
                 epochs = Epochs(connection, cipher, survey)
                 if not epochs.needs_unperturbed():
                     raise BootstrapComplete("this survey needs no more unperturbed answers; send a perturbed one")
@@ -82,12 +79,17 @@ class Collector:
                 epochs.begin()
             return is_first
 
-    def invite(self, name: str, count: int) -> list[str]:
-        """Issue new tickets; only their hashes are stored."""
-        tickets, survey = [secrets.token_hex(16) for _ in range(count)], self._cipher(name).survey
+    def invite(self, name: str, count: int, group: str = "", quota: int | None = None) -> list[str]:
+        """Issue new tickets, maybe to the people of a group; only their hashes are stored."""
+        cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
-            connection.insert(INVITED, *({"survey": survey, "hash": ticket_hash(name, one)} for one in tickets))
-        return tickets
+            return invitations.invite(connection, cipher, name, count, group, quota)
+
+    def groups(self, name: str) -> list[Group]:
+        """The groups of invited people."""
+        cipher = self._cipher(name)
+        with self._database.transaction(writes=False) as connection:
+            return invitations.groups(connection, cipher)
 
     def epoch(self, name: str, survey: Survey) -> Epoch:
         """The current epoch of a guided survey."""
@@ -151,33 +153,9 @@ class Collector:
         return levels, np.array(labels, np.int64), rows.from_text(texts, width)
 
 
-def ticket_hash(name: str, ticket: str) -> str:
-    """The hash under which a ticket is stored."""
-    return hashlib.sha256(f"{name}\0{ticket}".encode()).hexdigest()
-
-
 def receipt(used: str) -> str:
     """What is published of a used ticket: its respondent finds it again, and nobody learns the ticket from it."""
     return used[:16]
-
-
-def _use_tickets(connection: Connection, survey: str, hashes: Sequence[str], *, invited: bool) -> list[bool | None]:
-    """Use up tickets; for each whether this was its first use, or None where it is not an invited one."""
-    valid = set(hashes)
-    if invited:
-        query = "SELECT hash FROM sfumato_survey_invited WHERE survey = :survey AND hash IN :hashes"
-        valid = set(connection.values(query, survey=survey, hashes=list(hashes)))
-    use = (
-        "INSERT INTO sfumato_survey_tickets (survey, hash) VALUES (:survey, :hash) ON CONFLICT DO NOTHING "
-        "RETURNING hash"
-    )
-    ordered = sorted(valid)  # so that writers cannot deadlock
-    fresh = {one for one in ordered if connection.value(use, survey=survey, hash=one) is not None}
-    is_first: list[bool | None] = []
-    for one in hashes:
-        is_first.append(one in fresh if one in valid else None)
-        fresh.discard(one)
-    return is_first
 
 
 def _record(cipher: AnswerCipher, submission: Submission) -> dict[str, Any]:

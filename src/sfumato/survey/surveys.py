@@ -14,6 +14,7 @@ from sfumato.survey.collector import Collector
 from sfumato.survey.definition import Survey
 from sfumato.survey.epochs import Epoch
 from sfumato.survey.frequencies import AnswerShare, CrossTable, cross_table
+from sfumato.survey.invitations import Group
 from sfumato.survey.methods_paragraph import methods_paragraph
 from sfumato.survey.results import Status
 from sfumato.survey.weights import weighted_shares
@@ -23,7 +24,7 @@ from sfumato.vault.store import SCOPES
 
 _STATES = {"drafted": "draft", "opened": "open", "closed": "closed"}
 
-_MAX_TICKETS = 100_000
+_MAX_TICKETS, _MAX_GROUP = 100_000, 100
 
 
 @dataclass(frozen=True)
@@ -148,13 +149,30 @@ class Surveys:
             questions=len(survey.questions),
         )
 
-    def invite(self, name: str, count: int) -> list[str]:
-        """Issue tickets for invited respondents; only their hashes are stored."""
+    def invite(self, name: str, count: int, group: str = "", quota: int | None = None) -> list[str]:
+        """Issue tickets for invited respondents; only their hashes are stored.
+
+        Args:
+            name: the survey.
+            count: the number of tickets.
+            group: the group of these people, such as a region, if answers are to be counted by group.
+            quota: the number of answers of that group after which others are refused.
+
+        """
         if not self.get(name).invited:
             raise SurveyError(f"the survey {name} is open to everybody; draft one with `--invited` to issue tickets")
         if not 1 <= count <= _MAX_TICKETS:
             raise SurveyError(f"the number of tickets must lie between 1 and {_MAX_TICKETS:,}, got {count}")
-        return self.collector.invite(name, count)
+        if quota is not None and not (group and quota >= 1):
+            raise SurveyError(f"a quota is at least 1, and of a group; got {quota} and the group {group!r}")
+        if group and (len(group) > _MAX_GROUP or not group.isprintable() or group != group.strip()):
+            raise SurveyError(f"the name of a group must be one line of at most {_MAX_GROUP} characters; correct it")
+        return self.collector.invite(name, count, group, quota)
+
+    def groups(self, name: str) -> list[Group]:
+        """The groups of invited people, with the number of those who answered."""
+        self.get(name)
+        return self.collector.groups(name)
 
     def epoch(self, registered: RegisteredSurvey) -> Epoch:
         """The current guidance of a guided survey, with its public log."""

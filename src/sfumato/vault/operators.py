@@ -82,24 +82,22 @@ def enrol(
             raise _unknown(name)
         if identity:
             _check_unused(identity, valid.values())
-        body = {"hash": "", "role": "administrator", **(known.body if known else {})}
-        changed = {
-            key: value
-            for key, value in {"role": role, "identity": identity}.items()
-            if value is not None and value != body.get(key, "")
-        }
-        if known is not None and not changed and not password:
+        before = {"hash": "", "role": "administrator", "identity": "", **(known.body if known else {})}
+        before.pop(_PEPPER, None)
+        given = {key: value for key, value in {"role": role, "identity": identity}.items() if value is not None}
+        if known is not None and not password and before == before | given:
             return known
-        body |= changed
-        if password:
-            master = keys[writing.head().generation]
-            body["hash"] = _hasher().hash(_peppered(master, password))
-            body.pop(_PEPPER, None)
-        elif known is not None:
-            body[_PEPPER] = _pepper(known)
-        if not body["hash"] and not body.get("identity"):
+        body = before | given | _password(password, keys[writing.head().generation], known)
+        if not body["hash"] and not body["identity"]:
             raise VaultError(f"{name} could no longer sign in: an operator needs a password or an identity; set one")
         return writing.append("enrolled", "operator", body, recipient=name)
+
+
+def _password(password: str | None, master: Key, known: Entry | None) -> dict[str, Any]:
+    """The hash of a new password; without one, what the hash of the kept one was combined with."""
+    if password:
+        return {"hash": _hasher().hash(_peppered(master, password))}
+    return {} if known is None else {_PEPPER: _pepper(known)}
 
 
 def dismiss(vault: VaultLifecycle, name: str) -> Entry:
@@ -177,7 +175,7 @@ def _check(role: str | None, password: str | None, identity: str | None) -> None
 
 
 def _check_unused(identity: str, others: Iterable[Entry]) -> None:
-    """Two operators with one identity could not be told apart."""
+    """Two operators with one identity could not be distinguished."""
     for other in others:
         if other.body.get("identity", "").casefold() == identity.casefold():
             raise VaultError(f"{identity} is the operator {other.recipient} already; dismiss that one first")

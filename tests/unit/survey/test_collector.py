@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
-from tests.schema import ANSWERS, CLEAR, GUIDANCES, INVITED, TICKETS, tables_of
+from tests.schema import ANSWERS, CLEAR, GROUPS, GUIDANCES, INVITED, MEMBERS, TICKETS, tables_of
 
-from sfumato.errors import BootstrapComplete, TamperedError
+from sfumato.errors import BootstrapComplete, SurveyError, TamperedError
 from sfumato.keys.text_cipher import TextCipher
 from sfumato.survey.answer_encryption import AnswerCipher
-from sfumato.survey.collector import ticket_hash
+from sfumato.survey.invitations import Counted, ticket_hash
 from sfumato.survey.rows import Submission
 from sfumato.survey.surveys import Surveys
 
@@ -59,6 +59,46 @@ def test_only_invited_tickets_count_in_a_survey_with_invitations(surveys: Survey
         stored = str([connection.execute(sa.select(table)).all() for table in (INVITED, TICKETS, ANSWERS)])
     assert not any(ticket in stored for ticket in (first, second, elsewhere))
     assert ticket_hash("commute", first) != ticket_hash("diet", first)
+
+
+def test_no_more_answers_of_a_group_count_than_were_wanted(surveys: Surveys) -> None:
+    surveys.new("panel", SURVEY, invited=True)
+    surveys.open("panel")
+    collector, survey = surveys.collector, surveys.get("panel").survey
+    north = surveys.invite("panel", 10, "north", quota=3)
+    south, others = surveys.invite("panel", 12, "south"), surveys.invite("panel", 2)
+
+    def sent(*tickets: str) -> list[Counted]:
+        return collector.store("panel", survey, [_answer(one) for one in tickets], invited=True)
+
+    assert sent(north[0], south[0], north[0], others[0]) == [True, True, False, True]
+    several = sent(*north[1:5])
+    assert sorted(map(str, several)) == ["True", "True", "full", "full"]
+    assert sent(*north[5:], south[1]) == ["full"] * 5 + [True]
+    assert [(one.name, one.invited, one.answered, one.quota) for one in surveys.groups("panel")] == [
+        ("north", 10, 3, 3),
+        ("south", 12, 2, None),
+    ]
+    assert collector.counts("panel") == ({0: 6}, 0)
+    surveys.invite("panel", 1, "north", quota=4)  # the wanted number changes, and who was refused may answer
+    refused = next(one for one, counts in zip(north[1:5], several, strict=True) if counts == "full")
+    assert sent(refused) == [True]
+    assert sent(refused) == [False]
+    with tables_of(collector._database) as connection:
+        stored = str([connection.execute(sa.select(table)).all() for table in (GROUPS, MEMBERS, ANSWERS)])
+    assert "north" not in stored
+    assert not any(ticket in stored for ticket in (*north, *south))
+
+
+def test_groups_that_would_tell_who_answered_are_refused(surveys: Surveys) -> None:
+    surveys.new("panel", SURVEY, invited=True)
+    with pytest.raises(SurveyError, match="at least 10 people"):
+        surveys.invite("panel", 9, "board")
+    with pytest.raises(SurveyError, match="a quota is at least 1, and of a group"):
+        surveys.invite("panel", 20, quota=5)
+    with pytest.raises(SurveyError, match="one line"):
+        surveys.invite("panel", 20, "a\nb")
+    assert surveys.groups("panel") == []
 
 
 def test_levels_and_labels_come_back_with_their_rows(surveys: Surveys) -> None:

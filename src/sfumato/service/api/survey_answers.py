@@ -18,6 +18,7 @@ from sfumato.service.api import schemas
 from sfumato.service.context import ServiceContext, context_of
 from sfumato.service.problems import HTTPProblem, problem_responses
 from sfumato.survey import rows
+from sfumato.survey.invitations import Counted
 from sfumato.survey.rows import Submission
 from sfumato.survey.surveys import RegisteredSurvey
 
@@ -177,7 +178,7 @@ def _wants_unperturbed(context: ServiceContext, known: RegisteredSurvey) -> bool
     return context.surveys.collector.needs_unperturbed(known.name, known.survey)
 
 
-def _store_unperturbed(context: ServiceContext, known: RegisteredSurvey, submission: Submission) -> bool | None:
+def _store_unperturbed(context: ServiceContext, known: RegisteredSurvey, submission: Submission) -> Counted:
     if context.surveys.state(context.surveys.get(known.name)) != "open":
         raise HTTPProblem(409, CLOSED)
     return context.surveys.collector.store_unperturbed(known.name, known.survey, submission, invited=known.invited)
@@ -201,8 +202,10 @@ async def _open_survey(context: ServiceContext, survey: str, version: str) -> Re
     return known
 
 
-def _result(response: Response, counts: bool | None) -> SubmissionResult:
+def _result(response: Response, counts: Counted) -> SubmissionResult:
     if counts is None:
         raise HTTPProblem(403, "This survey is for invited people only; open it with the link in your invitation.")
+    if counts == "full":
+        raise HTTPProblem(409, "Enough people of your group have answered already, and your answer was not stored.")
     response.status_code = 201 if counts else 200
     return SubmissionResult(counted=counts)

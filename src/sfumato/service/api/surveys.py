@@ -14,6 +14,7 @@ from sfumato.service.authentication import Caller, Eraser, Reader, Writer
 from sfumato.service.context import context_of
 from sfumato.service.problems import problem_responses
 from sfumato.survey.definition import Survey
+from sfumato.survey.invitations import Group
 from sfumato.survey.planner import plan
 from sfumato.survey.surveys import Surveys, SurveySummary
 
@@ -34,9 +35,11 @@ class SurveyUpdate(schemas.Body):
 
 
 class NewTickets(schemas.Body):
-    """The number of people to invite."""
+    """The number of people to invite, and maybe their group, with the number of its answers that are wanted."""
 
     count: Annotated[int, Field(ge=1, le=100_000)]
+    group: Annotated[str, Field(max_length=100)] = ""
+    quota: Annotated[int, Field(ge=1, le=100_000_000)] | None = None
 
 
 class Tickets(BaseModel):
@@ -246,7 +249,13 @@ def get_methods_paragraph(request: Request, survey: schemas.Name, caller: Reader
 @router.post("/{survey}/tickets", status_code=201)
 def create_tickets(request: Request, survey: schemas.Name, body: NewTickets, caller: Writer) -> Tickets:  # noqa: ARG001
     """Create tickets for invited people."""
-    return Tickets(tickets=context_of(request).surveys.invite(survey, body.count))
+    return Tickets(tickets=context_of(request).surveys.invite(survey, body.count, body.group, body.quota))
+
+
+@router.get("/{survey}/groups")
+def list_groups(request: Request, survey: schemas.Name, caller: Reader) -> list[Group]:  # noqa: ARG001
+    """List the groups of invited people, with the number of those who answered."""
+    return context_of(request).surveys.groups(survey)
 
 
 @router.post("/{survey}/model")

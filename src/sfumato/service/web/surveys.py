@@ -23,6 +23,7 @@ from sfumato.service.web.rendering import Owner, service_url
 from sfumato.service.web.templating import WEB_ROOT, not_found, render
 from sfumato.survey.definition import Survey
 from sfumato.survey.example import EXAMPLE
+from sfumato.survey.invitations import SMALLEST
 from sfumato.survey.weights import weighable
 
 router = APIRouter()
@@ -156,6 +157,8 @@ def survey_page(request: Request, survey: schemas.Name, caller: Owner) -> Respon
         caller,
         known=known,
         now=surveys.status(survey),
+        groups=surveys.groups(survey),
+        smallest=SMALLEST,
         weighable=weighable(known.survey),
         service_url=service_url(request),
         integrity=integrity,
