@@ -62,7 +62,11 @@ def sign_in(page: Page) -> None:
 
 
 def test_from_upload_to_download(browser: Browser, any_service: Service, tmp_path: Path) -> None:
-    service = any_service
+    first_release(browser, any_service, tmp_path)
+
+
+def first_release(browser: Browser, service: Service, tmp_path: Path) -> None:
+    """From a table to the copies of two recipients, who fetch them in the browser, and to a verified ledger."""
     pq.write_table(wards.table(2000, seed=8), tmp_path / "survey.parquet")
     page = opened(browser, service)
     sign_in(page)

@@ -52,6 +52,13 @@ CELLS: list[tuple[str, str, str, dict[str, Any], dict[str, int]]] = [
         _recipient(200, 403, 403) | {"owner": 200},
     ),
     ("GET", "/api/v1/copies/{dataset}/manifest", "/api/v1/copies/ward/manifest", _NO_BODY, _recipient()),
+    (
+        "POST",
+        "/api/v1/checks",
+        "/api/v1/checks",
+        {"content": b"no copy"},
+        _UNAUTHENTICATED | dict.fromkeys(("stranger", "clinic", "insurer", "reader", "owner"), 422),
+    ),
     ("GET", "/api/v1/copies/{dataset}/profile", "/api/v1/copies/ward/profile", _NO_BODY, _recipient()),
     (
         "POST",

@@ -78,6 +78,58 @@ def test_a_profile_is_a_page_about_the_own_copy_that_can_do_nothing(service: Ser
     assert "Profiled ward version 1 from the copy of clinic" in _accesses(service.vault)
 
 
+def test_a_copy_is_checked_and_an_altered_or_a_foreign_one_is_refused(service: Service, tmp_path: Path) -> None:
+    def check(content: bytes) -> Any:
+        with service.client("clinic") as client:
+            return client.post("/api/v1/checks", content=content)
+
+    with service.client("clinic") as client:
+        content = client.get("/api/v1/copies/ward?format=parquet").content
+    found = check(content)
+    assert found.status_code == 200, found.text
+    assert found.json() == {"dataset": "ward", "version": 1, "recipient": "clinic", "rows": 3000}
+    pq.write_table(
+        wards.changed(pq.read_table(io.BytesIO(content)), "age", slice(1), 1.0), tmp_path / "altered.parquet"
+    )
+    altered = check((tmp_path / "altered.parquet").read_bytes())
+    assert altered.status_code == 422
+    assert "digest" in altered.json()["detail"] or "trust" in altered.json()["detail"]
+    (tmp_path / "other").mkdir()
+    other = sf.Vault.create(tmp_path / "other/vault", secret=sf.Key.from_bytes(bytes(range(1, 33))))
+    other.add(wards.policy(), wards.table(3000))
+    other.recipient("clinic")
+    other.grant("clinic", "ward", "partner")
+    foreign = check(other.release("clinic", "ward", tmp_path / "foreign.parquet")[0].read_bytes())
+    assert foreign.status_code == 422
+    assert "must be signed by this vault" in foreign.json()["detail"]
+    assert "cannot be read" in check(b"id,age\n1,2\n").json()["detail"]
+    assert check(bytes((16 << 20) + 1)).status_code == 413
+
+
+def test_a_recipient_is_told_what_is_new_since_the_last_copy(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table(500))
+    token = vault.token("clinic")["token"]
+    with serving(vault, tmp_path) as service, service.client() as client:
+        client.headers["Authorization"] = f"Bearer {token}"
+
+        def mine() -> tuple[Any, ...]:
+            [grant] = client.get("/api/v1/me/grants").json()
+            return grant["version"], grant["fetched_version"], grant["appended"]
+
+        assert mine() == (1, None, False)
+        client.get("/api/v1/copies/ward?format=parquet")
+        assert mine() == (1, 1, False)
+        more = wards.table(600).slice(500)
+        vault.append("ward", more)
+        assert mine() == (2, 1, True)
+        assert client.get("/api/v1/copies/ward?format=parquet&since=1").status_code == 200
+        vault.update("ward", wards.changed(wards.table(600), "age", slice(3), 1.0))
+        client.get("/api/v1/copies/ward?format=parquet")
+        assert mine() == (3, 3, False)
+        vault.update("ward", wards.changed(wards.table(600), "age", slice(6), 1.0))
+        assert mine() == (4, 3, False)
+
+
 def _accesses(vault: sf.Vault) -> str:
     from sfumato.ledger.reader import Query
     from sfumato.vault.messages import sentence
@@ -129,10 +181,10 @@ def _process(
     sink = io.BytesIO()
     pq.write_table(scheme.release(wards.table(), "partner", key), sink)
     main = f"from sfumato.service import question_process as process; process.SECONDS = {seconds}"
-    change = f"\ndef answered(*_):\n    {code}\n    return {{}}\nprocess.answered = answered\n" if code else ""
+    change = f"\ndef answered(*_):\n    {code}\n    return {{}}\nprocess.TASKS['answer'] = answered\n" if code else ""
     return subprocess.run(
         [sys.executable, "-I", "-c", f"{main}{change}\nprocess.main()"],
-        input=json.dumps(question).encode() + b"\n" + sink.getvalue(),
+        input=json.dumps(["answer", question]).encode() + b"\n" + sink.getvalue(),
         env={"PATH": os.defpath},
         capture_output=True,
         check=False,

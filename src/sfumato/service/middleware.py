@@ -21,7 +21,8 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
-_UPLOAD_PATH = "/api/v1/uploads/"
+_FILE_PATHS = ("/api/v1/uploads/", "/api/v1/checks")
+"""Paths to which callers with a token send files."""
 
 _PUBLIC_PATHS = ("/api/v1/respond/", "/survey/")
 """Paths that pages of any origin may request, without cookies: a survey can be embedded in any site."""
@@ -79,7 +80,7 @@ class ServiceMiddleware:
     def _limit_body(self, request: Request, receive: Receive) -> Receive:
         """A `receive` that refuses a request body above the maximum size, or one that does not arrive in time."""
         settings = self._context.settings
-        is_upload = request.scope["path"].startswith(_UPLOAD_PATH)  # `request.url` fails on a query that is not UTF-8
+        is_upload = request.scope["path"].startswith(_FILE_PATHS)  # `request.url` fails on a query that is not UTF-8
         limit = settings.max_part_bytes if is_upload else settings.max_body_bytes
         too_large = HTTPProblem(413, f"The body of this request may have at most {limit:,} bytes; send a smaller one.")
         length = request.headers.get("content-length", "0")

@@ -1,6 +1,6 @@
-"""The process that answers one question of a recipient about one copy, or profiles it, and can do little else.
+"""The process that does one task with one copy of a recipient, and can do little else.
 
-It gets the question and the copy on standard input, and writes the answer to standard output. It has no key and no
+It gets the task and the copy on standard input, and writes the answer to standard output. It has no key and no
 environment of the service; its time, its memory and the size of its files are limited before it reads anything.
 """
 
@@ -11,6 +11,7 @@ import json
 import os
 import resource
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,52 +39,70 @@ def limit() -> None:
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
-def answered(question: str, stream: IO[bytes]) -> dict[str, Any]:
-    """The answer to a question about a copy in Parquet, or the reason why there is none."""
-    import pyarrow as pa  # noqa: PLC0415 - after the limits
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    from sfumato.errors import SfumatoError  # noqa: PLC0415
+def answered(copy: Any, question: str) -> dict[str, Any]:
+    """The answer to a question about a copy."""
+    from sfumato.errors import MiningError  # noqa: PLC0415 - after the limits
     from sfumato.mining import ask  # noqa: PLC0415
     from sfumato.mining.sql.explanation import cells, explanation, method_of  # noqa: PLC0415
     from sfumato.release.manifest import Manifest  # noqa: PLC0415
     from sfumato.serialization import json_safe  # noqa: PLC0415
 
-    try:
-        copy = pq.read_table(pa.BufferReader(stream.read()))
-        answer = ask(copy, question)
-    except SfumatoError as error:
-        return {"refused": str(error)}
+    answer = ask(copy, question)
     if answer.num_rows > ROWS:
-        return {"refused": f"an answer may have {ROWS:,} rows, and this one has {answer.num_rows:,}; group by fewer"}
+        raise MiningError(f"an answer may have {ROWS:,} rows, and this one has {answer.num_rows:,}; group by fewer")
     columns, shown = cells(answer)
     how = explanation(answer, Manifest.of(copy), question)
     found = {"answer": answer.to_pylist(), "method": method_of(answer), "how": how, "columns": columns, "shown": shown}
     return dict(json_safe(found))
 
 
-def profiled(stream: IO[bytes]) -> dict[str, Any]:
-    """The profile of the original, estimated from a copy in Parquet, as a page; or the reason why there is none."""
+def profiled(copy: Any, _: None) -> dict[str, Any]:
+    """The profile of the original, estimated from a copy, as a page."""
+    from sfumato.mining import profile  # noqa: PLC0415 - after the limits
+    from sfumato.mining.report.page import page  # noqa: PLC0415
+
+    return {"page": page(profile(copy))}
+
+
+def checked(copy: Any, signers: list[str]) -> dict[str, Any]:
+    """What a copy's certificate says, if one of these keys signed it and the copy is as it was signed."""
+    from sfumato.errors import ManifestError  # noqa: PLC0415 - after the limits
+    from sfumato.release.certificate import check  # noqa: PLC0415
+
+    found = check(copy)
+    if found.signer not in signers:
+        raise ManifestError(
+            f"the copy must be signed by this vault, and {found.signer[:16]}… signed it; do not trust it"
+        )
+    return {"dataset": found.dataset, "version": found.version, "recipient": found.recipient, "rows": found.rows}
+
+
+TASKS: dict[str, Callable[[Any, Any], dict[str, Any]]] = {"answer": answered, "profile": profiled, "check": checked}
+
+
+def done(task: str, argument: Any, stream: IO[bytes]) -> dict[str, Any]:
+    """The result of a task with a copy in Parquet, or the reason why there is none."""
     import pyarrow as pa  # noqa: PLC0415 - after the limits
     import pyarrow.parquet as pq  # noqa: PLC0415
 
     from sfumato.errors import SfumatoError  # noqa: PLC0415
-    from sfumato.mining import profile  # noqa: PLC0415
-    from sfumato.mining.report.page import page  # noqa: PLC0415
 
     try:
-        return {"page": page(profile(pq.read_table(pa.BufferReader(stream.read()))))}
+        return TASKS[task](pq.read_table(pa.BufferReader(stream.read())), argument)
     except SfumatoError as error:
         return {"refused": str(error)}
+    except pa.ArrowInvalid:
+        return {
+            "refused": "the file must be a copy in Parquet, and cannot be read; other formats: `sfumato check FILE`"
+        }
 
 
 def main() -> None:
-    """Answer the question in the first line, about the copy after it; without one, profile the copy."""
+    """Do the task in the first line, with the copy after it."""
     limit()
-    question = json.loads(sys.stdin.buffer.readline())
+    task, argument = json.loads(sys.stdin.buffer.readline())
     try:
-        found = profiled(sys.stdin.buffer) if question is None else answered(question, sys.stdin.buffer)
-        text = json.dumps(found, allow_nan=False)
+        text = json.dumps(done(task, argument, sys.stdin.buffer), allow_nan=False)
     except MemoryError:
         text = json.dumps({"refused": f"an answer may take {MEMORY >> 30} GiB of memory, and this one takes more"})
     if len(text) > CHARACTERS:

@@ -1,4 +1,4 @@
-"""Questions of recipients in SQL about their copies, each answered by a process of its own."""
+"""Questions of recipients about their copies, in SQL and others, each answered by a process of its own."""
 
 from __future__ import annotations
 
@@ -30,6 +30,10 @@ _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA
 _DOWNLOAD = "download the copy, and use `sfumato mine COPY QUESTION`"
 
 
+_Task = tuple[str, Any]
+"""The name of what is to be done with a copy, and what it needs to know."""
+
+
 class _Copy(Protocol):
     """A copy that is generated in chunks."""
 
@@ -44,15 +48,26 @@ class Questions:
         self._asking: set[str] = set()
         self._cache: tempfile.TemporaryDirectory[str] | None = None
 
-    async def answer(self, caller: str, question: str | None, copy: _Copy) -> dict[str, Any]:
-        """The answer to a question about a copy, or its profile; refused with the reason if there is none."""
+    async def answer(self, caller: str, question: str, copy: _Copy) -> dict[str, Any]:
+        """The answer to a question about a copy; refused with the reason if there is none."""
+        return await self._done(caller, ("answer", question), copy)
+
+    async def profile(self, caller: str, copy: _Copy) -> str:
+        """A page about what a copy tells of the original."""
+        return str((await self._done(caller, ("profile", None), copy))["page"])
+
+    async def check(self, caller: str, signers: list[str], copy: _Copy) -> dict[str, Any]:
+        """What the certificate of a copy says; refused if it is not as one of these keys signed it."""
+        return await self._done(caller, ("check", signers), copy)
+
+    async def _done(self, caller: str, task: _Task, copy: _Copy) -> dict[str, Any]:
         if caller in self._asking:
             raise HTTPProblem(429, "Your last question is still being answered; wait for it.", Retry_After="5")
         if len(self._asking) >= _AT_ONCE:
             raise HTTPProblem(503, "Other questions are being answered; ask again in a moment.", Retry_After="5")
         self._asking.add(caller)
         try:
-            found = await self._answered(question, copy)
+            found = await self._answered(task, copy)
         finally:
             self._asking.discard(caller)
         if "refused" in found:
@@ -64,11 +79,11 @@ class Questions:
         if self._cache is not None:
             self._cache.cleanup()
 
-    async def _answered(self, question: str | None, copy: _Copy) -> dict[str, Any]:
+    async def _answered(self, task: _Task, copy: _Copy) -> dict[str, Any]:
         """What a new process says, which is ended when it takes too long."""
         process = await self._started()
         try:
-            told = await asyncio.wait_for(_conversation(process, question, copy), _SECONDS)
+            told = await asyncio.wait_for(_conversation(process, task, copy), _SECONDS)
         except TimeoutError:
             raise HTTPProblem(422, f"This question takes too long to be answered here; {_DOWNLOAD}.") from None
         finally:
@@ -97,13 +112,13 @@ class Questions:
         )
 
 
-async def _conversation(process: Process, question: str | None, copy: _Copy) -> bytes:
-    """Hand a process the question and the copy, and read what it says."""
+async def _conversation(process: Process, task: _Task, copy: _Copy) -> bytes:
+    """Hand a process the task and the copy, and read what it says."""
     if process.stdin is None or process.stdout is None:
         raise RuntimeError("the process must have pipes")
     total = 0
     with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it ended before it had read all
-        process.stdin.write(json.dumps(question).encode() + b"\n")
+        process.stdin.write(json.dumps(task).encode() + b"\n")
         async with contextlib.aclosing(copy.chunks()) as chunks:
             async for chunk in chunks:
                 total += len(chunk)

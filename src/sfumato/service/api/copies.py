@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncGenerator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import HTMLResponse
 
 from sfumato.errors import GrantError
+from sfumato.ledger.chain import Entry
+from sfumato.ledger.reader import Query as LedgerQuery
 from sfumato.service.api import schemas
 from sfumato.service.authentication import Authenticated, Caller
 from sfumato.service.context import ServiceContext, context_of
@@ -17,6 +20,7 @@ from sfumato.service.copy_responses import MEDIA_TYPES, CopyResponder, negotiate
 from sfumato.service.problems import HTTPProblem, problem_responses
 from sfumato.service.web.templating import report_page
 from sfumato.service.worker_pool import CopyRequest
+from sfumato.vault.dataset_entries import APPENDED
 from sfumato.vault.delivery import Delivery
 
 router = APIRouter(prefix="/api/v1", tags=["copies"])
@@ -121,10 +125,36 @@ async def get_profile(
     context = context_of(request)
     wanted = CopyRequest(caller.actor, copy_holder(caller, recipient), dataset, level, "parquet")
     responder = await CopyResponder.prepare(context, wanted)
-    found = await context.questions.answer(caller.actor, None, responder)
+    page = await context.questions.profile(caller.actor, responder)
     await asyncio.to_thread(responder.check_access, request)  # that may have ended while it was estimated
     await asyncio.to_thread(responder.record, caller, "profiled")
-    return report_page(found["page"])
+    return report_page(page)
+
+
+class _Sent:
+    """A copy that the caller sends."""
+
+    def __init__(self, request: Request) -> None:
+        self._request = request
+
+    async def chunks(self) -> AsyncGenerator[bytes]:
+        """The whole copy."""
+        async for chunk in self._request.stream():
+            yield chunk
+
+
+@router.post("/checks", responses=problem_responses(), openapi_extra=schemas.FILE_BODY)
+async def check_copy(request: Request, caller: Authenticated) -> schemas.CopyCheck:
+    """Check that a copy in Parquet is as this vault signed it; a process of its own reads it, and nothing is kept."""
+    context = context_of(request)
+    signers = await asyncio.to_thread(_signers, context)
+    return schemas.CopyCheck(**await context.questions.check(caller.actor, signers, _Sent(request)))
+
+
+def _signers(context: ServiceContext) -> list[str]:
+    """All public keys that the vault has had."""
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
+        return [generation.public for generation in reading.generations()]
 
 
 def copy_holder(caller: Caller, requested: str | None) -> str:
@@ -148,8 +178,23 @@ def current_grants(context: ServiceContext, recipient: str) -> list[schemas.MyGr
             delivery = Delivery.of(context.vault, recipient, grant.dataset)
         except GrantError:  # it has expired
             continue
-        grants.append(_grant(delivery))
+        last, appended = _last_fetch(context, recipient, delivery)
+        known = {} if last is None else {"fetched": last.at, "fetched_version": last.body["version"]}
+        grants.append(_grant(delivery).model_copy(update={**known, "appended": appended}))
     return grants
+
+
+def _last_fetch(context: ServiceContext, recipient: str, delivery: Delivery) -> tuple[Entry | None, bool]:
+    """The last record of a delivery to a recipient, and whether the versions since then only appended rows."""
+    name, version = delivery.request.grant.dataset, delivery.request.dataset.version
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
+        found = reading.accesses(LedgerQuery(dataset=name, recipient=recipient, action="delivered", last=1))
+        if not found:
+            return None, False
+        before = found[-1].body["version"]
+        later = reading.entries(LedgerQuery(dataset=name, kind="dataset", action="updated", last=version - before))
+    bodies = [entry.body for entry in later if entry.body["version"] > before]
+    return found[-1], bool(bodies) and all(APPENDED in body for body in bodies)
 
 
 def _grant(delivery: Delivery) -> schemas.MyGrant:

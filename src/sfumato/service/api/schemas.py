@@ -23,6 +23,10 @@ def files(*media_types: str) -> dict[str, Any]:
     return {media_type: {"schema": {"type": "string", "format": "binary"}} for media_type in media_types}
 
 
+FILE_BODY = {"requestBody": {"required": True, "content": files("application/vnd.apache.parquet")}}
+"""A request whose body is a copy, for the OpenAPI document."""
+
+
 class Body(BaseModel):
     """A request body, in which unknown fields are errors."""
 
@@ -204,6 +208,20 @@ class MyGrant(BaseModel):
     """The columns of the copy with their types."""
     promises: list[str]
     limits: list[str]
+    fetched: str | None = None
+    """When a copy was sent last, as far as the access log goes back."""
+    fetched_version: int | None = None
+    appended: bool = False
+    """Whether all versions since then only appended rows, which can be fetched alone."""
+
+
+class CopyCheck(BaseModel):
+    """What the certificate of a copy says, which is as this vault signed it."""
+
+    dataset: str
+    version: int | None
+    recipient: str | None
+    rows: int
 
 
 class CallerIdentity(BaseModel):

@@ -1,4 +1,5 @@
-// Questions of a recipient in SQL, and their answers with intervals: a table, and bars where there is one estimate a row.
+// Questions of a recipient in SQL, and their answers with intervals: a table, and bars where there is one estimate a row;
+// and checks of copies.
 
 import { callApi, element, formatNumber } from "./api.js";
 
@@ -57,3 +58,25 @@ for (const form of document.querySelectorAll("form[data-question]")) {
   });
   button.disabled = false; // disabled in the HTML: a click before this script has loaded would be lost
 }
+
+/* ---- Checks of copies ---- */
+
+const check = document.getElementById("check"), said = document.getElementById("checked");
+check?.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const button = check.querySelector("button");
+  button.disabled = true;
+  said.className = "pale";
+  said.textContent = "Checking…";
+  try {
+    const { dataset, version, recipient, rows } = await callApi("POST", "/api/v1/checks", document.getElementById("copy").files[0]);
+    said.className = "verdict";
+    said.textContent = `Unaltered: the certificate is valid. It is version ${version} of ${dataset}, ${rows.toLocaleString("en")} rows, for ${recipient}.`;
+  } catch (error) {
+    said.className = "alarm";
+    said.textContent = error.message;
+  } finally {
+    button.disabled = false;
+  }
+});
+if (check) check.querySelector("button").disabled = false;
