@@ -165,3 +165,16 @@ def issue_tokens(vault: sf.Vault) -> dict[str, str]:
 
 def kill_process(process: int) -> None:
     os.kill(process, signal.SIGKILL)
+
+
+def wait_until_gone(process: int) -> None:
+    """Wait until a process has ended; one that ended and that nobody waited for (a zombie) has."""
+    for _ in range(1200):
+        try:
+            state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+        except FileNotFoundError:
+            return
+        if state == "Z":
+            return
+        time.sleep(0.05)
+    raise RuntimeError(f"the process {process} goes on")

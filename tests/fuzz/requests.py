@@ -20,6 +20,7 @@ from tests.serving import issue_tokens, populated_vault
 
 import sfumato as sf
 from sfumato.service.app import application
+from sfumato.service.jobs import Task, execute
 from sfumato.service.settings import Settings
 from sfumato.service.worker_pool import CopyWorker, WorkerPool, _CopyStreams
 
@@ -54,6 +55,20 @@ class _InProcess(CopyWorker):
         pass
 
 
+class _JobsHere:
+    """Jobs in a thread of this process: there are too many requests for a process each."""
+
+    def __init__(self, vault: sf.Vault, settings: Settings) -> None:
+        self._vault, self._settings = vault, settings
+
+    def run(self, task: Task) -> bool:
+        execute(task, self._vault, self._settings)
+        return True
+
+    def close(self) -> None:
+        """There is nothing to stop."""
+
+
 class HttpParser:
     """Sends requests to the application: every response must have a status below 500."""
 
@@ -75,7 +90,7 @@ class HttpParser:
         pool = WorkerPool(lambda: vault, 0)
         pool._workers = [_InProcess(vault)]
         settings = Settings(secure=False, requests_per_minute=10**9, failures_per_minute=10**9)
-        return application(vault, settings, pool)
+        return application(vault, settings, pool, _JobsHere(vault, settings))
 
     @cached_property
     def _loop(self) -> asyncio.AbstractEventLoop:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -12,7 +13,16 @@ import xlsxwriter
 from tests import wards
 from tests.conftest import Site
 from tests.schema import JOBS, tables_of
-from tests.serving import PASSWORD, Service, populated_vault, serving, sqlite_vault
+from tests.serving import (
+    PASSWORD,
+    Service,
+    kill_process,
+    populated_vault,
+    process_tree,
+    serving,
+    sqlite_vault,
+    wait_until_gone,
+)
 
 import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError, UnknownSubject
@@ -218,14 +228,39 @@ def test_a_worker_that_dies_loses_only_its_jobs(tmp_path: Path) -> None:
         job = client.post("/api/v1/datasets/ward/audits", json={}).json()["job"]
         while state.job(job).state != "running":  # type: ignore[union-attr]
             time.sleep(0.05)
+        processes = process_tree(service.process.pid)
         service.process.kill()
         service.process.wait()
+        for process in processes:  # all of them end with it, that of the job too
+            wait_until_gone(process)
     assert vault.verify().sound
     with tables_of(vault.ledger.database) as connection:
         connection.execute(JOBS.update().values(beat="2020-01-01T00:00:00.000000+00:00"))
     found = state.job(job)
     assert found is not None
     assert found.state == "lost"
+
+
+def test_a_job_whose_process_is_killed_fails_and_the_service_goes_on(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table(50_000))
+    state = State(vault)
+    with serving(vault, tmp_path) as service, service.client(vault.token()["token"]) as client:
+        before = process_tree(service.process.pid)
+        job = client.post("/api/v1/datasets/ward/audits", json={}).json()["job"]
+        while not (own := set(process_tree(service.process.pid)) - set(before)):
+            time.sleep(0.02)
+        [process] = own
+        assert os.getpriority(os.PRIO_PROCESS, process) > os.getpriority(os.PRIO_PROCESS, before[1])
+        kill_process(process)
+        while state.job(job).state in ("queued", "running"):  # type: ignore[union-attr]
+            time.sleep(0.05)
+        assert "ended, perhaps for want of memory" in state.job(job).stage  # type: ignore[union-attr]
+        assert set(process_tree(service.process.pid)) == set(before)
+        second = client.post("/api/v1/datasets/ward/audits", json={"attacks": ["udr"], "rows": 500}).json()["job"]
+        while state.job(second).state not in ("done", "failed"):  # type: ignore[union-attr]
+            time.sleep(0.05)
+        assert state.job(second).state == "done"  # type: ignore[union-attr]
+    assert vault.verify().sound
 
 
 def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: Path) -> None:

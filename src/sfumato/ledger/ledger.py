@@ -164,7 +164,7 @@ class Ledger:
     ) -> None:
         self.database = database
         self.actor, self._clock = actor, clock or (lambda: datetime.now(UTC))
-        self._memory, self._origin = memory or HeadMemory(), origin or Origin(actor)
+        self._memory, self.origin = memory or HeadMemory(), origin or Origin(actor)
 
     def acting_as(self, actor: str, origin: Origin | None = None) -> Ledger:
         """The same ledger, with another actor recorded in new entries, and another origin in the access log."""
@@ -172,7 +172,7 @@ class Ledger:
 
     def with_database(self, database: Database) -> Ledger:
         """The same ledger, through another connection to its database."""
-        return Ledger(database, actor=self.actor, clock=self._clock, memory=self._memory, origin=self._origin)
+        return Ledger(database, actor=self.actor, clock=self._clock, memory=self._memory, origin=self.origin)
 
     @contextlib.contextmanager
     def reading(self, keys: Mapping[int, Key] | None = None, *, trusting: bool = False) -> Iterator[LedgerReader]:
@@ -200,7 +200,7 @@ class Ledger:
         seen = self._memory.now()
         with self.database.transaction(writes=True) as connection:
             connection.wait_for_writers()
-            writing = LedgerWriter(connection, keys, self._clock, self.actor, seen, self._origin)
+            writing = LedgerWriter(connection, keys, self._clock, self.actor, seen, self.origin)
             if check_seal:
                 writing.verified_head()
             else:

@@ -22,6 +22,7 @@ from sfumato.service.api import (
     team,
 )
 from sfumato.service.context import ServiceContext
+from sfumato.service.jobs import Runs
 from sfumato.service.middleware import ServiceMiddleware
 from sfumato.service.settings import Settings
 from sfumato.service.web import console, provider, recipient, sign_in
@@ -49,9 +50,9 @@ _TAGS = {
 }
 
 
-def application(vault: Vault, settings: Settings, pool: WorkerPool) -> FastAPI:
+def application(vault: Vault, settings: Settings, pool: WorkerPool, job_process: Runs) -> FastAPI:
     """Create the ASGI application that serves a vault."""
-    context = ServiceContext(vault, settings, pool)
+    context = ServiceContext(vault, settings, pool, job_process)
 
     @contextlib.asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:

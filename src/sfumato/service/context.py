@@ -14,7 +14,7 @@ from sfumato.ledger.chain import Entry
 from sfumato.ledger.ledger import Origin
 from sfumato.service.answer_queue import AnswerQueue
 from sfumato.service.cache import LedgerCache, RecentCache
-from sfumato.service.jobs import JobRunner
+from sfumato.service.jobs import JobRunner, Runs
 from sfumato.service.metrics import Metrics
 from sfumato.service.openid import SignInThere
 from sfumato.service.problems import HTTPProblem
@@ -38,7 +38,7 @@ _MAX_USES = 100_000
 class ServiceContext:
     """The objects that all requests to one server worker share."""
 
-    def __init__(self, vault: Vault, settings: Settings, pool: WorkerPool) -> None:
+    def __init__(self, vault: Vault, settings: Settings, pool: WorkerPool, jobs: Runs) -> None:
         self.vault, self.settings, self.pool = vault, settings, pool
         self.state = State(vault)
         self.openid = None if settings.openid is None else SignInThere(settings.openid)
@@ -47,7 +47,7 @@ class ServiceContext:
         self._streams: Counter[str] = Counter()
         self._uses: dict[Origin, float] = {}
         self.questions = Questions()
-        self.jobs = JobRunner(self.state, settings.max_queued_jobs)
+        self.jobs = JobRunner(self.state, settings.max_queued_jobs, jobs)
         self.token_cache: LedgerCache[Token | None] = LedgerCache(vault)
         self._grants: LedgerCache[tuple[Grant, Entry]] = LedgerCache(vault)
         self.surveys, surveys = Surveys(vault), LedgerCache[RegisteredSurvey](vault)

@@ -1,28 +1,43 @@
-"""Background jobs: work that takes longer than a request, run one at a time with progress and heartbeats."""
+"""Background jobs: work that takes longer than a request, run one at a time with progress and heartbeats.
+
+Each job has a process of its own, with a lower scheduling priority: pages are answered while it computes, its memory
+is given back when it ends, and if it is killed the service goes on. These processes are forked from one that does
+nothing else, since a process with threads must not be forked.
+"""
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
-import gc
+import multiprocessing
+import os
+import signal
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
+from typing import Any, Protocol
 
-import pyarrow as pa
 import structlog
 
 from sfumato.errors import SfumatoError
+from sfumato.ledger.ledger import Origin
 from sfumato.service.problems import TABLE_ERRORS, HTTPProblem, table_error_message
+from sfumato.service.settings import Settings
 from sfumato.service.state import State
+from sfumato.vault import Vault
 
 _PROGRESS_INTERVAL = 0.3
 """Seconds between two updates of a job's progress."""
 
 _HEARTBEAT_INTERVAL = 10.0
 """Seconds between two heartbeats of the running jobs."""
+
+
+_NICENESS = 4
+"""Increment of the nice value of jobs: requests get the processor first, and jobs what is left, in some measure."""
+
+_DIED = "The process of this job ended, perhaps for want of memory; try it with fewer rows, or on the command line."
 
 
 class JobCancelled(Exception):
@@ -54,66 +69,104 @@ class JobProgress:
             raise JobCancelled
 
 
-def _release_memory() -> None:
-    """Return a job's memory to the operating system, which the C library of a long-running process would keep."""
-    gc.collect()
-    pa.default_memory_pool().release_unused()
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).malloc_trim(0)
+@dataclass(frozen=True)
+class Job:
+    """What a job works with."""
+
+    vault: Vault
+    """The vault, with whoever started the job as the actor."""
+    settings: Settings
+    progress: JobProgress
 
 
-Work = Callable[[JobProgress], tuple[dict[str, Any], str]]
-"""The function of a job: returns the result, with an optional `verdict`, and the report as HTML, or an empty string."""
+Result = tuple[dict[str, Any], str]
+"""The result of a job, with an optional `verdict`, and the report as HTML, or an empty string."""
+
+Work = Callable[..., Result]
+"""The function of a job, of a module, since another process calls it: it gets the job and some arguments."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job as it is sent to the process that runs it."""
+
+    job: str
+    kind: str
+    actor: str
+    origin: Origin
+    work: Work
+    arguments: tuple[Any, ...]
+
+
+class Runs(Protocol):
+    """What runs tasks."""
+
+    def run(self, task: Task) -> bool:
+        """Run a task; whether it came to an end."""
+
+    def close(self) -> None:
+        """Stop what runs."""
+
+
+class JobProcess:
+    """The process of which those of all jobs are children, as its server worker sees it."""
+
+    def __init__(self, open_vault: Callable[[], Vault], settings: Settings) -> None:
+        forking = multiprocessing.get_context("fork")
+        self._connection, child_end = forking.Pipe()
+        forking.Process(target=_supervise, args=(child_end, self._connection, open_vault, settings)).start()
+        child_end.close()
+
+    def run(self, task: Task) -> bool:
+        """Run a task; whether its process came to its end."""
+        try:
+            self._connection.send(task)
+            return bool(self._connection.recv())
+        except (EOFError, OSError):
+            return False
+
+    def close(self) -> None:
+        """Let the process end, and the one of the running job."""
+        self._connection.close()
 
 
 class JobRunner:
     """Runs the jobs of one server worker, one after the other."""
 
-    def __init__(self, state: State, max_queued: int) -> None:
-        self._state, self._max_queued = state, max_queued
+    def __init__(self, state: State, max_queued: int, process: Runs) -> None:
+        self._state, self._max_queued, self._process = state, max_queued, process
         self._pool = ThreadPoolExecutor(1, "jobs")
         self._active: set[str] = set()
         self._closing = threading.Event()
         threading.Thread(target=self._send_heartbeats, daemon=True, name="heartbeat").start()
 
-    def start(self, kind: str, dataset: str, actor: str, work: Work) -> str:
-        """Queue a job; returns its id."""
+    def start(self, kind: str, dataset: str, by: Vault, work: Work, *arguments: Any) -> str:
+        """Queue a job that somebody starts, as whom the vault acts; returns its id."""
         if len(self._active) >= self._max_queued:
             raise HTTPProblem(
                 429,
                 f"At most {self._max_queued} jobs can be queued; wait until some are done.",
                 Retry_After="30",
             )
-        job = self._state.add_job(kind, dataset, actor)
+        ledger = by.ledger
+        job = self._state.add_job(kind, dataset, ledger.actor)
         self._active.add(job)
-        self._pool.submit(self._run, job, kind, work)
+        self._pool.submit(self._run, Task(job, kind, ledger.actor, ledger.origin, work, arguments))
         return job
 
     def close(self) -> None:
         """Cancel all queued jobs, and start no more."""
         self._closing.set()
+        self._process.close()
         self._pool.shutdown(wait=False, cancel_futures=True)
 
-    def _run(self, job: str, kind: str, work: Work) -> None:
+    def _run(self, task: Task) -> None:
         try:
-            self._state.update_job(job, state="running", stage="starting")
-            progress = JobProgress(self._state, job)
-            progress.stage("starting")
-            result, report = work(progress)
-            stage = result.get("verdict", "done")
-            self._state.update_job(job, state="done", stage=stage, result=result, report=report)
-        except JobCancelled:
-            structlog.get_logger().info("job cancelled", job=job, kind=kind)
-        except SfumatoError as error:
-            self._state.update_job(job, state="failed", stage=str(error))
-        except TABLE_ERRORS as error:
-            self._state.update_job(job, state="failed", stage=table_error_message(error))
-        except Exception as error:
-            structlog.get_logger().error("job failed", job=job, kind=kind, exc_info=error)
-            self._state.update_job(job, state="failed", stage="This job failed; the service's log has the reason.")
+            if not self._process.run(task) and not self._closing.is_set():
+                structlog.get_logger().error("job died", job=task.job, kind=task.kind)
+                self._state.update_job(task.job, state="failed", stage=_DIED)
         finally:
-            self._active.discard(job)
-            _release_memory()
+            self._active.discard(task.job)
 
     def _send_heartbeats(self) -> None:
         """Update the time stamps of all active jobs, including those that report no progress for a while."""
@@ -123,3 +176,51 @@ class JobRunner:
                     self._state.update_job(job)
                 except SfumatoError as error:
                     structlog.get_logger().error("heartbeat failed", reason=str(error))
+
+
+def execute(task: Task, vault: Vault, settings: Settings) -> None:
+    """Do the work of a task, and record its result."""
+    state = State(vault)
+    try:
+        state.update_job(task.job, state="running", stage="starting")
+        progress = JobProgress(state, task.job)
+        progress.stage("starting")
+        result, report = task.work(Job(vault.acting_as(task.actor, task.origin), settings, progress), *task.arguments)
+        stage = result.get("verdict", "done")
+        state.update_job(task.job, state="done", stage=stage, result=result, report=report)
+    except JobCancelled:
+        structlog.get_logger().info("job cancelled", job=task.job, kind=task.kind)
+    except SfumatoError as error:
+        state.update_job(task.job, state="failed", stage=str(error))
+    except TABLE_ERRORS as error:
+        state.update_job(task.job, state="failed", stage=table_error_message(error))
+    except Exception as error:
+        structlog.get_logger().error("job failed", job=task.job, kind=task.kind, exc_info=error)
+        state.update_job(task.job, state="failed", stage="This job failed; the service's log has the reason.")
+
+
+def _supervise(
+    connection: Connection, parent_end: Connection, open_vault: Callable[[], Vault], settings: Settings
+) -> None:
+    """Main loop of the process of which those of all jobs are children; it ends with its server worker."""
+    parent_end.close()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signal.SIG_IGN)  # it ends when its server worker closes the connection
+    os.nice(_NICENESS)
+    forking = multiprocessing.get_context("fork")
+    while True:
+        try:
+            task = connection.recv()
+        except (EOFError, OSError):
+            os._exit(0)
+        child = forking.Process(target=_in_child, args=(task, open_vault, settings))
+        child.start()
+        if connection in wait([child.sentinel, connection]):  # the server worker ended
+            child.kill()
+            os._exit(0)
+        child.join()
+        connection.send(child.exitcode == 0)
+
+
+def _in_child(task: Task, open_vault: Callable[[], Vault], settings: Settings) -> None:
+    execute(task, open_vault(), settings)

@@ -44,11 +44,12 @@ def _run_worker(open_vault: OpenVault, settings: Settings, listener: socket.sock
 
     from sfumato.service.app import application  # noqa: PLC0415
     from sfumato.service.http_protocol import BoundedHttpProtocol, raise_file_limit  # noqa: PLC0415
+    from sfumato.service.jobs import JobProcess  # noqa: PLC0415
     from sfumato.service.worker_pool import WorkerPool  # noqa: PLC0415
 
     raise_file_limit()
-    pool = WorkerPool(open_vault, copy_workers)  # it forks, so this process must not have threads or connections yet
-    app = application(open_vault(), settings, pool)
+    pool = WorkerPool(open_vault, copy_workers)  # they fork, so this process must not have threads or connections yet
+    app = application(open_vault(), settings, pool, JobProcess(open_vault, settings))
     config = uvicorn.Config(
         app,
         http=BoundedHttpProtocol,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path as FilePath
 from typing import Annotated, Any
 
@@ -17,10 +18,10 @@ from sfumato.service.api import schemas
 from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Caller, Eraser, Reader, Writer
 from sfumato.service.context import context_of
-from sfumato.service.jobs import JobProgress
+from sfumato.service.jobs import Job, Result, Work
 from sfumato.service.problems import problem_responses
 from sfumato.tables.readers import TableFile
-from sfumato.vault import Vault, preview
+from sfumato.vault import preview
 from sfumato.vault.dataset_entries import TABLE
 from sfumato.vault.grants import existing, require
 from sfumato.vault.messages import sentence, version_warnings
@@ -50,18 +51,17 @@ def add_dataset(request: Request, body: schemas.NewDataset, caller: Writer) -> d
     """Add a table with its policy to the vault, in a background job."""
     context, policy = context_of(request), Policy.loads(body.policy)
     validated_name("dataset", policy.dataset)
-    vault = caller.acting(context.vault)
+    return {"job": context.jobs.start("add", policy.dataset, caller.acting(context.vault), _added, body)}
 
-    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        progress.stage("fitting the scheme and storing the table")
-        with uploads.open_table(context.vault.store, context.settings, body) as table:
-            options = body.model_dump(include={"traced", "replace", "accept_overlap"})
-            entry = vault.add(policy, table, **options, progress=progress.advance)
-        if body.upload:
-            uploads.delete(context.vault.store, body.upload)
-        return {"entry": entry.__dict__, "text": sentence(entry)}, ""
 
-    return {"job": context.jobs.start("add", policy.dataset, caller.actor, work)}
+def _added(job: Job, body: schemas.NewDataset) -> Result:
+    job.progress.stage("fitting the scheme and storing the table")
+    with uploads.open_table(job.vault.store, job.settings, body) as table:
+        options = body.model_dump(include={"traced", "replace", "accept_overlap"})
+        entry = job.vault.add(Policy.loads(body.policy), table, **options, progress=job.progress.advance)
+    if body.upload:
+        uploads.delete(job.vault.store, body.upload)
+    return {"entry": entry.__dict__, "text": sentence(entry)}, ""
 
 
 @router.get("/datasets/{dataset}")
@@ -102,45 +102,49 @@ def list_versions(request: Request, dataset: schemas.Name, caller: Reader) -> li
 @router.post("/datasets/{dataset}/versions", status_code=202)
 def update_dataset(request: Request, dataset: schemas.Name, body: schemas.NewVersion, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset as a whole table, in a background job."""
-
-    def update(vault: Vault, table: FilePath | TableFile | str, progress: JobProgress) -> Entry:
-        accepted = body.accept_overlap
-        return vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=progress.advance)
-
-    return _start_version(request, dataset, body, caller, update)
+    return _start_version(request, dataset, body, caller, _updated)
 
 
 @router.post("/datasets/{dataset}/rows", status_code=202)
 def append_rows(request: Request, dataset: schemas.Name, body: schemas.NewRows, caller: Writer) -> dict[str, str]:
     """Add the next version of a dataset, the current one and some more rows, in a background job."""
-
-    def append(vault: Vault, table: FilePath | TableFile | str, progress: JobProgress) -> Entry:
-        return vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=progress.advance)
-
-    return _start_version(request, dataset, body, caller, append)
+    return _start_version(request, dataset, body, caller, _appended)
 
 
 def _start_version(
-    request: Request,
-    dataset: str,
-    body: schemas.TableSource,
-    caller: Caller,
-    add: Callable[[Vault, FilePath | TableFile | str, JobProgress], Entry],
+    request: Request, dataset: str, body: schemas.TableSource, caller: Caller, work: Work
 ) -> dict[str, str]:
     """Start the background job that adds a version."""
     context = context_of(request)
-    vault = caller.acting(context.vault)
     context.vault.dataset(dataset)
+    return {"job": context.jobs.start("update", dataset, caller.acting(context.vault), work, dataset, body)}
 
-    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        progress.stage("comparing with the previous version and storing the table")
-        with uploads.open_table(context.vault.store, context.settings, body) as table:
-            entry = add(vault, table, progress)
-        if body.upload:
-            uploads.delete(context.vault.store, body.upload)
-        return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *version_warnings(entry)])}, ""
 
-    return {"job": context.jobs.start("update", dataset, caller.actor, work)}
+def _updated(job: Job, dataset: str, body: schemas.NewVersion) -> Result:
+    with _given(job, body) as table:
+        accepted, advance = body.accept_overlap, job.progress.advance
+        entry = job.vault.update(dataset, table, replace=body.replace, accept_overlap=accepted, progress=advance)
+    return _version_result(entry)
+
+
+def _appended(job: Job, dataset: str, body: schemas.NewRows) -> Result:
+    with _given(job, body) as table:
+        entry = job.vault.append(dataset, table, accept_overlap=body.accept_overlap, progress=job.progress.advance)
+    return _version_result(entry)
+
+
+@contextlib.contextmanager
+def _given(job: Job, body: schemas.TableSource) -> Iterator[FilePath | TableFile | str]:
+    """The table of a new version, whose upload is deleted when the version is there."""
+    job.progress.stage("comparing with the previous version and storing the table")
+    with uploads.open_table(job.vault.store, job.settings, body) as table:
+        yield table
+    if body.upload:
+        uploads.delete(job.vault.store, body.upload)
+
+
+def _version_result(entry: Entry) -> Result:
+    return {"entry": entry.__dict__, "text": "\n".join([sentence(entry), *version_warnings(entry)])}, ""
 
 
 @router.delete("/datasets/{dataset}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from pathlib import Path as FilePath
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response
@@ -17,7 +17,8 @@ from sfumato.service.api import schemas
 from sfumato.service.api.ledger import ledger_entry
 from sfumato.service.authentication import Reader, Writer
 from sfumato.service.context import context_of
-from sfumato.service.jobs import JobProgress
+from sfumato.service.jobs import Job as Running
+from sfumato.service.jobs import Result
 from sfumato.service.problems import problem_responses
 from sfumato.service.state import Job
 from sfumato.service.web.templating import report_page
@@ -38,37 +39,37 @@ def start_audit(request: Request, dataset: schemas.Name, body: schemas.NewAudit,
 
     if body.pack:
         check_format(FilePath(f"pack.{body.pack}"))
-    vault = caller.acting(context.vault)
+    started = context.jobs.start("audit", dataset, caller.acting(context.vault), _audited, dataset, body)
+    return {"job": started}
 
-    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        audit = vault.audit(
-            dataset,
-            colluders=body.colluders,
-            attacks=body.attacks,
-            rows=body.rows,
-            without=body.without,
-            quasi=body.quasi,
-            risk_utility=body.risk_utility,
-            stage=progress.stage,
-        )
-        progress.stage("drawing the report")
-        summary = json_safe(audit.summary())
-        result = {
-            "verdict": summary["headline"],
-            "passed": audit.passed,
-            "state": audit.state.value,
-            "text": audit.text(),
-            "notes": notes(audit),
-            "summary": summary,
-        }
-        if body.pack:
-            progress.stage("writing the sign-off pack")
-            pack = vault.pack(dataset, audit, as_pdf=body.pack == "pdf")
-            parts = {"content": pack.content, "signature": pack.signature}
-            result["pack"] = {"format": body.pack, **{name: b64encode(part).decode() for name, part in parts.items()}}
-        return result, audit.page()
 
-    return {"job": context.jobs.start("audit", dataset, caller.actor, work)}
+def _audited(job: Running, dataset: str, body: schemas.NewAudit) -> Result:
+    audit = job.vault.audit(
+        dataset,
+        colluders=body.colluders,
+        attacks=body.attacks,
+        rows=body.rows,
+        without=body.without,
+        quasi=body.quasi,
+        risk_utility=body.risk_utility,
+        stage=job.progress.stage,
+    )
+    job.progress.stage("drawing the report")
+    summary = json_safe(audit.summary())
+    result = {
+        "verdict": summary["headline"],
+        "passed": audit.passed,
+        "state": audit.state.value,
+        "text": audit.text(),
+        "notes": notes(audit),
+        "summary": summary,
+    }
+    if body.pack:
+        job.progress.stage("writing the sign-off pack")
+        pack = job.vault.pack(dataset, audit, as_pdf=body.pack == "pdf")
+        parts = {"content": pack.content, "signature": pack.signature}
+        result["pack"] = {"format": body.pack, **{name: b64encode(part).decode() for name, part in parts.items()}}
+    return result, audit.page()
 
 
 @router.post("/datasets/{dataset}/decisions", status_code=201)

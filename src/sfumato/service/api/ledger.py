@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
@@ -13,7 +13,7 @@ from sfumato.service import uploads
 from sfumato.service.api import schemas
 from sfumato.service.authentication import Eraser, Reader, Writer
 from sfumato.service.context import context_of
-from sfumato.service.jobs import JobProgress
+from sfumato.service.jobs import Job, Result
 from sfumato.service.problems import problem_responses
 from sfumato.vault.log_query import parse_query
 from sfumato.vault.messages import sentence, trace_text
@@ -70,14 +70,14 @@ def erase_accesses(
 def verify_vault(request: Request, body: schemas.NewVerification, caller: Writer) -> dict[str, str]:
     """Search for edited, removed or reordered entries and for altered files, in a background job."""
     context = context_of(request)
+    return {"job": context.jobs.start("verify", "", caller.acting(context.vault), _verified, body)}
 
-    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        progress.stage("verifying")
-        report = context.vault.verify(contains=body.contains, files=body.files, progress=progress.advance)
-        verdict = "the vault is intact" if report.sound else "VERIFICATION FAILED"
-        return {"verdict": verdict, **dataclasses.asdict(report), "sound": report.sound}, ""
 
-    return {"job": context.jobs.start("verify", "", caller.actor, work)}
+def _verified(job: Job, body: schemas.NewVerification) -> Result:
+    job.progress.stage("verifying")
+    report = job.vault.verify(contains=body.contains, files=body.files, progress=job.progress.advance)
+    verdict = "the vault is intact" if report.sound else "VERIFICATION FAILED"
+    return {"verdict": verdict, **dataclasses.asdict(report), "sound": report.sound}, ""
 
 
 @router.post("/datasets/{dataset}/traces", status_code=202)
@@ -86,15 +86,16 @@ def trace_leak(request: Request, dataset: schemas.Name, body: schemas.TableSourc
     context = context_of(request)
     context.vault.dataset(dataset)
 
-    def work(progress: JobProgress) -> tuple[dict[str, Any], str]:
-        progress.stage("comparing")
-        with uploads.open_table(context.vault.store, context.settings, body) as table:
-            found = caller.acting(context.vault).trace(dataset, table, progress=progress.advance)
-        if body.upload:
-            uploads.delete(context.vault.store, body.upload)
-        return {**found.as_json(), "text": trace_text(found, "the file")}, ""
+    return {"job": context.jobs.start("trace", dataset, caller.acting(context.vault), _traced, dataset, body)}
 
-    return {"job": context.jobs.start("trace", dataset, caller.actor, work)}
+
+def _traced(job: Job, dataset: str, body: schemas.TableSource) -> Result:
+    job.progress.stage("comparing")
+    with uploads.open_table(job.vault.store, job.settings, body) as table:
+        found = job.vault.trace(dataset, table, progress=job.progress.advance)
+    if body.upload:
+        uploads.delete(job.vault.store, body.upload)
+    return {**found.as_json(), "text": trace_text(found, "the file")}, ""
 
 
 def _page(entries: list[Entry], query: LedgerQuery) -> schemas.LedgerPage:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -20,7 +20,7 @@ from sfumato.service import uploads
 from sfumato.service.api import schemas
 from sfumato.service.authentication import Writer
 from sfumato.service.context import context_of
-from sfumato.service.jobs import JobProgress
+from sfumato.service.jobs import Job, JobProgress, Result
 from sfumato.service.problems import problem_responses
 from sfumato.vault.names import validated_name
 
@@ -65,29 +65,32 @@ def try_policy(request: Request, body: schemas.PolicyTrial, caller: Writer) -> d
     context, policy = context_of(request), Policy.loads(body.policy)
     validated_name("dataset", policy.dataset)
 
-    def rows() -> pa.Table:
-        with uploads.open_table(context.vault.store, context.settings, body) as table:
-            return drawn(policy, table)
-
-    return {"job": context.jobs.start("trial", "", caller.actor, lambda progress: _tried(policy, rows, progress))}
+    return {"job": context.jobs.start("trial", "", caller.acting(context.vault), _tried_table, body)}
 
 
 @router.post("/datasets/{dataset}/trials", status_code=202)
 def try_levels(request: Request, dataset: schemas.Name, caller: Writer) -> dict[str, str]:
     """Try the levels of a dataset on a sample of it with the strongest attacks, in a background job."""
     context = context_of(request)
-    vault = caller.acting(context.vault)
-    policy = Policy.loads(vault.dataset(dataset).scheme.policy.dumps())
-
-    def rows() -> pa.Table:
-        vault.record_access("measured", {}, dataset=dataset)
-        with vault.dataset(dataset).source() as source:
-            return drawn(policy, source)
-
-    return {"job": context.jobs.start("trial", dataset, caller.actor, lambda progress: _tried(policy, rows, progress))}
+    context.vault.dataset(dataset)
+    return {"job": context.jobs.start("trial", dataset, caller.acting(context.vault), _tried_levels, dataset)}
 
 
-def _tried(policy: Policy, read: Callable[[], pa.Table], progress: JobProgress) -> tuple[dict[str, Any], str]:
+def _tried_table(job: Job, body: schemas.PolicyTrial) -> Result:
+    policy = Policy.loads(body.policy)
+    with uploads.open_table(job.vault.store, job.settings, body) as table:
+        return _tried(policy, drawn(policy, table), job.progress)
+
+
+def _tried_levels(job: Job, dataset: str) -> Result:
+    found = job.vault.dataset(dataset)
+    policy = Policy.loads(found.scheme.policy.dumps())
+    job.vault.record_access("measured", {}, dataset=dataset)
+    with found.source() as source:
+        return _tried(policy, drawn(policy, source), job.progress)
+
+
+def _tried(policy: Policy, rows: pa.Table, progress: JobProgress) -> Result:
     """What the strongest attacks recover of a sample at each level of a policy, and the map of risk and utility."""
     levels = policy.ladder.levels
 
@@ -96,7 +99,6 @@ def _tried(policy: Policy, read: Callable[[], pa.Table], progress: JobProgress) 
         progress.stage(f"{what}: 1 of {total}")
         return lambda _: progress.stage(f"{what}: {next(done, total)} of {total}")
 
-    rows = read()
     recovered = gains(policy, rows, progress=next_of(len(levels), "attacking a sample at level"))
     ways = mechanisms(policy, rows)
     total = len(ways) * len(FIDELITIES)
