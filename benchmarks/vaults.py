@@ -154,7 +154,7 @@ class _Audit:
         self._job = ""
 
     def keep_running(self) -> None:
-        if not self._job or self._client.get(f"/jobs/{self._job}").json()["state"] not in ("queued", "running"):
+        if not self._job or self._client.get(f"/jobs/{self._job}").json()["state"] not in ("waiting", "running"):
             started = self._client.post("/datasets/audited/audits", json={"rows": 200_000})
             self._job = started.raise_for_status().json()["job"]
 

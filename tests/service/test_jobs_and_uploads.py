@@ -252,7 +252,7 @@ def test_a_job_whose_process_is_killed_fails_and_the_service_goes_on(tmp_path: P
         [process] = own
         assert os.getpriority(os.PRIO_PROCESS, process) > os.getpriority(os.PRIO_PROCESS, before[1])
         kill_process(process)
-        while state.job(job).state in ("queued", "running"):  # type: ignore[union-attr]
+        while state.job(job).state in ("waiting", "running"):  # type: ignore[union-attr]
             time.sleep(0.05)
         assert "ended, perhaps for want of memory" in state.job(job).stage  # type: ignore[union-attr]
         assert set(process_tree(service.process.pid)) == set(before)

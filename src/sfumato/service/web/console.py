@@ -29,7 +29,7 @@ from sfumato.vault.messages import sentence
 router = APIRouter(prefix="/console")
 
 _PAGE = 25
-"""The datasets or recipients on one page."""
+"""The datasets, recipients or grants on one page."""
 
 _OFFERED = 100
 """The most recipients that a form offers for choice; with more, their names are typed."""
@@ -82,9 +82,9 @@ def new_dataset_page(request: Request, caller: Owner) -> Response:
 
 
 @router.get("/datasets/{dataset}")
-def dataset_page(request: Request, dataset: schemas.Name, caller: Owner) -> Response:
+def dataset_page(request: Request, dataset: schemas.Name, caller: Owner, page: PageNumber = 1) -> Response:
     """Page of one dataset with its ladder, recipients, grants, versions and audits."""
-    return _dataset_page(request, caller, dataset, "dataset.html")
+    return _dataset_page(request, caller, dataset, "dataset.html", page)
 
 
 @router.get("/datasets/{dataset}/levels")
@@ -99,7 +99,7 @@ def collusion_page(request: Request, dataset: schemas.Name, caller: Owner) -> Re
     return _dataset_page(request, caller, dataset, "collusion.html")
 
 
-def _dataset_page(request: Request, caller: Caller, name: str, template: str) -> Response:
+def _dataset_page(request: Request, caller: Caller, name: str, template: str, page: int = 1) -> Response:
     context = context_of(request)
     try:
         with context.vault.ledger.reading(context.vault.keys()) as reading:
@@ -108,18 +108,24 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str) ->
             many = reading.subjects("recipient") > _OFFERED
             known = reading.recent("recipient", _PAGE) if many else existing(reading, "recipient")
             recipients = sorted(one.recipient for one in known if one.action not in ("disabled", ERASED))
-            releases = {one.recipient: one for one in reading.current("release", dataset=name)}
             decisions = reading.latest("report", name), reading.latest("approval", name)
     except UnknownSubject as error:
         return not_found(caller, str(error))
     audits = context.vault.accesses(LedgerQuery(action="audited", dataset=name, last=1))
-    grants = context.vault.grants(dataset=name)
+    grants = sorted(context.vault.grants(dataset=name), key=lambda grant: (-grant.fidelity, grant.recipient))
+    shown = grants[_PAGE * (page - 1) : _PAGE * page]
+    with context.vault.ledger.reading(context.vault.keys()) as reading:
+        found = (reading.latest("release", name, grant.recipient) for grant in shown)
+        releases = {one.recipient: one for one in found if one is not None}
     dataset = dataset_version(entry)
     return render(
         template,
         caller,
         dataset=dataset,
         grants=grants,
+        shown=shown,
+        page=page,
+        more=len(grants) > _PAGE * page,
         ladder=LadderFigure.of(dataset.levels, grants),
         versions=[(version, sentence(version)) for version in versions[::-1]],
         recipients=recipients,
