@@ -23,6 +23,9 @@ _PLAIN = ("number", "at", "generation", "hash", "mac")
 _TOKEN = 10
 """Bytes of a token: 16 letters and digits, which are also the name of a dataset's folder."""
 
+_REMEMBERED = 10_000
+"""Tokens that are remembered: the entries that one reads have few actors, actions and datasets."""
+
 
 class RowCipher:
     """Encrypts rows under the newest master key; tokens are made with the oldest one, so that they never change."""
@@ -30,9 +33,17 @@ class RowCipher:
     def __init__(self, keys: Mapping[int, Key]) -> None:
         self._names = keys[min(keys)].derive("ledger names").expose()
         self._texts = TextCipher.of(keys[max(keys)].derive("ledger texts"), "entries of the ledger")
+        self._tokens: dict[str, str] = {}
 
     def token(self, name: str) -> str:
         """The keyed hash of a name."""
+        if (found := self._tokens.get(name)) is None:
+            if len(self._tokens) >= _REMEMBERED:
+                self._tokens.clear()
+            found = self._tokens[name] = self._computed(name)
+        return found
+
+    def _computed(self, name: str) -> str:
         refuse_null_characters([name])
         return base64.b32encode(hmac.digest(self._names, name.encode(), "sha256")[:_TOKEN]).decode().lower()
 

@@ -34,6 +34,9 @@ _PAGE = 25
 _OFFERED = 100
 """The most recipients that a form offers for choice; with more, their names are typed."""
 
+_SUGGESTED = 10
+"""Recipients that a form suggests where names are typed: those that changed last."""
+
 _LISTED = 5
 """The most datasets of a recipient that the list of recipients names."""
 
@@ -106,7 +109,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
             entry = require(reading, "dataset", name)
             versions = reading.entries(LedgerQuery(kind="dataset", dataset=name))
             many = reading.subjects("recipient") > _OFFERED
-            known = reading.recent("recipient", _PAGE) if many else existing(reading, "recipient")
+            known = reading.recent("recipient", _SUGGESTED) if many else existing(reading, "recipient")
             recipients = sorted(one.recipient for one in known if one.action not in ("disabled", ERASED))
             decisions = reading.latest("report", name), reading.latest("approval", name)
     except UnknownSubject as error:
