@@ -74,7 +74,7 @@ class Job:
     """What a job works with."""
 
     vault: Vault
-    """The vault, with whoever started the job as the actor."""
+    """The vault, in which the one who started the job is the actor."""
     settings: Settings
     progress: JobProgress
 
