@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
 from tests.debian import installed
 
-KINDS = ("chromium", "firefox", "firefox-dark")
-"""The browsers; Firefox has one colour scheme in all its contexts."""
+expect.set_options(timeout=20_000)  # milliseconds: machines may be busy
 
 _PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "firefox-esr": ("firefox-esr", "firefox")}
 
@@ -28,7 +27,7 @@ def _options(kind: str) -> dict[str, Any]:
 
 @contextmanager
 def running(kind: str = "chromium") -> Iterator[Browser]:
-    """A browser of a kind, for as long as it is needed."""
+    """A browser of a kind, for as long as it is needed; Firefox has one colour scheme in all its contexts."""
     name, _, dark = kind.partition("-")
     more = {"firefox_user_prefs": {"layout.css.prefers-color-scheme.content-override": 0}} if dark else {}
     with sync_playwright() as playwright:
