@@ -95,7 +95,7 @@ def serving(
     scheme = "https" if "--tls-certificate" in options else "http"
     service = Service(f"{scheme}://127.0.0.1:{port}", vault, process, log)
     try:
-        _wait_until_ready(service)
+        wait_until_ready(service)
         yield service
     finally:
         process.send_signal(signal.SIGTERM)
@@ -117,7 +117,7 @@ def wait_until_free(port: int) -> None:
     raise RuntimeError(f"port {port} is still in use")
 
 
-def _wait_until_ready(service: Service) -> None:
+def wait_until_ready(service: Service) -> None:
     for _ in range(600):
         with contextlib.suppress(httpx2.HTTPError):
             if httpx2.get(f"{service.url}/readyz", verify=False).status_code == 200:

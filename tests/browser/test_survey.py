@@ -207,6 +207,9 @@ def test_a_page_opens_without_a_connection_until_it_was_sent(browser: Browser, t
     with serving(vault, folder) as service:
         context = browser.new_context(base_url=service.url)
         page = page_of(context, "commute")
+        page.get_by_label("I agree").wait_for()
+        assert page.evaluate("caches.keys()") == []  # who only looks leaves nothing
+        page.get_by_label("I agree").check()
         expect(page.locator("sfumato-survey[data-kept]")).to_be_visible()
     page.reload()
     answer_commute(page)

@@ -65,6 +65,9 @@ class _JobsHere:
         execute(task, self._vault, self._settings)
         return True
 
+    def kill(self) -> None:
+        """It cannot be stopped."""
+
     def close(self) -> None:
         """There is nothing to stop."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import time
 from pathlib import Path
 
+import httpx2
 import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
@@ -16,12 +18,14 @@ from tests.schema import JOBS, tables_of
 from tests.serving import (
     PASSWORD,
     Service,
+    children,
     kill_process,
     populated_vault,
     process_tree,
     serving,
     sqlite_vault,
     wait_until_gone,
+    wait_until_ready,
 )
 
 import sfumato as sf
@@ -261,6 +265,23 @@ def test_a_job_whose_process_is_killed_fails_and_the_service_goes_on(tmp_path: P
             time.sleep(0.05)
         assert state.job(second).state == "done"  # type: ignore[union-attr]
     assert vault.verify().sound
+
+
+def test_a_service_whose_job_process_is_killed_is_replaced(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path, wards.table(500))
+    state = State(vault)
+    with serving(vault, tmp_path) as service, service.client(vault.token()["token"]) as client:
+        [worker] = children(service.process.pid)
+        supervisor = max(children(worker))  # forked last
+        kill_process(supervisor)
+        with contextlib.suppress(httpx2.HTTPError):
+            client.post("/api/v1/datasets/ward/audits", json={})
+        wait_until_gone(worker)
+        wait_until_ready(service)
+        job = client.post("/api/v1/datasets/ward/audits", json={"attacks": ["udr"], "rows": 500}).json()["job"]
+        while state.job(job).state not in ("done", "failed"):  # type: ignore[union-attr]
+            time.sleep(0.05)
+        assert state.job(job).state == "done"  # type: ignore[union-attr]
 
 
 def test_results_of_jobs_are_encrypted_and_erased_with_their_dataset(tmp_path: Path) -> None:

@@ -117,6 +117,19 @@ def test_an_answer_belongs_to_the_browser_that_asked(site: tuple[Service, MadeUp
         assert not is_signed_in(other)
 
 
+def test_visits_that_nobody_began_lock_nobody_out(site: tuple[Service, MadeUpProvider], tmp_path: Path) -> None:
+    """Any page can send its visitors to where the provider sends browsers back."""
+    service, _ = site
+    with serving(
+        service.vault, tmp_path, "--openid", str(provider_file(tmp_path, site[1].issuer)), "--tries", "3"
+    ) as own:
+        for _ in range(6):
+            assert httpx2.get(f"{own.url}/signin/openid/callback?state=x&code=y").status_code == 403
+        operators.enrol(service.vault, "anna", PASSWORD)
+        signed_in = httpx2.post(f"{own.url}/signin", data={"name": "anna", "password": PASSWORD})
+        assert signed_in.status_code == 303
+
+
 def test_a_provider_that_is_another_or_gone_is_said(site: tuple[Service, MadeUpProvider], tmp_path: Path) -> None:
     service, provider = site
     provider.metadata = {"issuer": "https://elsewhere.example"}
@@ -143,6 +156,11 @@ def test_operators_with_identities(tmp_path: Path) -> None:
     assert found is not None
     assert (found.name, found.role) == ("dora", "viewer")
     assert operators.find_by_identity(vault, "") is None
+    operators.enrol(vault, "boss", identity="boss@example.org")
+    assert operators.find_by_identity(vault, "bo\u017f\u017f@example.org") is None  # another mailbox, with long s
+    operators.enrol(vault, "emil", identity="aBc")
+    assert operators.find_by_identity(vault, "abc") is None  # no address: a subject
+    assert operators.find_by_identity(vault, "aBc") is not None
     with pytest.raises(VaultError, match="is the operator dora already"):
         operators.enrol(vault, "anna", identity="Dora@example.org")
     with pytest.raises(VaultError, match="needs a password or an identity"):

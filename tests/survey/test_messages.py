@@ -28,7 +28,7 @@ EVERYWHERE = (
     "from {day}",
     "yes",
     "no",
-    "Enough people of your group have answered already, and your answer was not stored.",
+    "Enough people of your group have answered: yours counts if it came before, and was not stored else.",
 )
 """Texts of the other modules that the form shows."""
 

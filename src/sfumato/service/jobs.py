@@ -104,8 +104,11 @@ class Runs(Protocol):
     def run(self, task: Task) -> bool:
         """Run a task; whether it came to an end."""
 
+    def kill(self) -> None:
+        """Stop the task that runs, whose `run` returns false."""
+
     def close(self) -> None:
-        """Stop what runs."""
+        """Stop what runs, and run no more."""
 
 
 class JobProcess:
@@ -116,6 +119,7 @@ class JobProcess:
         self._connection, child_end = forking.Pipe()
         forking.Process(target=_supervise, args=(child_end, self._connection, open_vault, settings)).start()
         child_end.close()
+        self._closing = False
 
     def run(self, task: Task) -> bool:
         """Run a task; whether its process came to its end."""
@@ -123,10 +127,17 @@ class JobProcess:
             self._connection.send(task)
             return bool(self._connection.recv())
         except (EOFError, OSError):
+            if not self._closing:
+                os._exit(70)  # no job can run any more: the whole server worker is replaced
             return False
+
+    def kill(self) -> None:
+        """End the process of the running job, if there is one."""
+        self._connection.send(None)
 
     def close(self) -> None:
         """Let the process end, and the one of the running job."""
+        self._closing = True
         self._connection.close()
 
 
@@ -137,6 +148,7 @@ class JobRunner:
         self._state, self._max_queued, self._process = state, max_queued, process
         self._pool = ThreadPoolExecutor(1, "jobs")
         self._active: set[str] = set()
+        self._running = ""
         self._closing = threading.Event()
         threading.Thread(target=self._send_heartbeats, daemon=True, name="heartbeat").start()
 
@@ -161,19 +173,29 @@ class JobRunner:
         self._pool.shutdown(wait=False, cancel_futures=True)
 
     def _run(self, task: Task) -> None:
+        self._running = task.job
         try:
-            if not self._process.run(task) and not self._closing.is_set():
+            if self._process.run(task) or self._closing.is_set():
+                return
+            found = self._state.job(task.job)
+            if found is not None and found.state in ("waiting", "running"):
                 structlog.get_logger().error("job died", job=task.job, kind=task.kind)
                 self._state.update_job(task.job, state="failed", stage=_DIED)
         finally:
+            self._running = ""
             self._active.discard(task.job)
 
     def _send_heartbeats(self) -> None:
-        """Update the time stamps of all active jobs, including those that report no progress for a while."""
+        """Update the time stamps of all active jobs; one that was cancelled and goes on without progress is killed."""
+        cancelled = ""
         while not self._closing.wait(_HEARTBEAT_INTERVAL):
             for job in list(self._active):
                 try:
                     self._state.update_job(job)
+                    if job == self._running and self._state.is_cancelled(job):
+                        if job == cancelled:
+                            self._process.kill()
+                        cancelled = job
                 except SfumatoError as error:
                     structlog.get_logger().error("heartbeat failed", reason=str(error))
 
@@ -210,16 +232,22 @@ def _supervise(
     forking = multiprocessing.get_context("fork")
     while True:
         try:
-            task = connection.recv()
+            if (task := connection.recv()) is None:  # to be killed, but it has ended
+                continue
+            child = forking.Process(target=_in_child, args=(task, open_vault, settings))
+            try:
+                child.start()
+            except OSError:  # there is no memory for another process
+                connection.send(False)
+                continue
+            if connection in wait([child.sentinel, connection]):
+                child.kill()
+                child.join()
+                connection.recv()  # what says so, or that the server worker ended
+            child.join()
+            connection.send(child.exitcode == 0)
         except (EOFError, OSError):
             os._exit(0)
-        child = forking.Process(target=_in_child, args=(task, open_vault, settings))
-        child.start()
-        if connection in wait([child.sentinel, connection]):  # the server worker ended
-            child.kill()
-            os._exit(0)
-        child.join()
-        connection.send(child.exitcode == 0)
 
 
 def _in_child(task: Task, open_vault: Callable[[], Vault], settings: Settings) -> None:

@@ -22,7 +22,10 @@ Send = Callable[[Message], Awaitable[None]]
 App = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 
 _FILE_PATHS = ("/api/v1/uploads/", "/api/v1/checks")
-"""Paths to which callers with a token send files."""
+"""Paths to which callers with a token send files, the first in many parts."""
+
+_FILE_TIMES = 4
+"""How many times as long as other bodies a file may take to arrive."""
 
 _PUBLIC_PATHS = ("/api/v1/respond/", "/survey/")
 """Paths that pages of any origin may request, without cookies: a survey can be embedded in any site."""
@@ -80,14 +83,15 @@ class ServiceMiddleware:
     def _limit_body(self, request: Request, receive: Receive) -> Receive:
         """A `receive` that refuses a request body above the maximum size, or one that does not arrive in time."""
         settings = self._context.settings
-        is_upload = request.scope["path"].startswith(_FILE_PATHS)  # `request.url` fails on a query that is not UTF-8
-        limit = settings.max_part_bytes if is_upload else settings.max_body_bytes
+        path = request.scope["path"]  # `request.url` fails on a query that is not UTF-8
+        is_file, is_upload = path.startswith(_FILE_PATHS), path.startswith(_FILE_PATHS[0])
+        limit = settings.max_part_bytes if is_file else settings.max_body_bytes
         too_large = HTTPProblem(413, f"The body of this request may have at most {limit:,} bytes; send a smaller one.")
         length = request.headers.get("content-length", "0")
         if not length.isdigit() or int(length) > limit:
             raise too_large
         received, complete = 0, False
-        deadline = time.monotonic() + settings.receive_timeout
+        deadline = time.monotonic() + settings.receive_timeout * (_FILE_TIMES if is_file else 1)
 
         async def receive_limited() -> Message:
             nonlocal received, complete, deadline

@@ -102,12 +102,16 @@ class SignInThere:
             raise self._unavailable(error) from None
         return begun["url"], Begun(begun["state"], begun["nonce"], begun["code_verifier"])
 
-    async def identity(self, came: Mapping[str, str], begun: Begun | None, callback: str) -> str:
-        """Who came back from the provider; raises `HTTPProblem` if it does not confirm that."""
+    def check_begun(self, came: Mapping[str, str], begun: Begun | None) -> Begun:
+        """The sign-in that this browser began; raises `HTTPProblem` if it began no such one."""
         if begun is None or not hmac.compare_digest(begun.state.encode(), came.get("state", "").encode()):
             raise HTTPProblem(403, "This sign-in was not begun in this browser, or took over ten minutes; begin again.")
         if came.get("iss", self._provider.issuer) != self._provider.issuer:  # RFC 9207: another provider's answer
             raise HTTPProblem(403, "Another provider answered than the one that was asked; begin again.")
+        return begun
+
+    async def identity(self, came: Mapping[str, str], begun: Begun, callback: str) -> str:
+        """Who came back from the provider; raises `HTTPProblem` if it does not confirm that."""
         if "code" not in came:
             raise HTTPProblem(403, f"{self._provider.name} did not confirm who you are; sign in there, and try again.")
         try:

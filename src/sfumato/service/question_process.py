@@ -91,10 +91,12 @@ def done(task: str, argument: Any, stream: IO[bytes]) -> dict[str, Any]:
         return TASKS[task](pq.read_table(pa.BufferReader(stream.read())), argument)
     except SfumatoError as error:
         return {"refused": str(error)}
-    except pa.ArrowInvalid:
-        return {
-            "refused": "the file must be a copy in Parquet, and cannot be read; other formats: `sfumato check FILE`"
-        }
+    except MemoryError:
+        raise
+    except Exception:
+        if task != "check":
+            raise
+        return {"refused": "the file was altered, or is no copy in Parquet; for other formats use `sfumato check FILE`"}
 
 
 def main() -> None:

@@ -27,7 +27,7 @@ _AT_ONCE = 2
 """Questions that a server worker answers at the same time, of different callers."""
 
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
-_DOWNLOAD = "download the copy, and use `sfumato mine COPY QUESTION`"
+_DOWNLOAD = "download the copy, and use `sfumato mine` or `sfumato check`"
 
 
 _Task = tuple[str, Any]
@@ -85,7 +85,7 @@ class Questions:
         try:
             told = await asyncio.wait_for(_conversation(process, task, copy), _SECONDS)
         except TimeoutError:
-            raise HTTPProblem(422, f"This question takes too long to be answered here; {_DOWNLOAD}.") from None
+            raise HTTPProblem(422, f"This takes too long to be done here; {_DOWNLOAD}.") from None
         finally:
             if process.returncode is None:
                 process.kill()
@@ -93,7 +93,7 @@ class Questions:
         try:
             return dict(json.loads(told))
         except ValueError:  # its time or its memory ended
-            detail = f"This question takes too much time or memory to be answered here; {_DOWNLOAD}."
+            detail = f"This takes too much time or memory to be done here; {_DOWNLOAD}."
             raise HTTPProblem(422, detail) from None
 
     async def _started(self) -> Process:

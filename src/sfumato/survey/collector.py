@@ -21,6 +21,8 @@ from sfumato.survey.perturbation import Integers
 from sfumato.survey.rows import Submission
 from sfumato.vault.data_keys import DataKeys, erase
 
+_ENOUGH = "this survey needs no more unperturbed answers; send a perturbed one"
+
 
 class Collector:
     """The answers, tickets and guidances of all surveys, in the vault's database."""
@@ -69,12 +71,14 @@ class Collector:
         cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
             _lock_survey(connection, name)
+            if invited and not Epochs(connection, cipher, survey).needs_unperturbed():
+                raise BootstrapComplete(_ENOUGH)  # whether the ticket was used or not: nobody else is to find out
             tickets = [ticket_hash(name, submission.ticket)]
             [is_first] = use_tickets(connection, cipher.survey, tickets, invited=invited)
             if is_first is True:
                 epochs = Epochs(connection, cipher, survey)
                 if not epochs.needs_unperturbed():
-                    raise BootstrapComplete("this survey needs no more unperturbed answers; send a perturbed one")
+                    raise BootstrapComplete(_ENOUGH)
                 connection.insert(CLEAR, {"survey": cipher.survey, **_record(cipher, submission)})
                 epochs.begin()
             return is_first
@@ -83,6 +87,7 @@ class Collector:
         """Issue new tickets, maybe to the people of a group; only their hashes are stored."""
         cipher = self._cipher(name)
         with self._database.transaction(writes=True) as connection:
+            _lock_survey(connection, name)
             return invitations.invite(connection, cipher, name, count, group, quota)
 
     def groups(self, name: str) -> list[Group]:

@@ -18,8 +18,10 @@ from sfumato.ledger.tables import GROUPS, INVITED, MEMBERS, TICKETS
 from sfumato.survey.answer_encryption import AnswerCipher
 
 Counted = bool | Literal["full"] | None
-"""Whether a row counts: not if its ticket was used before, None if the ticket is not an invited one, `full` if as many
-people of its group answered as were wanted.
+"""Whether a row counts: not if its ticket was used before, None if the ticket is not an invited one.
+
+`full` if as many people of its group answered as were wanted, whether this ticket was used before or not: else, who has
+the tickets could find out which were, and no count would show it.
 """
 
 SMALLEST = 10
@@ -75,7 +77,7 @@ def use_tickets(connection: Connection, survey: str, hashes: Sequence[str], *, i
     )
     ordered = sorted(valid)  # so that writers cannot deadlock
     fresh = {one for one in ordered if connection.value(use, survey=survey, hash=one) is not None}
-    full = _beyond_quotas(connection, survey, fresh) if invited else set()
+    full = _of_full_groups(connection, survey, valid, fresh) if invited else set()
     counted: list[Counted] = []
     for one in hashes:
         counted.append("full" if one in full else one in fresh if one in valid else None)
@@ -88,35 +90,36 @@ def ticket_hash(name: str, ticket: str) -> str:
     return hashlib.sha256(f"{name}\0{ticket}".encode()).hexdigest()
 
 
-def _beyond_quotas(connection: Connection, survey: str, fresh: set[str]) -> set[str]:
-    """Those of the tickets whose groups have enough answers, which are not used up; the others are counted."""
+def _of_full_groups(connection: Connection, survey: str, sent: set[str], fresh: set[str]) -> set[str]:
+    """Those of the tickets whose groups have enough answers, which are not used up; other fresh ones are counted."""
     query = "SELECT part, hash FROM sfumato_survey_members WHERE survey = :survey AND hash IN :hashes"
-    members = connection.all(query, survey=survey, hashes=list(fresh)) if fresh else []
+    members = connection.all(query, survey=survey, hashes=list(sent)) if sent else []
+    enough = "SELECT part FROM sfumato_survey_groups WHERE survey = :survey AND answered >= quota"
+    closed = set(connection.values(enough, survey=survey)) if members else set()
+    full = {one.hash for one in members if one.part in closed}
     count = (
         "UPDATE sfumato_survey_groups SET answered = answered + 1 "
         "WHERE survey = :survey AND part = :part AND answered < quota RETURNING answered"
     )
-    full = {
-        one.hash
-        for one in sorted(members, key=lambda one: (one.part, one.hash))  # so that writers cannot deadlock
-        if connection.value(count, survey=survey, part=one.part) is None
-    }
-    for one in full:
+    for one in sorted(members, key=lambda one: (one.part, one.hash)):  # so that writers cannot deadlock
+        if one.hash in fresh - full and connection.value(count, survey=survey, part=one.part) is None:
+            full.add(one.hash)
+    for one in full & fresh:
         connection.delete(TICKETS, survey=[survey], hash=[one])
     return full
 
 
 def _group_part(connection: Connection, cipher: AnswerCipher, group: str, count: int, quota: int | None) -> str:
     """The key of a group, which is made or changed for more tickets."""
+    if count < SMALLEST:
+        raise SurveyError(
+            f"a group has at least {SMALLEST} people more, so that a number does not tell who answered, got {count}"
+        )
     for one in _rows(connection, cipher.survey):
         if cipher.decrypt(one.part, one.name) == group:
             values = {"invited": one.invited + count, "quota": one.quota if quota is None else quota}
             connection.update(GROUPS, values, survey=cipher.survey, part=one.part)
             return str(one.part)
-    if count < SMALLEST:
-        raise SurveyError(
-            f"a group must have at least {SMALLEST} people, so that a number does not tell who answered, got {count}"
-        )
     part = secrets.token_hex(16)
     values = {"invited": count, "answered": 0, "quota": _NO_QUOTA if quota is None else quota}
     connection.insert(GROUPS, {"survey": cipher.survey, "part": part, "name": cipher.encrypt(part, group), **values})

@@ -165,7 +165,7 @@ def _enrolled(entry: Entry) -> str:
     through = f", who is {entry.body['identity']} at the identity provider" if entry.body.get("identity") else ""
     if "generation" in entry.body:
         return f"Changed the operator {entry.recipient}: {role}{through}."
-    password = " with a new password" if entry.body["hash"] else ""
+    password = " with a new password" if entry.body.get("hash", "elsewhere") else ""
     return f"Registered the operator {entry.recipient}{password}, as {role}{through}."
 
 

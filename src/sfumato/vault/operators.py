@@ -128,7 +128,7 @@ def find(vault: VaultLifecycle, name: str) -> Operator | None:
 
 def find_by_identity(vault: VaultLifecycle, identity: str) -> Operator | None:
     """The operator whom a provider knows by an identity; `None` if there is none who may sign in."""
-    same = [one for one in list_operators(vault) if one.identity and one.identity.casefold() == identity.casefold()]
+    same = [one for one in list_operators(vault) if one.identity and _folded(one.identity) == _folded(identity)]
     return same[0] if len(same) == 1 else None
 
 
@@ -177,8 +177,13 @@ def _check(role: str | None, password: str | None, identity: str | None) -> None
 def _check_unused(identity: str, others: Iterable[Entry]) -> None:
     """Two operators with one identity could not be distinguished."""
     for other in others:
-        if other.body.get("identity", "").casefold() == identity.casefold():
+        if _folded(other.body.get("identity", "")) == _folded(identity):
             raise VaultError(f"{identity} is the operator {other.recipient} already; dismiss that one first")
+
+
+def _folded(identity: str) -> str:
+    """An e-mail address in small letters, of ASCII alone: others that look the same are other mailboxes."""
+    return "".join(one.lower() if one.isascii() else one for one in identity) if "@" in identity else identity
 
 
 def _unknown(name: str) -> UnknownSubject:

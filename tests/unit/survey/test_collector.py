@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import sqlalchemy as sa
 from tests.conftest import Site
@@ -75,19 +77,31 @@ def test_no_more_answers_of_a_group_count_than_were_wanted(surveys: Surveys) -> 
     several = sent(*north[1:5])
     assert sorted(map(str, several)) == ["True", "True", "full", "full"]
     assert sent(*north[5:], south[1]) == ["full"] * 5 + [True]
+    assert sent(*north) == ["full"] * 10  # nobody finds out which were used, though nothing is counted
     assert [(one.name, one.invited, one.answered, one.quota) for one in surveys.groups("panel")] == [
         ("north", 10, 3, 3),
         ("south", 12, 2, None),
     ]
     assert collector.counts("panel") == ({0: 6}, 0)
-    surveys.invite("panel", 1, "north", quota=4)  # the wanted number changes, and who was refused may answer
+    surveys.invite("panel", 10, "north", quota=4)  # the wanted number changes, and who was refused may answer
     refused = next(one for one, counts in zip(north[1:5], several, strict=True) if counts == "full")
     assert sent(refused) == [True]
+    surveys.invite("panel", 10, "north", quota=5)
     assert sent(refused) == [False]
+    with pytest.raises(SurveyError, match="at least 10 people"):
+        surveys.invite("panel", 1, "north")
     with tables_of(collector._database) as connection:
         stored = str([connection.execute(sa.select(table)).all() for table in (GROUPS, MEMBERS, ANSWERS)])
     assert "north" not in stored
     assert not any(ticket in stored for ticket in (*north, *south))
+
+
+def test_people_invited_at_the_same_time_are_one_group(surveys: Surveys) -> None:
+    surveys.new("panel", SURVEY, invited=True)
+    with ThreadPoolExecutor(4) as pool:
+        for _ in pool.map(lambda _: surveys.invite("panel", 500, "north", 50), range(4)):
+            pass
+    assert [(one.name, one.invited, one.quota) for one in surveys.groups("panel")] == [("north", 2000, 50)]
 
 
 def test_groups_that_would_tell_who_answered_are_refused(surveys: Surveys) -> None:

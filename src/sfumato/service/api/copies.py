@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncGenerator
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
@@ -20,6 +21,7 @@ from sfumato.service.copy_responses import MEDIA_TYPES, CopyResponder, negotiate
 from sfumato.service.problems import HTTPProblem, problem_responses
 from sfumato.service.web.templating import report_page
 from sfumato.service.worker_pool import CopyRequest
+from sfumato.vault import tokens
 from sfumato.vault.dataset_entries import APPENDED
 from sfumato.vault.delivery import Delivery
 
@@ -28,6 +30,9 @@ router = APIRouter(prefix="/api/v1", tags=["copies"])
 Level = Annotated[str | None, Query(max_length=40, description="A fidelity below that of the grant.")]
 Since = Annotated[int | None, Query(ge=1, le=10**9, description="Only the rows that were appended after this version.")]
 Holder = Annotated[str | None, Query(pattern=schemas.NAME, description="For owners: the recipient of the copy.")]
+
+_LOOKED_AT = 50
+"""The latest deliveries of a dataset to a recipient, among which the last whole copy is looked for."""
 
 _COPY_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"description": "The copy.", "content": schemas.files(*MEDIA_TYPES.values())},
@@ -131,24 +136,27 @@ async def get_profile(
     return report_page(page)
 
 
+@dataclass(frozen=True)
 class _Sent:
-    """A copy that the caller sends."""
+    """A copy that the caller sent."""
 
-    def __init__(self, request: Request) -> None:
-        self._request = request
+    content: bytes
 
     async def chunks(self) -> AsyncGenerator[bytes]:
         """The whole copy."""
-        async for chunk in self._request.stream():
-            yield chunk
+        yield self.content
 
 
 @router.post("/checks", responses=problem_responses(), openapi_extra=schemas.FILE_BODY)
 async def check_copy(request: Request, caller: Authenticated) -> schemas.CopyCheck:
     """Check that a copy in Parquet is as this vault signed it; a process of its own reads it, and nothing is kept."""
+    if not {"copies", "read"} & caller.scopes:
+        raise HTTPProblem(403, "A check of a copy requires a token with the scope copies, or an owner's with read.")
     context = context_of(request)
+    with context.stream_slot(caller.actor):
+        content = await request.body()  # before a process is taken, which others wait for
     signers = await asyncio.to_thread(_signers, context)
-    return schemas.CopyCheck(**await context.questions.check(caller.actor, signers, _Sent(request)))
+    return schemas.CopyCheck(**await context.questions.check(caller.actor, signers, _Sent(content)))
 
 
 def _signers(context: ServiceContext) -> list[str]:
@@ -187,14 +195,22 @@ def current_grants(context: ServiceContext, recipient: str) -> list[schemas.MyGr
 def _last_fetch(context: ServiceContext, recipient: str, delivery: Delivery) -> tuple[Entry | None, bool]:
     """The last record of a delivery to a recipient, and whether the versions since then only appended rows."""
     name, version = delivery.request.grant.dataset, delivery.request.dataset.version
+    own = {f"recipient {recipient}", *(f"token {one.id}" for one in tokens.list_tokens(context.vault, recipient))}
+    fidelity = delivery.request.access("")["fidelity"]
     with context.vault.ledger.reading(context.vault.keys()) as reading:
-        found = reading.accesses(LedgerQuery(dataset=name, recipient=recipient, action="delivered", last=1))
+        query = LedgerQuery(dataset=name, recipient=recipient, action="delivered", last=_LOOKED_AT)
+        found = [one for one in reading.accesses(query) if one.actor in own and _is_whole_copy(one.body, fidelity)]
         if not found:
             return None, False
         before = found[-1].body["version"]
         later = reading.entries(LedgerQuery(dataset=name, kind="dataset", action="updated", last=version - before))
     bodies = [entry.body for entry in later if entry.body["version"] > before]
     return found[-1], bool(bodies) and all(APPENDED in body for body in bodies)
+
+
+def _is_whole_copy(access: dict[str, Any], fidelity: float) -> bool:
+    """Whether a delivery was more than the manifest or some bytes of a copy, of the present fidelity."""
+    return access["format"] != "manifest" and access["bytes"] is None and access["fidelity"] == fidelity
 
 
 def _grant(delivery: Delivery) -> schemas.MyGrant:

@@ -22,6 +22,9 @@ from sfumato.survey.invitations import Counted
 from sfumato.survey.rows import Submission
 from sfumato.survey.surveys import RegisteredSurvey
 
+_ENOUGH = "Enough people of your group have answered: yours counts if it came before, and was not stored else."
+"""Said of used tickets, too, so that nobody finds out which are."""
+
 router = APIRouter(prefix="/api/v1/respond", tags=["respondents"], responses=problem_responses(404, 409, 410))
 
 Ticket = Annotated[
@@ -206,6 +209,6 @@ def _result(response: Response, counts: Counted) -> SubmissionResult:
     if counts is None:
         raise HTTPProblem(403, "This survey is for invited people only; open it with the link in your invitation.")
     if counts == "full":
-        raise HTTPProblem(409, "Enough people of your group have answered already, and your answer was not stored.")
+        raise HTTPProblem(409, _ENOUGH)
     response.status_code = 201 if counts else 200
     return SubmissionResult(counted=counts)

@@ -52,8 +52,9 @@ async def signed_in_there(request: Request) -> Response:
     context = context_of(request)
     if context.openid is None:
         raise HTTPProblem(404, "This service knows no OpenID Connect provider; sign in with a password.")
-    begun = Begun.of(request.cookies.get(_begun_name(context), ""))
+    kept = Begun.of(request.cookies.get(_begun_name(context), ""))
     try:
+        begun = context.openid.check_begun(request.query_params, kept)  # any page can send its visitors here
         with context.limiter.sign_in(request, "") as succeeded:
             identity = await context.openid.identity(request.query_params, begun, _callback(request))
             response = await asyncio.to_thread(_admit, request, identity)

@@ -25,6 +25,7 @@ def downloads_page(request: Request, caller: Recipient) -> Response:
         caller,
         grants=grants,
         examples={grant.dataset: example(grant.shown) for grant in grants},
+        most=context.settings.max_part_bytes >> 20,
         public_key=context.vault.public_key,
         service_url=service_url(request),
     )

@@ -32,6 +32,7 @@ export class Form extends HTMLElement {
       this.texts = localised(this.respondent.definition, this.tag);
       await this.show(await this.respondent.status());
     } catch (error) {
+      if (error instanceof Refused) this.dispatchEvent(new CustomEvent("sfumato-progress", { detail: "closed" }));
       this.replaceChildren(make("p", { role: "alert", className: "alarm" }, this.t(error instanceof Refused ? sentence(error.message) : "The survey cannot be reached. Try again later.")));
       return;
     }

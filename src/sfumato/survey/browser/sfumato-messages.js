@@ -80,7 +80,7 @@ const DE = {
   "You have already answered this survey, and it takes one answer per person.": "Sie haben diese Umfrage schon beantwortet; sie nimmt eine Antwort je Person an.",
   "Your answer was sent and refused, and this browser sends no other.": "Ihre Antwort wurde gesendet und abgelehnt; dieser Browser sendet keine andere.",
   "Your answer was sent, and this browser sends no other.": "Ihre Antwort wurde gesendet; dieser Browser sendet keine andere.",
-  "Enough people of your group have answered already, and your answer was not stored.": "Aus Ihrer Gruppe haben schon genug Menschen geantwortet; Ihre Antwort wurde nicht gespeichert.",
+  "Enough people of your group have answered: yours counts if it came before, and was not stored else.": "Aus Ihrer Gruppe haben genug Menschen geantwortet: Ihre Antwort zählt, wenn sie vorher ankam, und wurde sonst nicht gespeichert.",
   "Your answers to this survey were deleted, and it takes no others.": "Ihre Antworten auf diese Umfrage wurden gelöscht, und sie nimmt keine anderen an.",
 };
 
@@ -160,7 +160,7 @@ const AR = {
   "You have already answered this survey, and it takes one answer per person.": "لقد أجبت عن هذا الاستبيان من قبل، وهو يقبل إجابة واحدة لكل شخص.",
   "Your answer was sent and refused, and this browser sends no other.": "أُرسلت إجابتك ورُفضت، ولا يرسل هذا المتصفح غيرها.",
   "Your answer was sent, and this browser sends no other.": "أُرسلت إجابتك، ولا يرسل هذا المتصفح غيرها.",
-  "Enough people of your group have answered already, and your answer was not stored.": "أجاب عدد كافٍ من مجموعتك بالفعل، ولم تُحفظ إجابتك.",
+  "Enough people of your group have answered: yours counts if it came before, and was not stored else.": "أجاب عدد كافٍ من مجموعتك: تُحسب إجابتك إن وصلت قبل ذلك، وإلا فلم تُحفظ.",
   "Your answers to this survey were deleted, and it takes no others.": "حُذفت إجاباتك عن هذا الاستبيان، وهو لا يقبل غيرها.",
 };
 

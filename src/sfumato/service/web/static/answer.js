@@ -18,7 +18,8 @@ async function keep() {
   isKept = true;
   await navigator.serviceWorker.register(WORKER.script, { scope: WORKER.scope });
   await (await caches.open(KEPT)).addAll(needed());
-  form.dataset.kept = ""; // from now on the page opens without a connection
+  if (isKept) form.dataset.kept = ""; // from now on the page opens without a connection
+  else await drop(); // it came to its end meanwhile
 }
 
 async function drop() {
@@ -31,6 +32,14 @@ async function drop() {
 
 const unfinished = ["none", "ready", "tried", "waiting"];
 
-// Where a browser has no such storage, in private windows say, the page needs a connection as any other.
-if (navigator.serviceWorker && window.caches)
-  form.addEventListener("sfumato-progress", ({ detail }) => (unfinished.includes(detail) ? keep() : drop()).catch(() => {}));
+// Who only looks at the page leaves nothing: it is kept from the first answer on. Where a browser has no such storage,
+// in private windows say, the page needs a connection as any other.
+if (navigator.serviceWorker && window.caches) {
+  let progress = "";
+  const settle = () => (unfinished.includes(progress) ? keep() : drop()).catch(() => {});
+  form.addEventListener("input", settle);
+  form.addEventListener("sfumato-progress", ({ detail }) => {
+    progress = detail;
+    if (detail !== "none") settle();
+  });
+}

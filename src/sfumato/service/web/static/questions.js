@@ -71,7 +71,7 @@ check?.addEventListener("submit", async (event) => {
   try {
     const { dataset, version, recipient, rows } = await callApi("POST", "/api/v1/checks", document.getElementById("copy").files[0]);
     said.className = "verdict";
-    said.textContent = `Unaltered: the certificate is valid. It is version ${version} of ${dataset}, ${rows.toLocaleString("en")} rows, for ${recipient}.`;
+    said.textContent = `Unaltered: the certificate is valid. It is of ${dataset}${version ? `, version ${version}` : ""}, ${rows.toLocaleString("en")} rows${recipient ? `, for ${recipient}` : ""}.`;
   } catch (error) {
     said.className = "alarm";
     said.textContent = error.message;
