@@ -26,7 +26,7 @@ from tests.browser.answering import (
     page_of,
 )
 from tests.browser.test_console import SIZES, Scheme, check_page, sign_in
-from tests.serving import Service, serving, sqlite_vault
+from tests.serving import Service
 
 from sfumato.survey import Survey
 from sfumato.survey.perturbation import guided_response, one_hot, randomised_response
@@ -193,42 +193,6 @@ def test_offline_and_back(context: BrowserContext, service: Service) -> None:
     expect(page.get_by_text("Thank you")).to_be_visible()
     assert all(post == shown for post in connection.posts)  # the same row, however often
     assert Surveys(service.vault).status("commute").answers == before + 1
-
-
-KEPT_PAGES = """caches.keys()
-  .then((names) => Promise.all(names.map(async (name) => (await caches.open(name)).keys())))
-  .then((all) => all.flat().map(({ url }) => new URL(url).pathname))"""
-
-
-def test_a_page_opens_without_a_connection_until_it_was_sent(browser: Browser, tmp_path: Path) -> None:
-    """The service itself stops, and comes back at the same address."""
-    (folder := tmp_path / "own").mkdir()
-    vault = sqlite_vault(folder)
-    with serving(vault, folder) as service:
-        context = browser.new_context(base_url=service.url)
-        page = page_of(context, "commute")
-        page.get_by_label("I agree").wait_for()
-        assert page.evaluate("caches.keys()") == []  # who only looks leaves nothing
-        page.get_by_label("I agree").check()
-        expect(page.locator("sfumato-survey[data-kept]")).to_be_visible()
-    page.reload()
-    answer_commute(page)
-    shown = page.locator("pre").inner_text()
-    page.get_by_role("button", name="Send this").click()
-    expect(page.get_by_text("or you are offline")).to_be_visible()
-    page.reload()
-    expect(page.get_by_text("or you are offline")).to_be_visible()
-    assert page.locator("pre").inner_text() == shown  # nothing was drawn again
-    paths = page.evaluate(KEPT_PAGES)
-    assert {"/answer/commute", "/api/v1/respond/commute"} <= set(paths)
-    assert not [path for path in paths if not re.match(r"/(answer|static|survey|api/v1/respond/commute$)", path)]
-    with serving(vault, folder, port=int(service.url.rpartition(":")[2])):
-        page.get_by_role("button", name="Try again").click()
-        expect(page.get_by_text("Thank you")).to_be_visible()
-        assert Surveys(vault).status("commute").answers == 1
-        page.wait_for_function("caches.keys().then((names) => names.length === 0)")
-        page.wait_for_function("navigator.serviceWorker.getRegistrations().then((all) => all.length === 0)")
-    context.close()
 
 
 def test_two_clicks_and_two_tabs_count_once(context: BrowserContext, service: Service) -> None:
