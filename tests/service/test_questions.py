@@ -103,9 +103,9 @@ def test_a_copy_is_checked_and_an_altered_or_a_foreign_one_is_refused(service: S
     assert foreign.status_code == 422
     assert "must be signed by this vault" in foreign.json()["detail"]
     assert "was altered, or is no copy" in check(b"id,age\n1,2\n").json()["detail"]
-    for place in range(4, len(content), len(content) // 12):
+    for index in range(4, len(content), len(content) // 12):
         damaged = bytearray(content)
-        damaged[place] ^= 255
+        damaged[index] ^= 255
         told = check(bytes(damaged))
         if told.status_code == 200:  # what the file says about itself, and no value, may be another
             assert pq.read_table(io.BytesIO(bytes(damaged))).equals(pq.read_table(io.BytesIO(content)))
