@@ -65,7 +65,7 @@ class _JobsHere:
         execute(task, self._vault, self._settings)
         return True
 
-    def kill(self) -> None:
+    def kill(self, job: str) -> None:
         """It cannot be stopped."""
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx2
@@ -31,10 +32,12 @@ from tests.serving import (
 import sfumato as sf
 from sfumato.errors import SfumatoError, TamperedError, UnknownSubject
 from sfumato.keys.encrypted_file import Spill
+from sfumato.ledger.ledger import Origin
 from sfumato.ledger.reader import Query
 from sfumato.release.certificate import check_report
 from sfumato.service import uploads
 from sfumato.service.api.schemas import TableSource
+from sfumato.service.jobs import Job, JobProcess, Result, Task
 from sfumato.service.settings import Settings
 from sfumato.service.state import State
 from sfumato.tables.file_options import FileOptions
@@ -265,6 +268,35 @@ def test_a_job_whose_process_is_killed_fails_and_the_service_goes_on(tmp_path: P
             time.sleep(0.05)
         assert state.job(second).state == "done"  # type: ignore[union-attr]
     assert vault.verify().sound
+
+
+def _endless(_: Job) -> Result:
+    time.sleep(600)
+    return {}, ""
+
+
+def _short(_: Job) -> Result:
+    time.sleep(0.5)
+    return {}, ""
+
+
+def test_a_job_without_progress_is_killed_and_no_other(tmp_path: Path) -> None:
+    vault = sqlite_vault(tmp_path)
+    state, process = State(vault), JobProcess(vault.pooled, Settings())
+    first, second = (state.add_job("audit", "ward", "owner anna") for _ in range(2))
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(process.run, Task(first, "audit", "owner anna", Origin("owner anna"), _endless, ()))
+        while state.job(first).state != "running":  # type: ignore[union-attr]
+            time.sleep(0.02)
+        process.kill(second)
+        time.sleep(0.3)
+        assert not running.done()
+        process.kill(first)
+        assert running.result(30) is False
+        process.kill(first)  # it has ended, and the next one is not meant
+        assert process.run(Task(second, "audit", "owner anna", Origin("owner anna"), _short, ()))
+    assert state.job(second).state == "done"  # type: ignore[union-attr]
+    process.close()
 
 
 def test_a_service_whose_job_process_is_killed_is_replaced(tmp_path: Path) -> None:

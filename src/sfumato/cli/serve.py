@@ -260,8 +260,8 @@ def operator() -> None:
 @click.option(
     "--identity",
     metavar="ID",
-    help="Sign in through the OpenID Connect provider of `serve --openid`, as who confirms to be ID, such as an e-mail "
-    "address; no password is asked for.",
+    help="Sign in through the OpenID Connect provider of `serve --openid`, which must confirm this identity, such "
+    "as an e-mail address; no password is asked for.",
 )
 @vault_options
 @as_json_option

@@ -7,6 +7,7 @@ nothing else, since a process with threads must not be forked.
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import signal
@@ -104,8 +105,8 @@ class Runs(Protocol):
     def run(self, task: Task) -> bool:
         """Run a task; whether it came to an end."""
 
-    def kill(self) -> None:
-        """Stop the task that runs, whose `run` returns false."""
+    def kill(self, job: str) -> None:
+        """Stop the task of a job, whose `run` returns false, if it still runs."""
 
     def close(self) -> None:
         """Stop what runs, and run no more."""
@@ -119,21 +120,23 @@ class JobProcess:
         self._connection, child_end = forking.Pipe()
         forking.Process(target=_supervise, args=(child_end, self._connection, open_vault, settings)).start()
         child_end.close()
-        self._closing = False
+        self._sending, self._closing = threading.Lock(), False
 
     def run(self, task: Task) -> bool:
         """Run a task; whether its process came to its end."""
         try:
-            self._connection.send(task)
+            with self._sending:
+                self._connection.send(task)
             return bool(self._connection.recv())
         except (EOFError, OSError):
             if not self._closing:
                 os._exit(70)  # no job can run any more: the whole server worker is replaced
             return False
 
-    def kill(self) -> None:
-        """End the process of the running job, if there is one."""
-        self._connection.send(None)
+    def kill(self, job: str) -> None:
+        """End the process of a job, if it still runs."""
+        with self._sending, contextlib.suppress(OSError):
+            self._connection.send(job)
 
     def close(self) -> None:
         """Let the process end, and the one of the running job."""
@@ -194,7 +197,7 @@ class JobRunner:
                     self._state.update_job(job)
                     if job == self._running and self._state.is_cancelled(job):
                         if job == cancelled:
-                            self._process.kill()
+                            self._process.kill(job)
                         cancelled = job
                 except SfumatoError as error:
                     structlog.get_logger().error("heartbeat failed", reason=str(error))
@@ -232,7 +235,8 @@ def _supervise(
     forking = multiprocessing.get_context("fork")
     while True:
         try:
-            if (task := connection.recv()) is None:  # to be killed, but it has ended
+            task = connection.recv()
+            if not isinstance(task, Task):  # a job to be killed, which has ended
                 continue
             child = forking.Process(target=_in_child, args=(task, open_vault, settings))
             try:
@@ -240,10 +244,13 @@ def _supervise(
             except OSError:  # there is no memory for another process
                 connection.send(False)
                 continue
-            if connection in wait([child.sentinel, connection]):
+            try:
+                while child.sentinel not in wait([child.sentinel, connection]):
+                    if connection.recv() == task.job:
+                        child.kill()
+            except (EOFError, OSError):  # the server worker ended
                 child.kill()
-                child.join()
-                connection.recv()  # what says so, or that the server worker ended
+                raise
             child.join()
             connection.send(child.exitcode == 0)
         except (EOFError, OSError):

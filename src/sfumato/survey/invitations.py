@@ -113,7 +113,8 @@ def _group_part(connection: Connection, cipher: AnswerCipher, group: str, count:
     """The key of a group, which is made or changed for more tickets."""
     if count < SMALLEST:
         raise SurveyError(
-            f"a group has at least {SMALLEST} people more, so that a number does not tell who answered, got {count}"
+            f"at least {SMALLEST} people of a group must be invited at a time, so that a number does not tell who "
+            f"answered, got {count}"
         )
     for one in _rows(connection, cipher.survey):
         if cipher.decrypt(one.part, one.name) == group:
