@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect, sync_playwright
 from tests.debian import installed
 
 expect.set_options(timeout=20_000)  # milliseconds: machines may be busy
+
+SIZES: dict[str, ViewportSize] = {"desktop": {"width": 1200, "height": 900}, "phone": {"width": 390, "height": 844}}
 
 _PROGRAMS = {"chromium": ("chromium", "chromium-browser", "google-chrome"), "firefox-esr": ("firefox-esr", "firefox")}
 
@@ -26,12 +28,12 @@ def _options(kind: str) -> dict[str, Any]:
 
 
 @contextmanager
-def running(kind: str = "chromium") -> Iterator[Browser]:
+def running(kind: str = "chromium", scheme: str | None = None) -> Iterator[Browser]:
     """A browser of a kind, for as long as it is needed; Firefox has one colour scheme in all its contexts."""
-    name, _, dark = kind.partition("-")
-    more = {"firefox_user_prefs": {"layout.css.prefers-color-scheme.content-override": 0}} if dark else {}
+    dark = {"firefox_user_prefs": {"layout.css.prefers-color-scheme.content-override": 0}}
+    more = dark if (kind, scheme) == ("firefox", "dark") else {}
     with sync_playwright() as playwright:
-        browser = getattr(playwright, name).launch(**_options(name), **more)
+        browser = getattr(playwright, kind).launch(**_options(kind), **more)
         try:
             yield browser
         finally:

@@ -26,12 +26,12 @@ from sfumato.experiments._data import MissingData
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--seed", default="1", help="the seed of all randomness in tests; `random` takes a fresh one")
-    parser.addoption(
-        "--browser",
-        default="chromium",
-        choices=["chromium", "firefox", "firefox-dark"],
-        help="what browser tests run in",
-    )
+    group = parser.getgroup("journeys in browsers")
+    group.addoption("--browser", default="chromium", choices=["chromium", "firefox"])
+    group.addoption("--size", choices=["desktop", "phone"], help="of all windows; otherwise as each test says")
+    group.addoption("--scheme", choices=["light", "dark"], help="of colours, everywhere; otherwise as each test says")
+    group.addoption("--keyboard", action="store_true", help="everything is done by keyboard")
+    group.addoption("--axe", action="store_true", help="axe looks at every state of every page")
 
 
 def pytest_configure(config: pytest.Config) -> None:

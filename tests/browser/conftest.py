@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, BrowserContext
 from tests import browsers
+from tests.browser.inspection import Inspection, inspected
+from tests.browser.keyboard import only_keyboard
 from tests.serving import Service, serving, sqlite_vault
 
 Array = Any
@@ -22,8 +24,27 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 @pytest.fixture(scope="module")
 def browser(pytestconfig: pytest.Config) -> Iterator[Browser]:
-    with browsers.running(pytestconfig.getoption("--browser")) as found:
+    with browsers.running(pytestconfig.getoption("--browser"), pytestconfig.getoption("--scheme")) as found:
         yield found
+
+
+@pytest.fixture(scope="session")
+def inspection(pytestconfig: pytest.Config) -> Inspection:
+    return Inspection(axe=pytestconfig.getoption("--axe"))
+
+
+@pytest.fixture(autouse=True)
+def _as_stated(pytestconfig: pytest.Config, inspection: Inspection, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every journey is made as the options say, and every page on it is looked at."""
+    kind, size, scheme = (pytestconfig.getoption(name) for name in ("--browser", "--size", "--scheme"))
+    overrides: dict[str, Any] = {}
+    if size:
+        overrides |= {"viewport": browsers.SIZES[size], "is_mobile": size == "phone" and kind == "chromium"}
+    if scheme and kind == "chromium":
+        overrides["color_scheme"] = scheme
+    if pytestconfig.getoption("--keyboard"):
+        only_keyboard(monkeypatch)
+    inspected(monkeypatch, inspection, overrides)
 
 
 @pytest.fixture

@@ -255,3 +255,23 @@ def test_cross_table_and_methods_paragraph_on_the_page(browser: Browser, service
     _press(page, "Weigh")
     expect(page.locator("#weighted")).to_contain_text("must add up to 1")
     page.context.close()
+
+
+def test_people_are_invited_by_groups_with_quotas(browser: Browser, service: Service) -> None:
+    surveys = Surveys(service.vault)
+    surveys.new("reading", KINDS, invited=True)
+    surveys.open("reading")
+    page = opened(browser, service)
+    sign_in(page)
+    page.goto("/console/surveys/reading")
+    page.get_by_label("Number of people to invite").fill("20")
+    page.get_by_label("Their group").fill("north")
+    page.get_by_label("Answers wanted of it").fill("15")
+    _press(page, "Create links")
+    expect(page.locator("#tickets")).to_have_text(re.compile(r"(\S+/answer/reading#ticket=\S+\s*){20}"))
+    page.reload()
+    expect(page.get_by_role("row", name="north")).to_contain_text("15")
+    with page.expect_download() as download:
+        page.get_by_role("link", name="Download the perturbed answers").click()
+    assert '"level","epsilon"' in download.value.path().read_text()
+    page.context.close()

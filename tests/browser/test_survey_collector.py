@@ -155,7 +155,8 @@ def test_another_copy_of_the_log_reveals_it(browser: Browser, service: Service, 
     digest = Guidance(known.survey.version, 1, matrix).digest
     tags = "".join(f'<script type="module" src="{service.url}/survey/{file}"></script>' for file in MODULES)
     survey = f'<sfumato-survey server="{service.url}" survey="{name}" log="log.json"></sfumato-survey>'
-    (tmp_path / "mine.html").write_text(f"<title>Mine</title>{tags}{survey}")
+    sheet = f'<link rel="stylesheet" href="{service.url}/survey/sfumato-form.css">'
+    (tmp_path / "mine.html").write_text(f"<title>Mine</title>{sheet}{tags}{survey}")
     for forged in (False, True):
         with another_site(tmp_path) as url:
             context = browser.new_context(base_url=url, service_workers="block")

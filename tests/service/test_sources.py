@@ -8,10 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
-from tests import browsers, wards
+from tests import wards
 from tests.acceptance.test_databases import put
-from tests.browser.test_console import check_page, opened, sign_in
 from tests.postgres import Server
 from tests.serving import Service, serving, sqlite_vault
 
@@ -29,15 +27,21 @@ web = "http://127.0.0.1:1/private.parquet?sig={SECRET}"
 """Sources that cannot be read, and whose URLs say what nobody is to know."""
 
 
-@pytest.fixture
-def service(tmp_path: Path, postgres: Server) -> Iterator[Service]:
+def source_file(folder: Path, postgres: Server) -> Path:
+    """A file that names a table in PostgreSQL, with a password, and sources that cannot be read."""
     url = put(f"{postgres.database()}?table=wards", wards.table(1500, seed=8))
     secret = url.replace("://", f"://reader:{SECRET}@") if "@" not in url else url.replace("@", f":{SECRET}@", 1)
-    file = tmp_path / "sources.toml"
+    file = folder / "sources.toml"
     file.write_text(
         f'hr-wards = "{secret}"\n{BROKEN}broken = "postgresql://reader:{SECRET}@127.0.0.1:1/nowhere?table=t"\n'
     )
     file.chmod(0o600)
+    return file
+
+
+@pytest.fixture
+def service(tmp_path: Path, postgres: Server) -> Iterator[Service]:
+    file = source_file(tmp_path, postgres)
     (tmp_path / "vault").mkdir()
     with serving(sqlite_vault(tmp_path / "vault"), tmp_path / "vault", "--sources", str(file)) as found:
         found.tokens["owner"] = found.vault.token(scopes=["read", "write"])["token"]
@@ -85,25 +89,6 @@ def test_a_table_is_added_by_the_name_of_its_source(service: Service) -> None:
     assert not [text for text in said if any(one in text for one in (SECRET, "postgresql://", "s3://", "private"))]
 
 
-def test_an_owner_chooses_a_source_in_the_browser(service: Service) -> None:
-    with browsers.running() as browser:
-        page = opened(browser, service)
-        sign_in(page)
-        page.goto("/console/datasets/new")
-        page.get_by_label("Where the table is").select_option("hr-wards")
-        expect(page.get_by_label("File (CSV")).to_be_hidden()
-        expect(page.get_by_label("Dataset name")).to_have_value("hr-wards")
-        check_page(page, "new-source", "desktop", "light")
-        page.get_by_role("button", name="Read it and draft a policy").click()
-        expect(page.get_by_role("tab", name="Columns")).to_be_focused(timeout=30_000)
-        expect(page.locator("#columns")).to_contain_text("income")
-        assert SECRET not in page.content()
-        page.get_by_role("button", name="Add to the vault").click()
-        page.wait_for_url("**/console/jobs/*")
-        expect(page.get_by_text("1,500 records").or_(page.get_by_text("done")).first).to_be_visible(timeout=60_000)
-        page.context.close()
-
-
 @pytest.mark.parametrize(
     ("text", "mode", "reason"),
     [
@@ -119,7 +104,7 @@ def test_an_owner_chooses_a_source_in_the_browser(service: Service) -> None:
     ],
 )
 def test_sources_that_cannot_be_used_are_refused(tmp_path: Path, text: str, mode: int, reason: str) -> None:
-    file = tmp_path / "sources.toml"
+    file = folder / "sources.toml"
     file.write_text(text)
     file.chmod(mode)
     with pytest.raises(ServiceError, match=reason) as caught:
@@ -128,7 +113,7 @@ def test_sources_that_cannot_be_used_are_refused(tmp_path: Path, text: str, mode
 
 
 def test_passwords_of_sources_are_in_no_repr(tmp_path: Path) -> None:
-    file = tmp_path / "sources.toml"
+    file = folder / "sources.toml"
     file.write_text(f'open = "sqlite:///x.db?table=t"\nhr = "postgresql://a:{SECRET}@h/d?table=t"\n')
     file.chmod(0o600)
     settings = Settings(sources=read_sources(file))

@@ -95,7 +95,9 @@ def _traced(job: Job, dataset: str, body: schemas.TableSource) -> Result:
         found = job.vault.trace(dataset, table, progress=job.progress.advance)
     if body.upload:
         uploads.delete(job.vault.store, body.upload)
-    return {**found.as_json(), "text": trace_text(found, "the file")}, ""
+    accused = dict.fromkeys(name for suspect in found.accused for name in suspect.recipients)
+    verdict = f"accuses {', '.join(accused) or 'nobody'}"
+    return {**found.as_json(), "verdict": verdict, "text": trace_text(found, "the file")}, ""
 
 
 def _page(entries: list[Entry], query: LedgerQuery) -> schemas.LedgerPage:

@@ -135,6 +135,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
         many_recipients=many,
         releases=releases,
         jobs=context.state.jobs("audit", name)[:10],
+        traces=context.state.jobs("trace", name)[:10],
         audit=audits[-1] if audits else None,
         report=_about(decisions[0], dataset.version),
         decision=_about(decisions[1], dataset.version),

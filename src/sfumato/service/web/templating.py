@@ -12,6 +12,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from sfumato.service.state import Session
 from sfumato.tables.readers import FORMATS
+from sfumato.vault.names import format_end
 
 WEB_ROOT = Path(str(resources.files(__package__)))
 
@@ -23,6 +24,7 @@ def _environment() -> Environment:
     )
     environment.globals["table_endings"] = ",".join(FORMATS)
     environment.filters["day"] = lambda moment: str(moment)[:10]
+    environment.filters["end"] = format_end
     environment.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
     environment.filters["thousands"] = lambda number: f"{number:,}"
     environment.filters["percent"] = lambda share: f"{share:.1%}"

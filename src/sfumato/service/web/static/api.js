@@ -23,6 +23,11 @@ export async function callApi(method, url, body, options = {}) {
   return data;
 }
 
+// What a script draws is shown when it is complete: a page that fills up by and by would move under its reader.
+export function reveal(id) {
+  document.getElementById(id).removeAttribute("data-pending");
+}
+
 export function showMessage(text) {
   const region = document.getElementById("said");
   const line = document.createElement("p");

@@ -1,7 +1,7 @@
 // Page on which a survey is built: its questions as a form, its definition as text, and a preview are three views of one
 // document, which the service checks. What is not saved is kept in this browser tab.
 
-import { callApi, element, showMessage } from "./api.js";
+import { callApi, element, reveal, showMessage } from "./api.js";
 
 const find = (id) => document.getElementById(id);
 const kinds = {
@@ -253,4 +253,4 @@ find("restored").hidden = !kept;
 find("discard").addEventListener("click", () => { sessionStorage.removeItem(KEPT); location.reload(); });
 draw();
 show(tabs[0]); // hidden in the HTML: what is typed before this script has loaded would be lost
-check();
+check().finally(() => reveal("builder"));

@@ -1,6 +1,6 @@
 // Simulation of collusion: what the selected recipients could reconstruct by combining their copies.
 
-import { callApi, element, formatNumber, showMessage, UPPER_BOUND } from "./api.js";
+import { callApi, element, formatNumber, reveal, showMessage, UPPER_BOUND } from "./api.js";
 import { latestTrial, strongest } from "./trial.js";
 
 const explorer = document.getElementById("explorer");
@@ -121,7 +121,8 @@ async function update() {
 
 for (const box of document.querySelectorAll("input[name=recipient]")) box.addEventListener("change", update);
 if (document.querySelector("input[name=recipient]")) {
-  latestTrial(explorer.dataset.dataset).then((found) => { trial = found; }).catch((error) => showMessage(error.message)).finally(update);
+  latestTrial(explorer.dataset.dataset).then((found) => { trial = found; }).catch((error) => showMessage(error.message)).finally(update).finally(() => reveal("shown"));
 } else {
   summary.hidden = true;
+  reveal("shown");
 }

@@ -1,6 +1,6 @@
 // Page on which levels are compared: ten records at the fidelity of the slider, with disclosure risk and utility.
 
-import { callApi, element, formatNumber, showMessage, UPPER_BOUND, waitForJob } from "./api.js";
+import { callApi, element, formatNumber, reveal, showMessage, UPPER_BOUND, waitForJob } from "./api.js";
 import { drawMap } from "./riskmap.js";
 import { latestTrial, strongest } from "./trial.js";
 
@@ -143,4 +143,4 @@ tryButton.addEventListener("click", async () => {
 });
 stopButton.addEventListener("click", () => callApi("DELETE", `/api/v1/jobs/${job}`).catch((error) => showMessage(error.message)));
 
-latestTrial(chooser.dataset.dataset).then(showTrial).catch((error) => showMessage(error.message)).finally(update);
+latestTrial(chooser.dataset.dataset).then(showTrial).catch((error) => showMessage(error.message)).finally(update).finally(() => reveal("shown"));

@@ -45,6 +45,7 @@ for (const form of document.querySelectorAll("form[data-question]")) {
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
     button.disabled = true;
+    output.className = "estimating"; // the answer comes later, and has its room now
     output.replaceChildren(element("p", { class: "pale" }, "Estimating; this can take a minute."));
     try {
       const found = await callApi("POST", `/api/v1/copies/${form.dataset.question}/answers`, { question: field.value });

@@ -1,6 +1,6 @@
 // Live results of a survey: number of answers, shares with confidence intervals, alarms, and accuracy of classifiers.
 
-import { callApi, element, showMessage } from "./api.js";
+import { callApi, element, reveal, showMessage } from "./api.js";
 
 const live = document.getElementById("live");
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
@@ -60,6 +60,8 @@ async function poll() {
   } catch (error) {
     showMessage(error.message);
     setTimeout(poll, 10000);
+  } finally {
+    reveal("results");
   }
 }
 
