@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UNIT := tests/unit tests/golden tests/compatibility $(addprefix tests/architecture/test_,architecture.py imports.py language.py)
 
-.PHONY: demo test unit sweep mutants firefox bench bench-quick figures docs dist lock clean
+.PHONY: demo test unit sweep mutants journeys bench bench-quick figures docs dist lock clean
 LOCKED := $(addprefix --extra ,client files openid pdf postgres remote serve)
 
 demo: $(VENV)/.plain
@@ -31,9 +31,11 @@ sweep: $(VENV)/.dev  ## the slow statistical sweeps and a million fuzzed inputs,
 mutants: $(VENV)/.dev  ## plants faults in what protects people, and lists those that no test notices; some 20 minutes
 	PYTHONPATH=. $(BIN)/python -W ignore -m tests.mutation.campaign
 
-firefox: $(VENV)/.dev  ## all browser tests in Firefox, in light and in dark; some 20 minutes
-	$(BIN)/python -m pytest -n auto --dist worksteal tests/browser --browser firefox
-	$(BIN)/python -m pytest -n auto --dist worksteal tests/browser --browser firefox-dark
+journeys: $(VENV)/.dev  ## all browser tests by keyboard, with axe, in two browsers, two sizes and two colour schemes; some two hours
+	for browser in chromium firefox; do for size in desktop phone; do for scheme in light dark; do \
+	  $(BIN)/python -m pytest -n auto --dist worksteal tests/browser --keyboard --axe \
+	    --browser $$browser --size $$size --scheme $$scheme || exit 1; \
+	done; done; done
 
 bench: $(VENV)/.dev  ## speed and memory against named rivals; rewrites docs/benchmarks.md
 	PYTHONPATH=. $(BIN)/python benchmarks/run.py

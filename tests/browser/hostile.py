@@ -18,7 +18,9 @@ from sfumato.service.web.surveys import BROWSER, MODULES
 from sfumato.survey import Survey
 from sfumato.survey.example import EXAMPLE
 
-PAGE = "<title>Hostile</title>" + "".join(f'<script type="module" src="/survey/{one}"></script>' for one in MODULES)
+_HEAD = '<title>Hostile</title><link rel="stylesheet" href="/survey/sfumato-form.css">'
+
+PAGE = _HEAD + "".join(f'<script type="module" src="/survey/{one}"></script>' for one in MODULES)
 
 HEADERS = {
     "Retry-After": "0",
@@ -93,7 +95,8 @@ def hostile_server() -> Iterator[HostileServer]:
 
         def do_GET(self) -> None:
             if self.path.startswith("/survey/"):
-                self._say(200, "text/javascript", (BROWSER / self.path[8:]).read_bytes())
+                kind = "text/css" if self.path.endswith(".css") else "text/javascript"
+                self._say(200, kind, (BROWSER / self.path[8:]).read_bytes())
             elif self.path.startswith("/api/"):
                 self._say(200, "application/json", state.survey())
             else:

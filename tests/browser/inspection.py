@@ -1,6 +1,6 @@
 """What every page must satisfy at each step of a journey, whatever the journey is about.
 
-Nothing moves by itself, nothing scrolls sideways, and, with `--inspect`, axe finds nothing serious. A page is looked at
+Nothing moves by itself, nothing scrolls sideways, and, with `--axe`, axe finds nothing serious. A page is looked at
 before each click on it, and when it is closed.
 """
 
@@ -23,7 +23,7 @@ if (window.PerformanceObserver?.supportedEntryTypes.includes("layout-shift")) {
     for (const entry of list.getEntries()) {
       if (entry.hadRecentInput) continue;
       const moved = entry.sources.map(({ node, previousRect, currentRect }) =>
-        `${node?.outerHTML?.slice(0, 90) ?? node?.nodeName} from ${Math.round(previousRect.y)} to ${Math.round(currentRect.y)}`);
+        `${node?.outerHTML?.slice(0, 90)} from ${previousRect.y.toFixed()} to ${currentRect.y.toFixed()}`);
       window.layoutShifts.push({ value: entry.value, moved });
     }
   }).observe({ type: "layout-shift", buffered: true });

@@ -27,7 +27,7 @@ _WHERE = """(found) => {
     reached: focused === target,
     inGroup: group(target) !== null && group(focused) === group(target),
     back: Boolean(focused && target.compareDocumentPosition(focused) & Node.DOCUMENT_POSITION_FOLLOWING),
-    shown: Boolean(style && (style.outlineStyle !== "none" && style.outlineWidth !== "0px" || style.boxShadow !== "none")),
+    shown: Boolean(style && style.outlineStyle !== "none" && style.outlineWidth !== "0px"),
   };
 }"""
 """Where the focus is, seen from a target: on it, in its group of radio buttons or tabs, or after it."""
@@ -38,6 +38,7 @@ def reach(locator: Locator) -> str:
     expect(locator).to_be_visible()
     expect(locator).to_be_enabled()
     keyboard = locator.page.keyboard
+    locator.page.bring_to_front()  # in a window behind another one, nothing has the focus
     for pressed in range(_MOST_TABS):
         found = locator.evaluate(_WHERE)
         if found["reached"] or (found["inGroup"] and found["kind"] == "radio"):

@@ -1,4 +1,4 @@
-"""The two main journeys in Firefox; `make firefox` runs all of them there, in light and dark."""
+"""The two main journeys in Firefox; `make journeys` runs all of them there, on desktop and phone, in light and dark."""
 
 from __future__ import annotations
 

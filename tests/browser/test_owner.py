@@ -1,4 +1,4 @@
-"""Browser tests of an owner's further work: audits with options, grants of parts, traces of leaks, and tables of sources."""
+"""Browser tests of an owner's work: audits with options, grants of parts, traces of leaks, tables of sources."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from playwright.sync_api import Browser, Page, expect
 from tests import wards
 from tests.browser.test_console import check_page, opened, sign_in
 from tests.postgres import Server
-from tests.serving import Service, serving, sqlite_vault
 from tests.service.test_sources import SECRET, source_file
+from tests.serving import Service, serving, sqlite_vault
 
 import sfumato as sf
 
@@ -143,7 +143,7 @@ def test_a_leak_is_traced(browser: Browser, service: Service, tmp_path: Path, si
     pq.write_table(wards.table(400, seed=77).drop_columns(["id"]), tmp_path / "other.parquet")
     page = opened(browser, service, size, scheme)  # type: ignore[arg-type]
     sign_in(page)
-    for file, said in (("leaked", "Made from the copy of insurer"), ("other", "Nobody is accused")):
+    for file, said in (("leaked", "The file was made from the copy of insurer"), ("other", "Nobody is accused")):
         page.goto("/console/datasets/leaky")
         page.get_by_label("Leaked file").set_input_files(tmp_path / f"{file}.parquet")
         page.get_by_role("button", name="Trace").click()

@@ -234,12 +234,12 @@ def test_wiped_storage(context: BrowserContext, service: Service) -> None:
 
 
 def test_the_deadline_deletes_what_waits(context: BrowserContext, service: Service) -> None:
-    soon = (datetime.now(UTC) + timedelta(seconds=6)).isoformat()
+    soon = (datetime.now(UTC) + timedelta(seconds=12)).isoformat()
     name = guided_survey(service, begun=False, deadline=soon)
     page = page_of(context, name)
     answer_votes(page)
     expect(page.get_by_text("The survey is not ready yet")).to_be_visible()
-    page.wait_for_timeout(6500)
+    page.wait_for_timeout(12_500)
     page.reload()
     expect(page.get_by_text("Your answers were deleted, not sent")).to_be_visible()
     assert page.evaluate(STORED) == [{"state": "dropped", "sealed": False}]

@@ -104,7 +104,7 @@ def test_a_table_is_added_by_the_name_of_its_source(service: Service) -> None:
     ],
 )
 def test_sources_that_cannot_be_used_are_refused(tmp_path: Path, text: str, mode: int, reason: str) -> None:
-    file = folder / "sources.toml"
+    file = tmp_path / "sources.toml"
     file.write_text(text)
     file.chmod(mode)
     with pytest.raises(ServiceError, match=reason) as caught:
@@ -113,7 +113,7 @@ def test_sources_that_cannot_be_used_are_refused(tmp_path: Path, text: str, mode
 
 
 def test_passwords_of_sources_are_in_no_repr(tmp_path: Path) -> None:
-    file = folder / "sources.toml"
+    file = tmp_path / "sources.toml"
     file.write_text(f'open = "sqlite:///x.db?table=t"\nhr = "postgresql://a:{SECRET}@h/d?table=t"\n')
     file.chmod(0o600)
     settings = Settings(sources=read_sources(file))

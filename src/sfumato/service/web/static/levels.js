@@ -32,18 +32,18 @@ function riskAndUtility(column) {
     const [attacker, deviation, analyst] = [column.attacker, column.standard_deviation, column.analyst].map(formatNumber);
     const mean = column.day ?? formatNumber(column.mean);
     row.append(
-      element("td", {}, `the best linear estimate has RMSE ${attacker}${column.unit} (${deviation}${column.unit} without the copy)`),
+      element("td", { "data-head": "Disclosure risk" }, `the best linear estimate has RMSE ${attacker}${column.unit} (${deviation}${column.unit} without the copy)`),
       element("td", {}, chart),
-      element("td", {}, `estimates the mean ${mean} to ± ${analyst}${column.unit} (95 % confidence)`),
+      element("td", { "data-head": "Utility" }, `estimates the mean ${mean} to ± ${analyst}${column.unit} (95 % confidence)`),
     );
   } else {
     chart.append(bar(1 - column.attacker));
     const [accuracy, baseline] = [percent(column.attacker), percent(column.baseline)];
     const margin = (100 * column.analyst).toFixed(2);
     row.append(
-      element("td", {}, `from this column alone, the likeliest category is right for ${accuracy} (${baseline} without the copy)`),
+      element("td", { "data-head": "Disclosure risk" }, `from this column alone, the likeliest category is right for ${accuracy} (${baseline} without the copy)`),
       element("td", {}, chart),
-      element("td", {}, `estimates a share to ± ${margin} percentage points (95 % confidence)`),
+      element("td", { "data-head": "Utility" }, `estimates a share to ± ${margin} percentage points (95 % confidence)`),
     );
   }
   return row;
