@@ -16,6 +16,9 @@ from sfumato.kernels.compiled import njit
 from sfumato.kernels.normal import clamped, truncated, truncated_far
 from sfumato.kernels.score_arrays import NARROW, in_short_interval, uniform
 
+_BLOCK_ROWS = 1024
+"""Records that are worked on at once: what is drawn of them stays in the fastest cache of a processor."""
+
 
 @njit(nogil=True, inline="always")
 def _drawn(  # pragma: no cover - compiled
@@ -30,6 +33,36 @@ def _drawn(  # pragma: no cover - compiled
     if far:
         inside = truncated_far(lower, upper, share)
     return clamped(mean + deviation * inside, low, high)
+
+
+@njit(nogil=True)
+def _draw_line(  # pragma: no cover - compiled
+    ends: Any, means: Floats, deviation: float, shares: Floats, known: Any, room: Any, out: Floats
+) -> None:
+    """Draw one score of some records: all as if their intervals were short, then again those whose are not.
+
+    That takes ten times as long. Loops without branches let a processor work on several records at once.
+    """
+    (lower, upper), (late, low, high, share, far), inverse = ends, room, 1.0 / deviation
+    for row in range(out.shape[0]):
+        inside, short = in_short_interval(lower[row], upper[row], means[row], deviation, inverse, shares[row])
+        out[row] = inside
+        far[row] = not short
+    found = np.uint64(0)
+    for row in range(out.shape[0]):
+        late[found] = row
+        found += np.uint64(far[row])
+    count = np.int64(found)
+    for k in range(count):
+        row = late[k]
+        low[k], high[k] = (lower[row] - means[row]) * inverse, (upper[row] - means[row]) * inverse
+        share[k] = shares[row]
+    for k in range(count):
+        shares[k], far[k] = truncated(low[k], high[k], share[k], known)
+    for k in range(count):
+        row = late[k]
+        inside = truncated_far(low[k], high[k], share[k]) if far[k] else shares[k]
+        out[row] = clamped(means[row] + deviation * inside, lower[row], upper[row])
 
 
 @njit(cache=True, nogil=True, arrays=score_arrays.first_scores)
@@ -50,14 +83,19 @@ def first_scores(  # pragma: no cover - compiled
 
     """
     scores, rows = lower.shape
-    innovations = np.empty((scores, rows))
-    for j in range(scores):
-        means, deviation = _weighted(root[j, :j], innovations, rows), root[j, j]
-        inverse = 1.0 / deviation
-        for row in range(rows):
-            share = uniform(blocks[j >> 2, 2 * row + ((j >> 1) & 1)], j)
-            out[j, row] = _drawn(lower[j, row], upper[j, row], means[row], deviation, inverse, share, known)
-            innovations[j, row] = (out[j, row] - means[row]) * inverse
+    innovations, shares, far = np.empty((scores, _BLOCK_ROWS)), np.empty(_BLOCK_ROWS), np.empty(_BLOCK_ROWS, np.bool_)
+    room = (np.empty(_BLOCK_ROWS, np.int64), np.empty(_BLOCK_ROWS), np.empty(_BLOCK_ROWS), np.empty(_BLOCK_ROWS), far)
+    for start in range(0, rows, _BLOCK_ROWS):
+        end = min(start + _BLOCK_ROWS, rows)
+        for j in range(scores):
+            means, deviation, drawn = _weighted(root[j, :j], innovations, end - start), root[j, j], out[j, start:end]
+            bits = blocks[j >> 2, 2 * start : 2 * end]
+            for row in range(end - start):
+                shares[row] = uniform(bits[2 * row + ((j >> 1) & 1)], j)
+            _draw_line((lower[j, start:end], upper[j, start:end]), means, deviation, shares, known, room, drawn)
+            inverse = 1.0 / deviation
+            for row in range(end - start):
+                innovations[j, row] = (drawn[row] - means[row]) * inverse
 
 
 @njit(nogil=True)
