@@ -9,6 +9,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -127,23 +128,33 @@ def answers() -> Iterator[Line]:
 def pages() -> Iterator[Line]:
     """Pages of the console of the largest vault while it audits a table, as an operator's browser gets them."""
     with tempfile.TemporaryDirectory() as folder:
-        vault = filled(f"{folder}/large", None, LARGEST)
-        vault.add(wards.policy("audited"), wards.table(200_000), accept_overlap="a benchmark")
-        for recipient, level in (("r1", "partner"), ("r2", "public")):
-            vault.grant(recipient, "audited", level)
-        operators.enrol(vault, "anna", PASSWORD)
-        SECRET.save(Path(folder, "service.key"))
-        token = vault.token(scopes=["read", "write"])["token"]
-        with serving(vault, Path(folder)) as service, service.client() as client:
-            client.post("/signin", data={"name": "anna", "password": PASSWORD})
-            audit = _Audit(f"{service.url}/api/v1", token)
-            for name, path in PAGES.items():
-                audit.keep_running()
-                took = statistics.quantiles((seconds(lambda: client.get(path)) for _ in range(40)), n=20)[-1]  # noqa: B023
-                what = f"page of {name}, 1,000 datasets, 10,000 recipients, 1,000,000 entries, audit running (95 %)"
-                yield Line(what, took, 0.2, "the limit", "at most 0.2 s", took <= 0.2)
+        yield from _pages_of(filled(f"{folder}/large", None, LARGEST), Path(folder), "SQLite")
+    with tempfile.TemporaryDirectory() as folder, running() as server:
+        yield from _pages_of(filled(server.database(), f"{folder}/store", LARGEST), Path(folder), "PostgreSQL")
+
+
+def _pages_of(vault: sf.Vault, folder: Path, database: str) -> Iterator[Line]:
+    vault.add(wards.policy("audited"), wards.table(200_000), accept_overlap="a benchmark")
+    for recipient, level in (("r1", "partner"), ("r2", "public")):
+        vault.grant(recipient, "audited", level)
+    operators.enrol(vault, "anna", PASSWORD)
+    SECRET.save(folder / "service.key")
+    token = vault.token(scopes=["read", "write"])["token"]
+    with serving(vault, folder) as service, service.client() as client:
+        client.post("/signin", data={"name": "anna", "password": PASSWORD})
+        audit = _Audit(f"{service.url}/api/v1", token)
+        for name, path in PAGES.items():
             audit.keep_running()
-            audit.cancel()
+            took = statistics.quantiles((seconds(partial(_page, client, path)) for _ in range(40)), n=20)[-1]
+            what = f"1,000 datasets, 10,000 recipients, 1,000,000 entries, {database}, audit running (95 %)"
+            yield Line(f"page of {name}, {what}", took, 0.2, "the limit", "at most 0.2 s", took <= 0.2)
+        audit.keep_running()
+        audit.cancel()
+
+
+def _page(client: httpx2.Client, path: str) -> None:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
 
 
 class _Audit:

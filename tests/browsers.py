@@ -30,8 +30,10 @@ def _options(kind: str) -> dict[str, Any]:
 @contextmanager
 def running(kind: str = "chromium", scheme: str | None = None) -> Iterator[Browser]:
     """A browser of a kind, for as long as it is needed; Firefox has one colour scheme in all its contexts."""
-    dark = {"firefox_user_prefs": {"layout.css.prefers-color-scheme.content-override": 0}}
-    more = dark if (kind, scheme) == ("firefox", "dark") else {}
+    settings: dict[str, bool | int] = {"browser.download.alwaysOpenPanel": False}  # which would take the focus
+    if scheme == "dark":
+        settings["layout.css.prefers-color-scheme.content-override"] = 0
+    more = {"firefox_user_prefs": settings} if kind == "firefox" else {}
     with sync_playwright() as playwright:
         browser = getattr(playwright, kind).launch(**_options(kind), **more)
         try:

@@ -52,16 +52,16 @@ async function poll() {
   try {
     const started = Date.now();
     const { answers, state } = await showStatus();
+    reveal("results");
     if (live.dataset.class && answers >= 20 && answers > 1.1 * evaluatedAt) {
       evaluatedAt = answers;
       await showAccuracy();
     }
     if (state === "open") setTimeout(poll, Math.max(3000, 10 * (Date.now() - started)));
   } catch (error) {
+    reveal("results");
     showMessage(error.message);
     setTimeout(poll, 10000);
-  } finally {
-    reveal("results");
   }
 }
 
