@@ -74,7 +74,7 @@ def check_axe(page: Page) -> None:
     """Fail if axe finds anything serious."""
     found = Axe().run(page).response["violations"]
     serious = [(one["id"], one["nodes"][0]["html"]) for one in found if one["impact"] in ("serious", "critical")]
-    assert serious == [], page.url
+    assert serious == [], f"{page.url}: {serious}"
 
 
 def inspected(patch: pytest.MonkeyPatch, inspection: Inspection, overrides: dict[str, Any]) -> None:

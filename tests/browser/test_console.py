@@ -13,7 +13,6 @@ from typing import Literal
 
 import pyarrow.parquet as pq
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, expect
 from tests import browsers, wards
 from tests.browser.inspection import check_axe
@@ -234,14 +233,6 @@ def check_page(page: Page, name: str, size: str, scheme: Scheme) -> None:
     page.screenshot(path=ARTEFACTS / f"{name}-{size}-{scheme}.png", full_page=True)
     assert page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth") <= 0, name
     check_axe(page)
-
-
-def test_axe_finds_a_planted_fault(browser: Browser, tmp_path: Path) -> None:
-    """The planted fault is a field without a label."""
-    page = browser.new_page()
-    page.set_content('<html lang="en"><title>x</title><main><h1>x</h1><input></main></html>')
-    assert "label" in [one["id"] for one in Axe().run(page).response["violations"]]
-    page.close()
 
 
 def test_the_console_works_with_the_keyboard(browser: Browser, service: Service) -> None:
