@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Error, Locator, Page
+from playwright.sync_api import Browser, BrowserContext, BrowserType, Error, Locator, Page
 
 MOST_SHIFT = 0.02
 """The most that parts of a page may move by themselves, as a share of the window (web.dev: 0.1 is good)."""
@@ -32,11 +32,17 @@ if (window.PerformanceObserver?.supportedEntryTypes.includes("layout-shift")) {
 """Chromium tells of parts that moved although nobody did anything in the half second before; Firefox does not."""
 
 _LOOK = """() => ({
-  shifts: window.layoutShifts ?? [],
-  width: document.documentElement.scrollWidth - document.documentElement.clientWidth,
-  shape: [location.pathname, ...[...document.querySelectorAll("body *")].filter((one) => one.checkVisibility())
-    .map((one) => one.localName + (one.disabled ? "-" : ""))].join(" "),
+  shifts: window.layoutShifts ?? (document.scripts.length ? null : []),
+  overflow: document.documentElement.scrollWidth - document.documentElement.clientWidth,
+  width: document.documentElement.clientWidth,
+  shape: [location.pathname, ...[...document.querySelectorAll("body *")]
+    .filter((one) => one.checkVisibility({ visibilityProperty: true }))
+    .map((one) => [one.localName, one.className, one.getAttribute("role"), one.disabled].join())].join(" "),
 })"""
+"""A page without scripts, which may be in a sandbox, does not move by itself."""
+
+_MOST_PAGES = 20
+"""So many pages may follow each other before one of them is looked at."""
 
 
 class Inspection:
@@ -50,9 +56,10 @@ class Inspection:
         if page.is_closed() or not page.url.startswith("http"):
             return
         found = _seen_at_rest(page)
+        assert found["shifts"] is not None, f"{page.url} was not observed"
         moved = sum(one["value"] for one in found["shifts"])
         assert moved <= MOST_SHIFT, f"parts of {page.url} moved by {moved:.3f}: {found['shifts']}"
-        assert found["width"] <= 0, f"{page.url} scrolls sideways by {found['width']} pixels"
+        assert found["overflow"] <= 0, f"{page.url} scrolls sideways by {found['overflow']} pixels"
         if self._axe and found["shape"] not in self._seen:
             self._seen.add(found["shape"])
             check_axe(page)
@@ -60,7 +67,7 @@ class Inspection:
 
 def _seen_at_rest(page: Page) -> dict[str, Any]:
     """What is seen of a page that has loaded; without its style sheet it would be another one."""
-    while True:
+    for _ in range(_MOST_PAGES):
         page.wait_for_load_state()
         try:
             seen: dict[str, Any] = page.evaluate(_LOOK)
@@ -68,6 +75,7 @@ def _seen_at_rest(page: Page) -> dict[str, Any]:
         except Error as error:
             if "context was destroyed" not in str(error):  # by the next page
                 raise
+    raise AssertionError(f"{page.url} loads again and again")
 
 
 def check_axe(page: Page) -> None:
@@ -86,12 +94,20 @@ def inspected(patch: pytest.MonkeyPatch, inspection: Inspection, overrides: dict
         context.add_init_script(_RECORD_SHIFTS)
         return context
 
+    launch = BrowserType.launch_persistent_context
+
+    def launched(kind: BrowserType, folder: Any, **options: Any) -> BrowserContext:
+        context = launch(kind, folder, **options | overrides)
+        context.add_init_script(_RECORD_SHIFTS)
+        return context
+
     patch.setattr(Browser, "new_context", new)
+    patch.setattr(BrowserType, "launch_persistent_context", launched)
     for name in ("fill", "select_option"):
         patch.setattr(Locator, name, _as_by_a_person(getattr(Locator, name)))
     patch.setattr(Locator, "click", _after_a_look(inspection, Locator.click, lambda locator: locator.page))
-    patch.setattr(Page, "goto", _after_a_look(inspection, Page.goto, lambda page: page))
-    patch.setattr(Page, "close", _after_a_look(inspection, Page.close, lambda page: page))
+    for name in ("goto", "reload", "close"):
+        patch.setattr(Page, name, _after_a_look(inspection, getattr(Page, name), lambda page: page))
     patch.setattr(BrowserContext, "close", _closing(inspection, BrowserContext.close))
 
 

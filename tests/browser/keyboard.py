@@ -33,10 +33,10 @@ _WHERE = """(found) => {
 """Where the focus is, seen from a target: on it, in its group of radio buttons or tabs, or after it."""
 
 
-def reach(locator: Locator) -> str:
+def reach(locator: Locator, timeout: float | None = None) -> str:
     """Move the focus to a control by Tab, and by arrows within a group; returns what kind of control it is."""
-    expect(locator).to_be_visible()
-    expect(locator).to_be_enabled()
+    expect(locator).to_be_visible(timeout=timeout)
+    expect(locator).to_be_enabled(timeout=timeout)
     keyboard = locator.page.keyboard
     locator.page.bring_to_front()  # in a window behind another one, nothing has the focus
     for pressed in range(_MOST_TABS):
@@ -53,23 +53,26 @@ def reach(locator: Locator) -> str:
     raise AssertionError(f"{locator} cannot be reached by keyboard")
 
 
-def click(locator: Locator, **_: Any) -> None:
+def click(locator: Locator, *, timeout: float | None = None) -> None:
     """Press a button, follow a link, open a tab or details."""
-    kind = reach(locator)
-    if kind != "tab":  # which opens as soon as it has the focus
-        locator.page.keyboard.press("Space" if kind in ("checkbox", "radio") else "Enter")
+    kind = reach(locator, timeout)
+    if kind == "radio":
+        set_checked(locator, True)
+    elif kind != "tab":  # which opens as soon as it has the focus
+        locator.page.keyboard.press("Space" if kind == "checkbox" else "Enter")
 
 
-def check(locator: Locator, **_: Any) -> None:
+def check(locator: Locator) -> None:
     set_checked(locator, True)
 
 
-def uncheck(locator: Locator, **_: Any) -> None:
+def uncheck(locator: Locator) -> None:
     set_checked(locator, False)
 
 
-def set_checked(locator: Locator, checked: bool, **_: Any) -> None:
+def set_checked(locator: Locator, checked: bool) -> None:
     """Tick a box, or choose a radio button: the first one with the space bar, the others with arrows."""
+    reach(locator)
     for _tried in range(_MOST_ARROWS):
         if locator.is_checked() == checked:
             return
@@ -81,12 +84,14 @@ def set_checked(locator: Locator, checked: bool, **_: Any) -> None:
 
 _CHOICE = """(select, wanted) => {
   const index = [...select.options].findIndex((option) => option.value === wanted || option.label === wanted);
+  if (index < 0) throw new Error(`there is no option ${wanted}`);
   return index - select.selectedIndex;
 }"""
 
 
-def select_option(locator: Locator, value: str = "", *, label: str = "", **_: Any) -> None:
+def select_option(locator: Locator, value: str = "", *, label: str = "") -> None:
     """Choose an option with arrows."""
+    reach(locator)
     for _tried in range(_MOST_ARROWS):
         step = locator.evaluate(_CHOICE, value or label)
         if step == 0:
@@ -97,7 +102,7 @@ def select_option(locator: Locator, value: str = "", *, label: str = "", **_: An
     raise AssertionError(f"{value or label!r} cannot be chosen in {locator}")
 
 
-def fill(locator: Locator, value: str, **_: Any) -> None:
+def fill(locator: Locator, value: str) -> None:
     """Type a text instead of the present one, and go on to the next field; move a slider with arrows."""
     kind, keyboard = reach(locator), locator.page.keyboard
     if kind == "range":
@@ -112,6 +117,7 @@ def fill(locator: Locator, value: str, **_: Any) -> None:
             keyboard.insert_text(value)
         else:
             keyboard.press("Delete")
+    assert locator.input_value() == value, f"{locator} cannot be filled in by keyboard"
     keyboard.press("Tab")
 
 
@@ -124,7 +130,7 @@ def _slide(locator: Locator, value: float) -> None:
     raise AssertionError(f"{locator} cannot be moved to {value}")
 
 
-def press(locator: Locator, key: str, **_: Any) -> None:
+def press(locator: Locator, key: str) -> None:
     reach(locator)
     locator.page.keyboard.press(key)
 
@@ -132,7 +138,7 @@ def press(locator: Locator, key: str, **_: Any) -> None:
 def set_input_files(original: Callable[..., None]) -> Callable[..., None]:
     """Open the chooser of files with the keyboard; Firefox does not tell the driver that it opened."""
 
-    def choose(locator: Locator, files: Any, **_: Any) -> None:
+    def choose(locator: Locator, files: Any) -> None:
         reach(locator)
         browser = locator.page.context.browser
         if browser is None or browser.browser_type.name == "firefox":

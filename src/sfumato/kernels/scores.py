@@ -39,9 +39,10 @@ def _drawn(  # pragma: no cover - compiled
 def _draw_line(  # pragma: no cover - compiled
     ends: Any, means: Floats, deviation: float, shares: Floats, known: Any, room: Any, out: Floats
 ) -> None:
-    """Draw one score of some records: all as if their intervals were short, then again those whose are not.
+    """Draw one score of some records: all as if each interval were short, then again those whose interval is long.
 
-    That takes ten times as long. Loops without branches let a processor work on several records at once.
+    A draw in a long interval costs ten times as much. Loops without branches let a processor work on several records at
+    once. `shares` is overwritten, and `out` must not be one of the ends.
     """
     (lower, upper), (late, low, high, share, far), inverse = ends, room, 1.0 / deviation
     for row in range(out.shape[0]):

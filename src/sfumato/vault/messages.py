@@ -345,6 +345,16 @@ def trace_text(found: Trace, leaked: str) -> str:
     return "\n".join(out)
 
 
+def trace_verdict(found: Trace) -> list[str]:
+    """What a trace found, the sources of the file first; empty if nothing."""
+    said = [f"made from the copy of {' or '.join(suspect.recipients)}" for suspect in found.accused]
+    if any(suspect.unrecorded for suspect in found.suspects):
+        said.append("made from a copy that is not in the ledger, so that nobody is accused of it")
+    if found.original_share > _MAX_ORIGINAL_SHARE:
+        said.append(f"the original table has leaked: {found.original_share:.1%} of the numbers equal it")
+    return said
+
+
 def _accusation(suspect: Suspect, leaked: str) -> str:
     who = " or ".join(suspect.recipients)
     text = (

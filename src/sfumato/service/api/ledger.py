@@ -16,7 +16,7 @@ from sfumato.service.context import context_of
 from sfumato.service.jobs import Job, Result
 from sfumato.service.problems import problem_responses
 from sfumato.vault.log_query import parse_query
-from sfumato.vault.messages import sentence, trace_text
+from sfumato.vault.messages import sentence, trace_text, trace_verdict
 
 router = APIRouter(prefix="/api/v1", tags=["ledger"], responses=problem_responses(404))
 
@@ -95,9 +95,9 @@ def _traced(job: Job, dataset: str, body: schemas.TableSource) -> Result:
         found = job.vault.trace(dataset, table, progress=job.progress.advance)
     if body.upload:
         uploads.delete(job.vault.store, body.upload)
-    accused = dict.fromkeys(name for suspect in found.accused for name in suspect.recipients)
-    verdict = f"accuses {', '.join(accused) or 'nobody'}"
-    return {**found.as_json(), "verdict": verdict, "text": trace_text(found, "the file")}, ""
+    said = trace_verdict(found)
+    verdict = "; ".join(said) or "not traced to any copy: nobody is accused"
+    return {**found.as_json(), "verdict": verdict, "leak": bool(said), "text": trace_text(found, "the file")}, ""
 
 
 def _page(entries: list[Entry], query: LedgerQuery) -> schemas.LedgerPage:

@@ -115,11 +115,17 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
     except UnknownSubject as error:
         return not_found(caller, str(error))
     audits = context.vault.accesses(LedgerQuery(action="audited", dataset=name, last=1))
-    grants = sorted(context.vault.grants(dataset=name), key=lambda grant: (-grant.fidelity, grant.recipient))
-    shown = grants[_PAGE * (page - 1) : _PAGE * page]
     with context.vault.ledger.reading(context.vault.keys()) as reading:
+        stated = reading.current("grant", dataset=name)
+        granted = [Grant.of(one) for one in stated if one.action == "granted"]
+        grants = sorted(granted, key=lambda grant: (-grant.fidelity, grant.recipient))
+        shown = grants[_PAGE * (page - 1) : _PAGE * page]
         found = (reading.latest("release", name, grant.recipient) for grant in shown)
         releases = {one.recipient: one for one in found if one is not None}
+        former = [one.recipient for one in stated if one.action != "granted"]
+        holders = [grant.recipient for grant in grants]
+        if len(stated) <= _OFFERED:  # a copy that was released cannot be recalled
+            holders += [one for one in former if reading.latest("release", name, one) is not None]
     dataset = dataset_version(entry)
     return render(
         template,
@@ -134,6 +140,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
         recipients=recipients,
         many_recipients=many,
         releases=releases,
+        holders=sorted(holders) if 1 < len(holders) <= _OFFERED else [],
         jobs=context.state.jobs("audit", name)[:10],
         traces=context.state.jobs("trace", name)[:10],
         audit=audits[-1] if audits else None,

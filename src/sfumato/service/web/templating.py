@@ -27,6 +27,7 @@ def _environment() -> Environment:
     environment.filters["end"] = format_end
     environment.filters["minute"] = lambda moment: str(moment)[:16].replace("T", " ")
     environment.filters["thousands"] = lambda number: f"{number:,}"
+    environment.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     environment.filters["percent"] = lambda share: f"{share:.1%}"
     environment.filters["level"] = lambda level: level if isinstance(level, str) else f"{level:.4g}"
     return environment

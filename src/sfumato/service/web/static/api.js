@@ -25,7 +25,7 @@ export async function callApi(method, url, body, options = {}) {
 
 // What a script draws is shown when it is complete: a page that fills up by and by would move under its reader.
 export function reveal(id) {
-  document.getElementById(id).removeAttribute("data-pending");
+  for (const name of ["data-pending", "aria-busy"]) document.getElementById(id).removeAttribute(name);
 }
 
 export function showMessage(text) {

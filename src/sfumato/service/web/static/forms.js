@@ -78,6 +78,15 @@ for (const form of document.querySelectorAll("form[data-method]")) {
   if (button.disabled) button.title = "Your role does not allow this; ask an administrator.";
 }
 
+// A field that is not valid must be seen, to be corrected.
+document.addEventListener("invalid", ({ target }) => target.closest("details")?.setAttribute("open", ""), true);
+
+// Tables that are shown as cards on a phone stay tables for readers of screens.
+const roles = { TABLE: "table", THEAD: "rowgroup", TBODY: "rowgroup", TR: "row", TD: "cell" };
+for (const part of document.querySelectorAll(".stacked :is(table, thead, tbody, tr, th, td)")) {
+  part.setAttribute("role", roles[part.tagName] ?? (part.scope === "row" ? "rowheader" : "columnheader"));
+}
+
 for (const button of document.querySelectorAll("[data-copy]")) {
   button.disabled = false;
   button.addEventListener("click", async () => {
