@@ -45,7 +45,7 @@ class Service:
 
     def client(self, token: str | None = None, **options: Any) -> httpx2.Client:
         headers = {"Authorization": f"Bearer {self.tokens.get(token, token)}"} if token else {}
-        return httpx2.Client(base_url=self.url, headers=headers, timeout=60, **options)
+        return httpx2.Client(base_url=self.url, headers=headers, timeout=180, **options)  # machines may be busy
 
     def remote(self, token: str) -> Any:
         return sf.connect(self.url, self.tokens.get(token, token))
