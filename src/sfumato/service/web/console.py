@@ -122,10 +122,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
         shown = grants[_PAGE * (page - 1) : _PAGE * page]
         found = (reading.latest("release", name, grant.recipient) for grant in shown)
         releases = {one.recipient: one for one in found if one is not None}
-        former = [one.recipient for one in stated if one.action != "granted"]
-        holders = [grant.recipient for grant in grants]
-        if len(stated) <= _OFFERED:  # a copy that was released cannot be recalled
-            holders += [one for one in former if reading.latest("release", name, one) is not None]
+        holders = _holders(reading, stated)
     dataset = dataset_version(entry)
     return render(
         template,
@@ -140,7 +137,7 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
         recipients=recipients,
         many_recipients=many,
         releases=releases,
-        holders=sorted(holders) if 1 < len(holders) <= _OFFERED else [],
+        holders=holders,
         jobs=context.state.jobs("audit", name)[:10],
         traces=context.state.jobs("trace", name)[:10],
         audit=audits[-1] if audits else None,
@@ -149,6 +146,14 @@ def _dataset_page(request: Request, caller: Caller, name: str, template: str, pa
         policy=context.vault.dataset(name).scheme.policy.dumps() if template == "dataset.html" else "",
         service_url=service_url(request),
     )
+
+
+def _holders(reading: LedgerReader, grants: list[Entry]) -> list[str]:
+    """Who may collude, if they are several and few enough to choose from: a copy that was released stays, too."""
+    if len(grants) > _OFFERED:
+        return []
+    held = [one for one in grants if one.action == "granted" or reading.latest("release", one.dataset, one.recipient)]
+    return [one.recipient for one in held] if len(held) > 1 else []
 
 
 def _about(entry: Entry | None, version: int) -> Entry | None:
